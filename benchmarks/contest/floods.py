@@ -17,7 +17,7 @@ NAMESPACE, VICTIM = "flood", "victim"
 LOW, HIGH = "low", "high"
 
 _HALF = {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_limit": "1.0"}
-#: What manifests/pods/placement_limits.py allows a pod.
+#: What manifests/pods/placement.py allows a pod.
 _TERMS, _VALUES_OF_A_TERM = 500, 10
 _GANG = 10
 _PREEMPTED, _NODES = 500, 40

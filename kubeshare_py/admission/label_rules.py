@@ -21,9 +21,8 @@ from kubeshare_py.admission.cel_text import (
     sentence,
     shown,
 )
-from kubeshare_py.dialects import group_within, sharedgpu
-from kubeshare_py.dialects.decimals import INT64_MOST
-from kubeshare_py.dialects.group_within import WITHIN
+from kubeshare_py.dialects import group_keys, sharedgpu
+from kubeshare_py.dialects.group_keys import WITHIN
 from kubeshare_py.domain.bounds import GROUP_MEMBERS, HELD_BYTES
 
 _DECIMAL = "[0-9]+([.][0-9]+)?"
@@ -52,7 +51,8 @@ def group() -> Variables:
     )
     headcount, threshold = "variables.headcount", "variables.threshold"
     count = digits(headcount)
-    is_count = f"{matches(headcount, _INTEGER)} && {count} != '' && !{exceeds(count, INT64_MOST)}"
+    too_long = exceeds(count, sharedgpu.INT64_MOST)
+    is_count = f"{matches(headcount, _INTEGER)} && {count} != '' && !{too_long}"
     in_group = f"variables.group != '' && {headcount} != '' && {threshold} != ''"
     # threshold * headcount, rounded, is more than headcount.
     over = (
@@ -83,8 +83,8 @@ def group() -> Variables:
                 (f"!({in_group})", NOTHING),
                 (over, sentence(sharedgpu.THRESHOLD, threshold, *too_many)),
                 (
-                    f"{within} != '' && !{matches(within, group_within.LABEL_KEY)}",
-                    said(WITHIN, shown(within, group_within.SHOWN), group_within.WITHIN_RULE),
+                    f"{within} != '' && !{matches(within, group_keys.LABEL_KEY)}",
+                    said(WITHIN, shown(within, group_keys.SHOWN), group_keys.WITHIN_RULE),
                 ),
             ]
         ),
@@ -242,7 +242,7 @@ def _advice() -> str:
 
 
 def _is_memory(text: str) -> str:
-    in_bytes = f"{matches(text, _INTEGER)} && !{exceeds(digits(text), INT64_MOST)}"
+    in_bytes = f"{matches(text, _INTEGER)} && !{exceeds(digits(text), sharedgpu.INT64_MOST)}"
     return f"{matches(text, sharedgpu.MEMORY_QUANTITY)} || ({in_bytes})"
 
 

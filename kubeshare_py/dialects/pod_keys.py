@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 
-from kubeshare_py.dialects import group_within, results, sharedgpu, sharedgpu_models
+from kubeshare_py.dialects import group_keys, results, sharedgpu, sharedgpu_models
 from kubeshare_py.domain.request import InvalidRequest
 
 PREFIX = "sharedgpu/"
@@ -30,7 +30,7 @@ LABELS = (
     sharedgpu.MIN_AVAILABLE,
 )
 #: Annotation keys that users write.
-ASKING_ANNOTATIONS = (*sharedgpu_models.KEYS, group_within.WITHIN)
+ASKING_ANNOTATIONS = (*sharedgpu_models.KEYS, group_keys.WITHIN)
 #: Annotation keys that only the scheduler writes. Copies of placed pods have them too. With those
 #: for one container each: `results.OF_ONE_CONTAINER`.
 RESULT_ANNOTATIONS = tuple(sorted(results.KEYS))

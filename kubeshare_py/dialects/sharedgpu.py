@@ -9,14 +9,12 @@ gang; amounts are computed exactly; memory may have a unit; a request needs no l
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from math import floor
 
-from kubeshare_py.dialects import sharedgpu_models
-from kubeshare_py.dialects.decimals import LONGEST, fraction, integer, plain_decimal, thousandths
-from kubeshare_py.dialects.sharedgpu_models import NOTHING_SAID, ModelTexts
+from kubeshare_py.dialects.sharedgpu_models import with_models
 from kubeshare_py.domain.bounds import CLAIMED_CARDS, GROUP_MEMBERS, HELD_BYTES
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import PodGroup
@@ -63,6 +61,14 @@ THRESHOLD_RULE = "must be a decimal number above 0, such as 0.5"
 #: unit. Valid for RE2 too.
 MEMORY_QUANTITY = "[0-9]+([.][0-9]+)?([KMGTPE]i|[kMGTPE]|[eE][0-9]{1,3})"
 _MEMORY_QUANTITY = re.compile(MEMORY_QUANTITY)
+#: Numbers are read exactly, never through floating point.
+_PLAIN = re.compile(r"[0-9]+(\.[0-9]+)?")
+_SCIENTIFIC = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+INT64_MOST = 2**63 - 1
+#: A label value has at most 63 characters (Kubernetes), so this many digits lose nothing.
+_LONGEST = 63
+_EXACT = Context(prec=2 * _LONGEST, rounding=ROUND_CEILING)
 _FLAGS = (None, "", "true", "false")
 # Each distinct text is parsed once; a cluster has few distinct requests and many pods.
 _REMEMBERED = 4096
@@ -96,15 +102,14 @@ def read(labels: Mapping[str, str], annotations: Mapping[str, str] | None = None
     if isinstance(group, InvalidRequest):
         return ParsedRequest(problem=group)
     parsed = _asked(limit, request, memory, get(MODEL), get(NUMA_BIND), priority)
+    asked: GpuRequest | InvalidRequest | None = parsed.request
     if parsed.request is not None:
-        texts = sharedgpu_models.texts_of(labels, annotations)
-        if texts is not NOTHING_SAID:
-            parsed = _with_models(parsed, parsed.request, texts, group is not None)
-    if group is None:
-        return parsed
-    return ParsedRequest(
-        request=parsed.request, problem=parsed.problem, priority=parsed.priority, group=group
-    )
+        asked = with_models(parsed.request, labels, annotations, group is not None)
+    if group is None and asked is parsed.request:
+        return parsed  # nearly always
+    problem = asked if isinstance(asked, InvalidRequest) else parsed.problem
+    asked = None if isinstance(asked, InvalidRequest) else asked
+    return ParsedRequest(request=asked, problem=problem, priority=parsed.priority, group=group)
 
 
 @remembered(_REMEMBERED)
@@ -126,27 +131,6 @@ def _asked(
     if isinstance(asked, InvalidRequest):
         return ParsedRequest(problem=asked, priority=rank)
     return ParsedRequest(request=asked, priority=rank)
-
-
-@remembered(_REMEMBERED)
-def _with_models(
-    parsed: ParsedRequest, request: GpuRequest, texts: ModelTexts | InvalidRequest, grouped: bool
-) -> ParsedRequest:
-    """The request with what the pod says about models."""
-    if isinstance(texts, InvalidRequest):
-        return ParsedRequest(problem=texts, priority=parsed.priority)
-    wish = sharedgpu_models.preferred_models(texts)
-    share_of = sharedgpu_models.share_of(texts, request.claim.exclusive)
-    problem = sharedgpu_models.mix_problem(texts)
-    for found in (wish, problem, share_of):
-        if isinstance(found, InvalidRequest):
-            return ParsedRequest(problem=found, priority=parsed.priority)
-    assert not isinstance(wish, InvalidRequest)
-    assert not isinstance(share_of, InvalidRequest)
-    # A single card has one model: its pods need no shape of their own.
-    same = texts.mix == sharedgpu_models.SAME and (request.claim.count > 1 or grouped)
-    claim = replace(request.claim, preferred=wish, one_model=same, share_of=share_of)
-    return replace(parsed, request=replace(request, claim=claim))
 
 
 def _request(
@@ -176,8 +160,8 @@ def _request(
         return memory
     if numa_bind not in _FLAGS:
         return _invalid(NUMA_BIND, numa_bind, FLAG_RULE)
-    limit_milli, limit_rounded = thousandths(limit)
-    milli, share_rounded = thousandths(share)
+    limit_milli, limit_rounded = _thousandths(limit)
+    milli, share_rounded = _thousandths(share)
     return GpuRequest(
         claim=_claim(
             count,
@@ -211,7 +195,7 @@ def _limit(text: str | None) -> Decimal | InvalidRequest:
     """The limit as written: a whole number if it is above 1."""
     if text is None:
         return InvalidRequest(field=MEMORY, rule=ALONE_RULE)
-    limit = plain_decimal(text)
+    limit = _plain_decimal(text)
     if limit is None:
         return _invalid(LIMIT, text, NUMBER_RULE)
     if limit > 1 and limit != int(limit):
@@ -223,7 +207,7 @@ def _limit(text: str | None) -> Decimal | InvalidRequest:
 
 def _implied_limit(request: str) -> Decimal | InvalidRequest:
     """The limit of a pod with only a request: one card for a share, else the requested cards."""
-    share = plain_decimal(request)
+    share = _plain_decimal(request)
     if share is None:
         return _invalid(REQUEST, request, NUMBER_RULE)
     if share <= 1:
@@ -239,7 +223,7 @@ def _share(text: str | None, limit: Decimal) -> Decimal | InvalidRequest:
     """The request as written: not above the limit, and equal to it if that is above 1."""
     if text is None:
         return Decimal(0)
-    share = plain_decimal(text)
+    share = _plain_decimal(text)
     if share is None:
         return _invalid(REQUEST, text, NUMBER_RULE)
     if share > limit:
@@ -253,8 +237,8 @@ def _memory(text: str | None, count: int) -> int | InvalidRequest:
     """The bytes on all `count` cards, rounded up; 0 if nothing is stated."""
     if text is None:
         return 0
-    is_quantity = len(text) <= LONGEST and _MEMORY_QUANTITY.fullmatch(text)
-    memory = whole(text) if is_quantity else integer(text)
+    is_quantity = len(text) <= _LONGEST and _MEMORY_QUANTITY.fullmatch(text)
+    memory = whole(text) if is_quantity else _integer(text)
     if memory is None or memory < 0:
         return _invalid(MEMORY, text, MEMORY_RULE)
     if memory > count * HELD_BYTES.most:
@@ -263,7 +247,7 @@ def _memory(text: str | None, count: int) -> int | InvalidRequest:
 
 
 def _priority(text: str | None) -> int | InvalidRequest:
-    priority = integer(text) if text else 0
+    priority = _integer(text) if text else 0
     if priority is None or not LOWEST_PRIORITY <= priority <= HIGHEST_PRIORITY:
         return _invalid(PRIORITY, text, PRIORITY_RULE)
     return priority
@@ -274,12 +258,12 @@ def _group(
     name: str | None, headcount_text: str | None, threshold_text: str | None
 ) -> PodGroup | InvalidRequest | None:
     """The gang; None if a part is missing or empty. A part that is there must be well-formed."""
-    headcount = integer(headcount_text) if headcount_text else None
+    headcount = _integer(headcount_text) if headcount_text else None
     if headcount_text and (headcount is None or headcount < 1):
         return _invalid(HEADCOUNT, headcount_text, HEADCOUNT_RULE)
     if headcount is not None and headcount > GROUP_MEMBERS.most:
         return _invalid(HEADCOUNT, headcount_text, MOST_MEMBERS_RULE)
-    threshold = fraction(threshold_text) if threshold_text else None
+    threshold = _fraction(threshold_text) if threshold_text else None
     if threshold_text and (threshold is None or threshold <= 0):
         return _invalid(THRESHOLD, threshold_text, THRESHOLD_RULE)
     if not name or headcount is None or threshold is None:
@@ -293,3 +277,35 @@ def _group(
 
 def _invalid(label: str, value: str | None, rule: str) -> InvalidRequest:
     return InvalidRequest(field=label, value=value or "", rule=rule)
+
+
+def _plain_decimal(text: str) -> Decimal | None:
+    """Parse digits with an optional fraction ("0", "00.5", "10"); None for anything else.
+
+    Signs, exponents and values longer than a label are not accepted.
+    """
+    if len(text) > _LONGEST or not _PLAIN.fullmatch(text):
+        return None
+    return Decimal(text)
+
+
+def _fraction(text: str) -> Fraction | None:
+    """Parse a finite decimal, with an optional sign and exponent (three digits at most)."""
+    if len(text) > _LONGEST or not _SCIENTIFIC.fullmatch(text):
+        return None
+    return Fraction(text)
+
+
+def _integer(text: str) -> int | None:
+    """Parse a base-10 integer of 64 bits, as Go's Atoi does; None for anything else."""
+    if len(text) > _LONGEST or not _INTEGER.fullmatch(text):
+        return None
+    value = int(text)
+    return value if -INT64_MOST - 1 <= value <= INT64_MOST else None
+
+
+def _thousandths(value: Decimal) -> tuple[int, bool]:
+    """A decimal of at most 63 digits in thousandths, rounded up, and whether it was inexact."""
+    exact = _EXACT.scaleb(value, 3)
+    whole = exact.to_integral_value(context=_EXACT)
+    return int(whole), whole != exact

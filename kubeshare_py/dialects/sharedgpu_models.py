@@ -5,10 +5,11 @@ digits, dashes, dots and underscores), so annotations of the same names are read
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kubeshare_py.domain.gpu_models import ANY, PreferredModels, name_part
-from kubeshare_py.domain.request import InvalidRequest
+from kubeshare_py.domain.remembered import remembered
+from kubeshare_py.domain.request import GpuRequest, InvalidRequest
 
 MODELS = "sharedgpu/gpu_models"
 DENIED = "sharedgpu/gpu_models_denied"
@@ -37,12 +38,14 @@ ALL_DENIED_RULE = f'must not be "{ANY}", which denies every model'
 MIX_RULE = f'must be "{SAME}" or "{WHICHEVER}"'
 ONE_MODEL_RULE = "must be the name of one GPU model, such as A100"
 NOT_WHOLE_RULE = "is for shares of one card, not for several whole ones"
+# Each distinct request is combined once with each distinct set of texts.
+_REMEMBERED = 4096
 #: The most characters of a too long value that are shown.
 SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
-class ModelTexts:
+class _ModelTexts:
     """The values as written, "" if there is none."""
 
     models: str = ""
@@ -51,16 +54,29 @@ class ModelTexts:
     request_of: str = ""
 
 
-NOTHING_SAID = ModelTexts()
+_NOTHING_SAID = _ModelTexts()
 
 
-def texts_of(
-    labels: Mapping[str, str], annotations: Mapping[str, str] | None
-) -> ModelTexts | InvalidRequest:
-    """The values; a label and an annotation that differ are an error, because both are rules."""
+def with_models(
+    request: GpuRequest,
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str] | None,
+    grouped: bool,
+) -> GpuRequest | InvalidRequest:
+    """The request with what the pod says about models; the same object if it says nothing."""
     annotations = annotations or {}
     if _KEYS.isdisjoint(labels) and _KEYS.isdisjoint(annotations):
-        return NOTHING_SAID  # nearly always
+        return request  # nearly always
+    texts = _texts_of(labels, annotations)
+    if texts == _NOTHING_SAID or isinstance(texts, InvalidRequest):
+        return texts if isinstance(texts, InvalidRequest) else request
+    return _with_texts(request, texts, grouped)
+
+
+def _texts_of(
+    labels: Mapping[str, str], annotations: Mapping[str, str]
+) -> _ModelTexts | InvalidRequest:
+    """The values; a label and an annotation that differ are an error, because both are rules."""
     found = []
     for key in KEYS:
         label, annotation = labels.get(key, ""), annotations.get(key, "")
@@ -71,10 +87,29 @@ def texts_of(
         if len(text) > LONGEST:
             return _invalid(key, text, TOO_LONG_RULE)
         found.append(text)
-    return ModelTexts(*found) if any(found) else NOTHING_SAID
+    return _ModelTexts(*found)
 
 
-def preferred_models(texts: ModelTexts) -> PreferredModels | InvalidRequest | None:
+@remembered(_REMEMBERED)
+def _with_texts(
+    request: GpuRequest, texts: _ModelTexts, grouped: bool
+) -> GpuRequest | InvalidRequest:
+    preferred = _preferred_models(texts)
+    if isinstance(preferred, InvalidRequest):
+        return preferred
+    problem = _mix_problem(texts)
+    if problem is not None:
+        return problem
+    share_of = _share_of(texts, request.claim.exclusive)
+    if isinstance(share_of, InvalidRequest):
+        return share_of
+    # A single card has one model: its pods need no shape of their own.
+    same = texts.mix == SAME and (request.claim.count > 1 or grouped)
+    claim = replace(request.claim, preferred=preferred, one_model=same, share_of=share_of)
+    return replace(request, claim=claim)
+
+
+def _preferred_models(texts: _ModelTexts) -> PreferredModels | InvalidRequest | None:
     """The accepted models; None if the pod states none."""
     tiers: list[tuple[str, ...]] = []
     for tier in texts.models.split(">") if texts.models else ():
@@ -94,14 +129,14 @@ def preferred_models(texts: ModelTexts) -> PreferredModels | InvalidRequest | No
     return PreferredModels(tiers=tuple(tiers), denied=denied) if tiers or denied else None
 
 
-def mix_problem(texts: ModelTexts) -> InvalidRequest | None:
+def _mix_problem(texts: _ModelTexts) -> InvalidRequest | None:
     """The problem of the word about mixing models; None if there is none."""
     if texts.mix in ("", SAME, WHICHEVER):
         return None
     return _invalid(MIX, texts.mix, MIX_RULE)
 
 
-def share_of(texts: ModelTexts, exclusive: bool) -> str | InvalidRequest:
+def _share_of(texts: _ModelTexts, exclusive: bool) -> str | InvalidRequest:
     """The model whose share is meant, "" for any."""
     text = texts.request_of
     part = name_part(text) if text else ""

@@ -11,12 +11,12 @@ from enum import Enum
 
 import msgspec
 
+from kubeshare_py.dialects.allocation import write_allocation
 from kubeshare_py.dialects.results import ALLOCATION, FENCE, result_annotations
 from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import BindOutcome, BindRefused, BindUnknown, Bound, Refusal
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.isolation.backends import isolation_results
-from kubeshare_py.manifests.pods.allocation import write_allocation
 from kubeshare_py.manifests.shallow_json import decoded
 from kubeshare_py.manifests.undecodable import UNDECODABLE
 

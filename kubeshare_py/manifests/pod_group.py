@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from kubeshare_py.dialects.group_within import WITHIN, within_problem
+from kubeshare_py.dialects.group_keys import WITHIN, within_problem
 from kubeshare_py.domain.bounds import GROUP_MEMBERS
 from kubeshare_py.domain.group_objects import GroupApi, PodGroupObject
 from kubeshare_py.manifests.metadata import ObjectMeta

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 
 from kubeshare_py.admission.label_table import template, variables
-from kubeshare_py.dialects.new_pod import first_problem
+from kubeshare_py.dialects.pod_request import first_problem
 from tests.admission.any_labels import labels_and_annotations
 from tests.admission.evaluated import Rules
 from tests.controlplane.cel_template import LABELS_TEMPLATE

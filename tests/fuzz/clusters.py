@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from kubeshare_py.configuration.scheduler import SCHEDULER_NAME
+from kubeshare_py.dialects.allocation import read_allocation, write_allocation
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.effects import (
     Bind,
@@ -33,7 +34,6 @@ from kubeshare_py.inventory.node_annotations import NodeAnnotations
 from kubeshare_py.manifests import events, node
 from kubeshare_py.manifests.binding import annotation_problem, binding_annotations
 from kubeshare_py.manifests.node import NodeFields
-from kubeshare_py.manifests.pods.allocation import read_allocation, write_allocation
 from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.reports import waiting_patch
 from kubeshare_py.scheduling.explain.explanation import cluster_view, why

@@ -11,12 +11,12 @@ from typing import Any
 from kubeshare_py.admission.review import Rules, answer, answer_of_others
 from kubeshare_py.configuration.scheduler import SCHEDULER_NAME
 from kubeshare_py.dialects import sharedgpu
-from kubeshare_py.dialects.new_pod import first_problem
+from kubeshare_py.dialects.allocation import read_allocation, write_allocation
 from kubeshare_py.dialects.pod_keys import ASKING_ANNOTATIONS, LABELS
+from kubeshare_py.dialects.pod_request import first_problem
 from kubeshare_py.domain.bounds import CARDS_OF_NODE, CLAIMED_CARDS, GROUP_MEMBERS, HELD_BYTES
 from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
 from kubeshare_py.domain.request import GpuRequest
-from kubeshare_py.manifests.pods.allocation import read_allocation, write_allocation
 from tests.fuzz import odd
 from tests.fuzz.family import Family, loaded, said, text_at
 from tests.fuzz.objects import KEYS, odd_object

@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from kubeshare_py.dialects.group_keys import LABEL, OLD_LABEL
 from kubeshare_py.domain.events import FinishedMember, PodGone, PodGroupGone, PodGroupSeen
 from kubeshare_py.domain.group_objects import GroupApi, GroupReference, PodGroupObject
 from kubeshare_py.manifests.events import POD_EVENTS, pod_group_events
 from kubeshare_py.manifests.pod_group import PodGroupFields, to_domain
-from kubeshare_py.manifests.pods.group_reference import LABEL, OLD_LABEL
 from tests.manifests.written import pod, pod_fields
 from tests.stories.gang_pods import gang
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from kubeshare_py.dialects.new_pod import first_problem
+from kubeshare_py.dialects.pod_request import first_problem
 from kubeshare_py.edges.kube.errors import KubeError
 from tests.admission.any_labels import labels_and_annotations
 from tests.admission.patched import env_of

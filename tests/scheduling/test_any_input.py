@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.configuration.scheduler import SCHEDULER_NAME
+from kubeshare_py.dialects.allocation import read_allocation, write_allocation
 from kubeshare_py.domain.effects import Bind, Effect
 from kubeshare_py.domain.events import (
     BindAnswered,
@@ -38,7 +39,6 @@ from kubeshare_py.manifests.budget import BudgetFields
 from kubeshare_py.manifests.lease import read_lease
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.pod_group import PodGroupFields
-from kubeshare_py.manifests.pods.allocation import read_allocation, write_allocation
 from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.scheduling.machine import Machine

@@ -1,32 +1,124 @@
-"""Where a pod may run, as a `Shape`: node selector, required node affinity, tolerations.
+"""What a pod needs of its node: resources, and where it may run, as a `Shape`.
 
-Preferred affinity is soft and not read.
+Read are the node selector, required node affinity and tolerations; preferred affinity is soft.
+Kubernetes bounds these only by the size of the whole object, and every part of them is evaluated
+for each node. The limits here are far above what people write: lists of some hundred nodes by name,
+one term for each, as controllers make them, are well within them.
 """
 
 from collections.abc import Sequence
 
+import msgspec
+
 from kubeshare_py.domain.pod import NodeTerm, Shape, Toleration
 from kubeshare_py.domain.remembered import remembered
-from kubeshare_py.domain.request import GpuRequest
-from kubeshare_py.manifests.label_selector import requirement
+from kubeshare_py.domain.request import GpuRequest, InvalidRequest
+from kubeshare_py.manifests.label_selector import RequirementFields, requirement
+from kubeshare_py.manifests.pods.effective_requests import demand
 from kubeshare_py.manifests.pods.packed_terms import packed
 from kubeshare_py.manifests.pods.pod_fields import (
     NodeSelectorFields,
     PodSpec,
+    PodStatus,
     TolerationFields,
 )
+from kubeshare_py.manifests.pods.unsupported import unsupported_fields
+
+MOST_TERMS = 500
+#: Lines in all terms.
+MOST_REQUIREMENTS = 1000
+#: Values in all lines.
+MOST_VALUES = 5000
+#: Characters in all keys and values.
+MOST_CHARACTERS = 256 * 1024
+MOST_TOLERATIONS = 500
+MOST_SELECTED = 100
+#: Requests and limits in all containers.
+MOST_AMOUNTS = 1000
+
+TERMS = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
 
 _LabelPairs = tuple[tuple[str, str], ...]
 
 
-def shape_without_place(
+class NodeNeeds(msgspec.Struct, frozen=True, gc=False):
+    """A pod's shape, and what keeps the pod from being tried: nothing if it is bound already."""
+
+    shape: Shape
+    problem: InvalidRequest | None = None
+    unsupported: tuple[str, ...] = ()
+
+
+def node_needs(spec: PodSpec, status: PodStatus | None, request: GpuRequest | None) -> NodeNeeds:
+    """What a pod with this request needs. `status` is a bound pod's, else None."""
+    problem = placement_problem(spec)
+    if problem is not None and status is None:
+        return NodeNeeds(_shape_without_place((), request), problem, unsupported_fields(spec, ()))
+    needs = demand(spec, status)
+    resources = needs.resources
+    if problem is not None:
+        return NodeNeeds(_shape_without_place(resources, request))
+    shape = _shape_of(spec, resources, request)
+    if status is not None:
+        return NodeNeeds(shape)
+    return NodeNeeds(shape, None, needs.problems + unsupported_fields(spec, resources))
+
+
+def placement_problem(spec: PodSpec) -> InvalidRequest | None:
+    """Which limit the pod exceeds; None for nearly every pod."""
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    required = affinity.required if affinity else None
+    return (
+        (_affinity_problem(required) if required is not None else None)
+        or _over("spec.nodeSelector", "labels", len(spec.node_selector or ()), MOST_SELECTED)
+        or _over("spec.tolerations", "entries", len(spec.tolerations or ()), MOST_TOLERATIONS)
+        or _over("spec.containers[].resources", "amounts", _amounts(spec), MOST_AMOUNTS)
+    )
+
+
+def _affinity_problem(required: NodeSelectorFields) -> InvalidRequest | None:
+    terms = required.node_selector_terms or ()
+    lines = [
+        line
+        for term in terms
+        for line in (*(term.match_expressions or ()), *(term.match_fields or ()))
+    ]
+    return (
+        _over(TERMS, "terms", len(terms), MOST_TERMS)
+        or _over(TERMS, "requirements", len(lines), MOST_REQUIREMENTS)
+        or _over(TERMS, "values", sum(len(line.values or ()) for line in lines), MOST_VALUES)
+        or _over(TERMS, "characters", sum(map(_characters, lines)), MOST_CHARACTERS)
+    )
+
+
+def _characters(line: RequirementFields) -> int:
+    return len(line.key) + sum(map(len, line.values or ()))
+
+
+def _amounts(spec: PodSpec) -> int:
+    amounts = 0
+    for container in (spec.containers or ()) + (spec.init_containers or ()):
+        if container.resources is not None:
+            resources = container.resources
+            amounts += len(resources.requests or ()) + len(resources.limits or ())
+    return amounts
+
+
+def _over(field: str, what: str, count: int, most: int) -> InvalidRequest | None:
+    if count <= most:
+        return None
+    rule = f"has {count} {what}; this scheduler takes at most {most}"
+    return InvalidRequest(field=field, rule=rule)
+
+
+def _shape_without_place(
     resources: tuple[tuple[str, int], ...], request: GpuRequest | None
 ) -> Shape:
     """The shape of a pod whose placement fields exceed the limits: no node satisfies it."""
     return _shape(resources, request, (), NodeSelectorFields(), ())
 
 
-def shape_of(
+def _shape_of(
     spec: PodSpec, resources: tuple[tuple[str, int], ...], request: GpuRequest | None
 ) -> Shape:
     """The pod's shape; the same object for the same content while the cache holds it."""

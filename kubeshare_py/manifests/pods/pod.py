@@ -1,40 +1,18 @@
-"""A v1 Pod as the domain's Pod."""
+"""A v1 Pod as the domain's Pod: decoded, then what it asks for, what it needs, what it holds."""
 
-from dataclasses import replace
-
-from kubeshare_py.dialects import sharedgpu
-from kubeshare_py.dialects.group_within import WITHIN, within_problem
-from kubeshare_py.dialects.pod_keys import unknown_key
-from kubeshare_py.dialects.results import (
-    ALLOCATION,
-    GPU_UUID,
-    MANAGER_PORT,
-    RESERVATION,
-    is_result,
-    visible_cards,
-)
-from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.dialects import pod_request
+from kubeshare_py.dialects.allocation import NOTHING_HELD, read_back
 from kubeshare_py.domain.events import FinishedMember
-from kubeshare_py.domain.group_objects import GroupReference
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
-from kubeshare_py.domain.pod import Labels, Pod, PodGroup
-from kubeshare_py.domain.printable import beginning
+from kubeshare_py.domain.pod import Labels, Pod
 from kubeshare_py.domain.remembered import remembered
-from kubeshare_py.domain.request import InvalidRequest
-from kubeshare_py.manifests.pods.allocation import read_allocation
-from kubeshare_py.manifests.pods.effective_requests import Demand, demand
-from kubeshare_py.manifests.pods.group_reference import group_reference
-from kubeshare_py.manifests.pods.placement import shape_of, shape_without_place
-from kubeshare_py.manifests.pods.placement_limits import placement_problem
+from kubeshare_py.manifests.pods.placement import node_needs
 from kubeshare_py.manifests.pods.pod_end import grace_s, has_stopped
-from kubeshare_py.manifests.pods.pod_fields import PodFields, PodSpec
-from kubeshare_py.manifests.pods.unsupported import unsupported_fields
+from kubeshare_py.manifests.pods.pod_fields import PodFields
 
 _SUCCEEDED = "Succeeded"
 _NEVER = "Never"
 _REMEMBERED = 4096
-#: The most characters of an annotation in a sentence; a list of six cards is not longer.
-_MOST_SHOWN = 256
 _FINISHED = (_SUCCEEDED, "Failed")
 
 
@@ -46,11 +24,12 @@ def is_finished(pod: PodFields) -> bool:
 def finished_member(pod: PodFields) -> FinishedMember | None:
     """A finished pod as a member of its group; None if it was in none."""
     meta = pod.metadata
-    group = sharedgpu.read(meta.labels).group if meta.labels else None
-    reference = _reference(pod, group)
-    gang = reference.gang if isinstance(reference, GroupReference) else ""
-    gang = gang or (group.name if group is not None else "")
-    if not gang:
+    asked = pod_request.read(meta.labels, meta.annotations, pod.spec.pod_group)
+    if asked.reference is not None:
+        gang = asked.reference.gang
+    elif asked.group is not None:
+        gang = asked.group.name
+    else:
         return None
     return FinishedMember(
         uid=PodUid(meta.uid),
@@ -68,76 +47,41 @@ def to_domain(pod: PodFields) -> Pod:
     A bound pod's allocation is read from its annotation. On a pod without a node that annotation,
     like every other result, was written by its user, and is only overwritten.
     """
-    meta, spec = pod.metadata, pod.spec
+    meta, spec, status = pod.metadata, pod.spec, pod.status
     bound = bool(spec.node_name)
-    # Unknown keys matter only before the pod is placed.
-    unknown = None if bound else unknown_key(meta.labels, meta.annotations)
-    parsed = sharedgpu.read(meta.labels or {}, meta.annotations)
-    if unknown is not None:
-        parsed = replace(parsed, request=None, problem=unknown)
-    too_much = placement_problem(spec)
-    if too_much is not None and not bound:
-        needs = Demand(())
-    else:
-        needs = demand(spec, pod.status if bound else None)
-    held = _held(meta.annotations) if bound and meta.annotations else None
-    reference = _reference(pod, parsed.group)
+    asked = pod_request.read(meta.labels, meta.annotations, spec.pod_group, bound=bound)
+    needs = node_needs(spec, status if bound else None, asked.request)
+    held = read_back(meta.annotations) if bound and meta.annotations else NOTHING_HELD
     return Pod(
         uid=PodUid(meta.uid),
         key=PodKey(meta.namespace, meta.name),
-        shape=(
-            shape_of(spec, needs.resources, parsed.request)
-            if too_much is None
-            else shape_without_place(needs.resources, parsed.request)
-        ),
+        shape=needs.shape,
         scheduler_name=spec.scheduler_name,
         node_name=NodeName(spec.node_name) if bound else None,
         priority=spec.priority or 0,
-        label_priority=parsed.priority,
+        label_priority=asked.priority,
         created=meta.creation_timestamp or "",
-        request=parsed.request,
-        problem=unknown
-        or (reference if isinstance(reference, InvalidRequest) else parsed.problem)
-        or (None if bound else too_much),
-        group=_within(parsed.group, meta.annotations),
-        group_reference=reference if isinstance(reference, GroupReference) else None,
-        owner=meta.controller_uid if parsed.group or reference else "",
-        gates=_gates(spec),
-        unsupported=() if bound else needs.problems + unsupported_fields(spec, needs.resources),
+        request=asked.request,
+        problem=asked.problem or needs.problem,
+        group=asked.group,
+        group_reference=asked.reference,
+        owner=meta.controller_uid if asked.in_group else "",
+        gates=spec.gates,
+        unsupported=needs.unsupported,
         deleting=meta.deletion_timestamp is not None,
-        allocation=held if isinstance(held, Allocation) else None,
-        allocation_problem=f"{ALLOCATION}: {held}" if isinstance(held, str) else "",
-        mismatch=_mismatch(meta.annotations, held) if bound and meta.annotations else "",
-        stale_results=() if bound else _stale_results(meta.annotations),
-        isolation=(meta.labels or {}).get(sharedgpu.ISOLATION, ""),
+        allocation=held.allocation,
+        allocation_problem=held.problem,
+        mismatch=held.mismatch,
+        stale_results=asked.stale_results,
+        isolation=asked.isolation,
         preempts=spec.preemption_policy != _NEVER,
-        nominated=bool(pod.status.nominated_node_name or (meta.annotations or {}).get(RESERVATION)),
-        nominated_node=NodeName(pod.status.nominated_node_name) or None,
+        nominated=bool(status.nominated_node_name) or asked.has_reservation,
+        nominated_node=NodeName(status.nominated_node_name) or None,
         labels=_labels(meta.labels) if bound else (),
-        started=pod.status.start_time or "" if bound else "",
+        started=status.start_time or "" if bound else "",
         grace_s=grace_s(pod) if bound else 0,
         stopped=bound and has_stopped(pod),
     )
-
-
-def _reference(pod: PodFields, group: PodGroup | None) -> GroupReference | InvalidRequest | None:
-    """The PodGroup object that it names; nearly always none."""
-    if group is not None and pod.metadata.annotations:
-        problem = within_problem(pod.metadata.annotations)
-        if problem is not None:
-            return problem
-    if not pod.metadata.labels and pod.spec.scheduling_group is None:
-        return None
-    return group_reference(pod.metadata, pod.spec, group.name if group is not None else "")
-
-
-def _within(group: PodGroup | None, annotations: dict[str, str] | None) -> PodGroup | None:
-    """The group with the topology key of an annotation."""
-    if group is None or not annotations or not annotations.get(WITHIN):
-        return group
-    if within_problem(annotations) is not None:
-        return group
-    return replace(group, within=annotations[WITHIN])
 
 
 def _labels(labels: dict[str, str] | None) -> Labels:
@@ -148,33 +92,3 @@ def _labels(labels: dict[str, str] | None) -> Labels:
 @remembered(_REMEMBERED)
 def _known_labels(labels: Labels) -> Labels:
     return labels
-
-
-def _held(annotations: dict[str, str]) -> Allocation | str | None:
-    text = annotations.get(ALLOCATION)
-    return read_allocation(text) if text else None
-
-
-def _mismatch(annotations: dict[str, str], held: Allocation | str | None) -> str:
-    """The cards or the port in its containers' variables, if they are not those that it holds."""
-    told = annotations.get(GPU_UUID, "")
-    ours = visible_cards(held) if isinstance(held, Allocation) else ""
-    if told != ours:
-        return f"{GPU_UUID} says {_shown(told)}, the allocation {_shown(ours)}"
-    port = annotations.get(MANAGER_PORT, "")
-    if not port or not isinstance(held, Allocation) or port == str(held.port):
-        return ""
-    return f"{MANAGER_PORT} says {_shown(port)}, the allocation {held.port or 'nothing'}"
-
-
-def _shown(text: str) -> str:
-    return beginning(text, _MOST_SHOWN) if text else "nothing"
-
-
-def _stale_results(annotations: dict[str, str] | None) -> tuple[str, ...]:
-    return tuple(sorted(filter(is_result, annotations))) if annotations else ()
-
-
-def _gates(spec: PodSpec) -> tuple[str, ...]:
-    gates = spec.scheduling_gates
-    return tuple(gate.name for gate in gates) if gates else ()

@@ -14,6 +14,7 @@ from kubeshare_py.domain.bounds import INT32
 from kubeshare_py.domain.quantity import Quantity
 from kubeshare_py.manifests.label_selector import RequirementFields
 from kubeshare_py.manifests.metadata import ObjectMeta
+from kubeshare_py.manifests.undecodable import UNDECODABLE
 
 ResourceList = dict[str, Quantity]
 Int32 = Annotated[int, Meta(ge=INT32.least, le=INT32.most)]
@@ -126,6 +127,22 @@ class PodSpec(_PodFieldsBase, frozen=True):
     scheduling_group: dict[str, msgspec.Raw] | None = None
     workload_ref: dict[str, msgspec.Raw] | None = None
     host_network: bool = False
+
+    @property
+    def gates(self) -> tuple[str, ...]:
+        """The names of its scheduling gates."""
+        gates = self.scheduling_gates
+        return tuple([gate.name for gate in gates]) if gates else ()
+
+    @property
+    def pod_group(self) -> str:
+        """The name of the PodGroup in `schedulingGroup`; "" if there is none that can be read."""
+        if not self.scheduling_group or "podGroupName" not in self.scheduling_group:
+            return ""
+        try:
+            return msgspec.json.decode(self.scheduling_group["podGroupName"], type=str)
+        except UNDECODABLE:
+            return ""
 
 
 class ContainerState(_PodFieldsBase, frozen=True):

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 import msgspec
 
 from kubeshare_py.domain.remembered import remembered
-from kubeshare_py.manifests.pods.group_reference import named_in
 from kubeshare_py.manifests.pods.pod_fields import (
     AffinityFields,
     Container,
@@ -51,7 +50,7 @@ def unsupported_fields(spec: PodSpec, resources: tuple[tuple[str, int], ...]) ->
     if spec.resource_claims:
         found.append("spec.resourceClaims")
     group = spec.scheduling_group
-    if group is not None and (group.keys() != {"podGroupName"} or not named_in(spec)):
+    if group is not None and (group.keys() != {"podGroupName"} or not spec.pod_group):
         found.append("spec.schedulingGroup")
     if spec.workload_ref is not None:
         found.append("spec.workloadRef")
@@ -92,13 +91,15 @@ def _volume(volume: dict[str, msgspec.Raw]) -> Iterator[str]:
         yield f"spec.volumes[{name}].{source}"
 
 
-def _all_host_ports(spec: PodSpec) -> Iterator[str]:
+def _all_host_ports(spec: PodSpec) -> list[str]:
+    found: list[str] = []
     for container in spec.containers or ():
         if container.ports:
-            yield from _host_ports("containers", container, spec.host_network)
+            found += _host_ports("containers", container, spec.host_network)
     for container in spec.init_containers or ():
         if container.ports and container.restart_policy == "Always":
-            yield from _host_ports("initContainers", container, spec.host_network)
+            found += _host_ports("initContainers", container, spec.host_network)
+    return found
 
 
 def _host_ports(kind: str, container: Container, host_network: bool) -> Iterator[str]:

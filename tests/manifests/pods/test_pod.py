@@ -3,12 +3,12 @@ from dataclasses import replace
 
 import pytest
 
+from kubeshare_py.dialects.allocation import write_allocation
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, PodKey
 from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.pod import NodeTerm, Pod, PodGroup, Shape, Toleration
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.manifests.pods.allocation import write_allocation
 from tests.manifests.written import container, pod
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import read
+from kubeshare_py.dialects.allocation import read_allocation, write_allocation
 from kubeshare_py.domain.effects import Bind, ReportWaiting
 from kubeshare_py.domain.events import BindSlotsFree, InventoryRead, PodSeen
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.framework.profile_making import profiles
-from kubeshare_py.manifests.pods.allocation import read_allocation, write_allocation
 from kubeshare_py.scheduling.explain.explanation import why
 from tests.builders import GIB, a_claim, a_gpu, a_pod, a_shape
 from tests.scale import examples

@@ -1,5 +1,7 @@
 """The annotation `sharedgpu/allocation`: all that a restarted scheduler needs of a placement.
 
+Every placement has it, in whatever dialect it was requested; a bound pod is read back from it.
+
     {"v":1,"token":"s1-42","dialect":"sharedgpu",
      "claims":[{"uuid":"GPU-1","milli":500,"bytes":8589934592,"model":"Tesla-V100","cell":"n/1"}],
      "exclusive":false,"port":50051,"group":"train","min":3,"isolation":"mps","limit":1000}
@@ -11,18 +13,23 @@ newer scheduler wrote more about it would give its cards away twice. A change of
 `v`.
 """
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
+from kubeshare_py.dialects.results import ALLOCATION, GPU_UUID, MANAGER_PORT, visible_cards
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.bounds import CARDS_OF_NODE, HELD_BYTES
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
 from kubeshare_py.domain.isolation import Isolation, IsolationBackend
+from kubeshare_py.domain.printable import beginning
 
 VERSION = 1
+#: The most characters of an annotation in a sentence; a list of six cards is not longer.
+_MOST_SHOWN = 256
 #: For numbers that are only compared: JSON readers of other languages know no larger integers.
 _StoredCount = Annotated[int, Meta(ge=0, le=2**53)]
 _Bytes = Annotated[int, Meta(ge=HELD_BYTES.least, le=HELD_BYTES.most)]
@@ -52,6 +59,20 @@ class _StoredPlacement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True
 class _StoredVersion(msgspec.Struct):
     v: int
 
+
+class ReadBack(msgspec.Struct, frozen=True, gc=False):
+    """What a bound pod's annotations say that it holds.
+
+    `allocation` is None if there is none or if `problem` says why it cannot be read. `mismatch`
+    names the cards or the port in its containers' variables if they are not the allocation's.
+    """
+
+    allocation: Allocation | None = None
+    problem: str = ""
+    mismatch: str = ""
+
+
+NOTHING_HELD = ReadBack()
 
 _PLACEMENT = msgspec.json.Decoder(_StoredPlacement)
 _VERSION = msgspec.json.Decoder(_StoredVersion)
@@ -96,6 +117,30 @@ def read_allocation(text: str) -> Allocation | str:
     if len(claims) > 1 and len({claim.uuid for claim in claims}) < len(claims):
         return "one card is claimed twice - at `$.claims`"
     return _allocation(placement)
+
+
+def read_back(annotations: Mapping[str, str]) -> ReadBack:
+    """What a bound pod holds. Never raises."""
+    text = annotations.get(ALLOCATION)
+    held = read_allocation(text) if text else None
+    if isinstance(held, str):
+        return ReadBack(None, f"{ALLOCATION}: {held}", _mismatch(annotations, None))
+    return ReadBack(held, "", _mismatch(annotations, held))
+
+
+def _mismatch(annotations: Mapping[str, str], held: Allocation | None) -> str:
+    told = annotations.get(GPU_UUID, "")
+    ours = visible_cards(held) if held is not None else ""
+    if told != ours:
+        return f"{GPU_UUID} says {_shown(told)}, the allocation {_shown(ours)}"
+    port = annotations.get(MANAGER_PORT, "")
+    if not port or held is None or port == str(held.port):
+        return ""
+    return f"{MANAGER_PORT} says {_shown(port)}, the allocation {held.port or 'nothing'}"
+
+
+def _shown(text: str) -> str:
+    return beginning(text, _MOST_SHOWN) if text else "nothing"
 
 
 def _other_version(text: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.pod import NodeTerm, Toleration
-from kubeshare_py.manifests.pods.placement_limits import (
+from kubeshare_py.manifests.pods.placement import (
     MOST_AMOUNTS,
     MOST_CHARACTERS,
     MOST_REQUIREMENTS,

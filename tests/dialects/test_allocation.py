@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubeshare_py.dialects.allocation import read_allocation, write_allocation
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.bounds import CARDS_OF_NODE, HELD_BYTES
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
 from kubeshare_py.domain.isolation import Isolation, IsolationBackend
-from kubeshare_py.manifests.pods.allocation import read_allocation, write_allocation
 
 FULL: dict[str, Any] = {
     "v": 1,

@@ -1,0 +1,83 @@
+"""What a pod asks for by its labels and annotations, in whatever dialect: read once, in one place.
+
+`sharedgpu` is the only dialect so far. What it says of GPUs comes back as a `ParsedRequest`; keys,
+groups and the scheduler's own annotations are the same in all dialects and are read here.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from kubeshare_py.dialects import sharedgpu
+from kubeshare_py.dialects.group_keys import LABEL, OLD_LABEL, membership
+from kubeshare_py.dialects.pod_keys import unknown_key
+from kubeshare_py.dialects.results import RESERVATION, is_result
+from kubeshare_py.domain.group_objects import GroupReference
+from kubeshare_py.domain.pod import PodGroup
+from kubeshare_py.domain.request import GpuRequest, InvalidRequest
+
+_NOTHING: Mapping[str, str] = {}
+
+
+class PodRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The labels and annotations of a pod, understood.
+
+    `problem` is the first one in the order in which the scheduler reports them; `request` may be
+    set beside it if the problem is about the pod's group. `group` is the group that labels
+    describe, `reference` the PodGroup object that describes it; `in_group` is also True if the
+    pod names a group and there is a problem with it. `isolation` is the back-end that the pod
+    wishes, "" if none. `has_reservation`: the pod shows cards that are kept for it.
+    `stale_results` are result annotations of a pod that is not bound, sorted.
+    """
+
+    request: GpuRequest | None
+    problem: InvalidRequest | None
+    priority: int
+    group: PodGroup | None
+    reference: GroupReference | None
+    in_group: bool
+    isolation: str
+    has_reservation: bool
+    stale_results: tuple[str, ...]
+
+
+def read(
+    labels: Mapping[str, str] | None,
+    annotations: Mapping[str, str] | None,
+    pod_group: str = "",
+    *,
+    bound: bool = False,
+) -> PodRequest:
+    """Read what a pod asks for. Never raises.
+
+    `pod_group` is the PodGroup that its spec names, "" if none. Unknown keys matter only before the
+    pod is bound.
+    """
+    labels, annotations = labels or _NOTHING, annotations or _NOTHING
+    unknown = None if bound else unknown_key(labels, annotations)
+    parsed = sharedgpu.read(labels, annotations)
+    group, reference = membership(labels, annotations, pod_group, parsed.group)
+    of_group = reference if isinstance(reference, InvalidRequest) else None
+    return PodRequest(
+        request=None if unknown is not None else parsed.request,
+        problem=unknown or of_group or parsed.problem,
+        priority=parsed.priority,
+        group=group,
+        reference=reference if isinstance(reference, GroupReference) else None,
+        in_group=group is not None or reference is not None,
+        isolation=labels.get(sharedgpu.ISOLATION, ""),
+        has_reservation=bool(annotations.get(RESERVATION)),
+        stale_results=() if bound else tuple(sorted(filter(is_result, annotations))),
+    )
+
+
+def first_problem(
+    labels: Mapping[str, str], annotations: Mapping[str, str]
+) -> InvalidRequest | None:
+    """The problem of a pod that is not bound; None if there is none.
+
+    References to PodGroup objects are not checked, nor whether the pod's profile allows its
+    isolation back-end.
+    """
+    own = {key: text for key, text in labels.items() if key not in (LABEL, OLD_LABEL)}
+    return read(own, annotations).problem

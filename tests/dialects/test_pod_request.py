@@ -1,0 +1,98 @@
+"""One reading of a pod's keys: which problem comes first, and what is read of which pod."""
+
+import pytest
+
+from kubeshare_py.dialects.group_keys import LABEL, OLD_LABEL, WITHIN
+from kubeshare_py.dialects.pod_request import PodRequest, first_problem, read
+from kubeshare_py.domain.group_objects import GroupApi, GroupReference
+from kubeshare_py.domain.pod import PodGroup
+
+HALF = {"sharedgpu/gpu_limit": "1.0", "sharedgpu/gpu_request": "0.5"}
+GANG = {
+    "sharedgpu/group_name": "g",
+    "sharedgpu/group_headcount": "2",
+    "sharedgpu/group_threshold": "1",
+}
+#: Each is the first problem of a pod that has those after it as well.
+UNKNOWN = {"sharedgpu/gpu_limits": "1"}
+NOWHERE = {WITHIN: "two words"}
+TWICE = {LABEL: "other"}
+UNREADABLE = {"sharedgpu/gpu_limit": "much"}
+
+
+def problem(asked: PodRequest) -> str:
+    return str(asked.problem or "")
+
+
+def test_a_pod_without_keys_asks_for_nothing() -> None:
+    asked = read(None, None)
+    assert asked == read({}, {}) == read({"app": "web"}, {"note": "x"})
+    assert (asked.request, asked.problem, asked.group, asked.reference) == (None,) * 4
+    assert not asked.in_group
+    assert not asked.has_reservation
+
+
+def test_the_first_problem_is_the_one_of_keys_then_of_the_group_then_of_amounts() -> None:
+    labels = {**HALF, **GANG, **UNREADABLE}
+    assert problem(read(labels, {})).startswith('sharedgpu/gpu_limit="much": ')
+    assert "can only be in one group" in problem(read({**labels, **TWICE}, {}))
+    assert problem(read({**labels, **TWICE}, NOWHERE)).startswith(f'{WITHIN}="two words": ')
+    assert problem(read({**labels, **TWICE, **UNKNOWN}, NOWHERE)).startswith(
+        "label sharedgpu/gpu_limits is not known"
+    )
+
+
+def test_an_unknown_key_leaves_the_priority_and_the_group() -> None:
+    asked = read({**HALF, **GANG, **UNKNOWN, "sharedgpu/priority": "7"}, None)
+    assert (asked.request, asked.priority) == (None, 7)
+    assert asked.group == PodGroup(name="g", headcount=2, min_available=2)
+
+
+def test_unknown_keys_and_results_count_only_before_the_pod_is_bound() -> None:
+    labels = {**HALF, **UNKNOWN}
+    results = {"sharedgpu/gpu_uuid": "GPU-1", "sharedgpu/container-0.gpu_uuid": "GPU-1", "a": "b"}
+    waiting, bound = read(labels, results), read(labels, results, bound=True)
+    assert waiting.problem is not None
+    assert waiting.stale_results == ("sharedgpu/container-0.gpu_uuid", "sharedgpu/gpu_uuid")
+    assert (bound.problem, bound.stale_results) == (None, ())
+    assert bound.request == read(HALF, None).request
+
+
+def test_the_group_s_topology_key_comes_from_an_annotation() -> None:
+    asked = read({**HALF, **GANG}, {WITHIN: "zone"})
+    assert asked.group == PodGroup(name="g", headcount=2, min_available=2, within="zone")
+    assert read(HALF, NOWHERE).problem is None, "the pod is in no group"
+
+
+@pytest.mark.parametrize(
+    ("labels", "in_spec", "reference"),
+    [
+        ({LABEL: "new", OLD_LABEL: "old"}, "", GroupReference(GroupApi.COSCHEDULING, "new")),
+        ({OLD_LABEL: "old"}, "", GroupReference(GroupApi.COSCHEDULING, "old")),
+        ({}, "g", GroupReference(GroupApi.KUBERNETES, "g")),
+    ],
+)
+def test_a_podgroup_is_named_by_labels_or_in_the_spec(
+    labels: dict[str, str], in_spec: str, reference: GroupReference
+) -> None:
+    asked = read(labels, None, in_spec)
+    assert (asked.reference, asked.problem, asked.in_group) == (reference, None, True)
+
+
+def test_a_pod_with_two_podgroups_counts_as_in_a_group_and_names_none() -> None:
+    asked = read({LABEL: "a"}, None, "b")
+    assert (asked.group, asked.reference, asked.in_group) == (None, None, True)
+    assert problem(asked).startswith(f'{LABEL}="a": a pod can only be in one group')
+
+
+def test_the_wished_back_end_and_a_reservation_are_read() -> None:
+    asked = read({**HALF, "sharedgpu/isolation": "mps"}, {"sharedgpu/earmark": "GPU-1"})
+    assert (asked.isolation, asked.has_reservation) == ("mps", True)
+    assert not read(HALF, {"sharedgpu/earmark": ""}).has_reservation
+
+
+@pytest.mark.parametrize("named", [{LABEL: "a"}, {OLD_LABEL: "a"}])
+def test_a_new_pod_is_refused_for_all_but_its_podgroup(named: dict[str, str]) -> None:
+    assert first_problem({**HALF, **GANG, **named}, {}) is None
+    assert first_problem({**HALF, **UNKNOWN}, {}) == read({**HALF, **UNKNOWN}, {}).problem
+    assert first_problem({**GANG, **named}, NOWHERE) == read(GANG, NOWHERE).problem
