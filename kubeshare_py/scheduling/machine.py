@@ -34,22 +34,15 @@ from kubeshare_py.domain.events import (
     TimePassed,
 )
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
-from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.scheduling.assembly import assemble
 from kubeshare_py.scheduling.binding.overcommitment import Overcommitment
-from kubeshare_py.scheduling.binding.scheduler_state import empty_state
-from kubeshare_py.scheduling.event_handlers import EventHandlers
-from kubeshare_py.scheduling.plugin_retries import PluginRetries
-from kubeshare_py.scheduling.pod_groups.gang_cycles import GangCycles
 from kubeshare_py.scheduling.pod_groups.gang_repair import RepairRules
-from kubeshare_py.scheduling.preemption.preemption import Preemption
 from kubeshare_py.scheduling.preemption.rules import PreemptionRules
 from kubeshare_py.scheduling.queue import queue_moves
 from kubeshare_py.scheduling.queue.pod_records import PodState
 from kubeshare_py.scheduling.queue.waiting_limit import WaitingLimit
 from kubeshare_py.scheduling.reservations.reservation_patience import ReservationRules
-from kubeshare_py.scheduling.reservations.reservation_policy import ReservationPolicy
-from kubeshare_py.scheduling.schedule_one import SchedulingCycles
 
 #: The most placements that are decided and not answered yet.
 MOST_UNANSWERED = 64
@@ -77,44 +70,49 @@ class Machine:
         `lingering_s`: the longest time (s) that cards of pods are held after a forced deletion.
         """
         self.name = name
-        state = self._state = empty_state(profiles, name, lingering_s)
-        self.ledger, self.queue, self.records = state.ledger, state.queue, state.records
-        self.profiles, self.evaluators = state.profiles, state.evaluators
-        self.boundary = state.boundary
-        self.attempts, self.moves = state.attempts, state.moves
-        self.gangs, self.reservations = state.gangs, state.reservations
-        self.lingering = state.lingering
+        parts = assemble(
+            profiles,
+            name,
+            repair or RepairRules(),
+            reservations or ReservationRules(),
+            preemption or PreemptionRules(),
+            lingering_s,
+        )
+        self.synced = parts.synced
+        self.ledger, self.reservations = parts.charges.ledger, parts.charges.reservations
+        self.lingering = parts.charges.lingering
+        self.records, self.gangs = parts.pods.records, parts.pods.gangs
         self.group_objects = self.gangs.objects
-        self.inventory_read = False
+        self.queue, self.moves = parts.queues.pods, parts.queues.moves
+        self.attempts = parts.queues.attempts
+        self.profiles, self.evaluators = parts.profiles.profiles, parts.profiles.evaluators
+        self.boundary = parts.profiles.boundary
+        self.gang_cycles, self.preemption = parts.gang_cycles, parts.preemption
         self.inventory_failure = ""
         self._now = 0.0
-        self._pods_listed = self._nodes_listed = False
         #: Whether it was ever asked to decide, or stands by: from then on, bindings of other
         #: schedulers are reported.
         self.decides = False
+        self._parts = parts
+        self._enqueuer, self._binding_cycles = parts.steps.enqueuer, parts.steps.binding_cycles
+        self._group_edits, self._event_handlers = parts.group_edits, parts.event_handlers
+        self._policy, self._retries = parts.policy, parts.retries
+        self._reports, self._iterations = parts.reports, parts.iterations
         self._overcommitment = Overcommitment(self.ledger, self.key_of)
-        gang_cycles = self.gang_cycles = GangCycles(state, repair or RepairRules())
-        self._policy = ReservationPolicy(state, gang_cycles, reservations or ReservationRules())
-        self.preemption = Preemption(state, gang_cycles, preemption or PreemptionRules())
-        self._event_handlers = EventHandlers(state, self.preemption)
-        retries = self._retries = PluginRetries(
-            state.evaluators,
-            state.ledger,
-            state.queue,
-            gang_cycles.queue,
-            state.moves,
-            state.boundary.failures,
-        )
-        self._cycles = SchedulingCycles(state, gang_cycles, self._policy, self.preemption, retries)
 
     def let_wait(self, most: int) -> None:
         """Limit the pods of one namespace in the queue, 0: no limit; before the first event."""
-        self._state.enqueuer.limit = WaitingLimit(most)
+        self._enqueuer.limit = WaitingLimit(most)
 
     @property
     def ready(self) -> bool:
         """Whether pods and nodes are known: before that, no pod is placed."""
-        return self._pods_listed and self._nodes_listed
+        return self.synced.ready
+
+    @property
+    def inventory_read(self) -> bool:
+        """Whether the cards of all nodes were read since the start."""
+        return self.synced.inventory
 
     @property
     def silent_nodes(self) -> frozenset[NodeName]:
@@ -124,7 +122,7 @@ class Machine:
     @property
     def unanswered(self) -> int:
         """The number of placements decided and not answered yet."""
-        return self._state.binding_cycles.unanswered
+        return self._binding_cycles.unanswered
 
     def key_of(self, uid: PodUid) -> PodKey:
         """Namespace and name of a pod that holds something, a lingering one included."""
@@ -152,11 +150,7 @@ class Machine:
         """
         self._now = now
         assert {profile.scheduler_name for profile in profiles} == self.profiles.keys()
-        for profile in profiles:
-            self.profiles[profile.scheduler_name] = profile
-            self.evaluators[profile.scheduler_name] = Evaluator(
-                profile, self.ledger, self._state.work, self.boundary
-            )
+        self._parts.profiles.use(profiles)
         self.gang_cycles.use_profiles()
         effects: list[Effect] = []
         waiting = []
@@ -164,14 +158,14 @@ class Machine:
             if record.state in (PodState.WAITING, PodState.GATED):
                 waiting.append(record)
             elif record.node is not None and record.pod.scheduler_name in self.profiles:
-                self._state.calls.reserve(record.pod, record.node, record.allocation)
+                self._parts.profiles.calls.reserve(record.pod, record.node, record.allocation)
         # What is known of shape queues came from the former plugins.
         self.queue.clear()
-        self._state.enqueuer.start_anew()
+        self._enqueuer.start_anew()
         self.gang_cycles.start_anew()
         for record in waiting:
-            effects += self._state.enqueuer.enqueue(record, now, queue_moves.FORCE_ACTIVATE)
-        self._state.enqueuer.settle(now)
+            effects += self._enqueuer.enqueue(record, now, queue_moves.FORCE_ACTIVATE)
+        self._enqueuer.settle(now)
         return effects
 
     def handle(self, event: Event, now: float) -> list[Effect]:
@@ -184,26 +178,24 @@ class Machine:
             case PodGone():
                 effects += self._event_handlers.gone(event, now)
             case BindAnswered():
-                effects += self._state.binding_cycles.answered(event, now)
+                effects += self._binding_cycles.answered(event, now)
             case BindSlotsFree(slots=slots):
                 self.decides = True
                 effects += self._time_passed(now)
-                if self._cycles.unfinished:
-                    known = self.ready, self.inventory_read
-                    effects += self._cycles.run(self._free_slots(slots), known, now)
+                if self._iterations.unfinished:
+                    effects += self._iterations.run(self._free_slots(slots), self.synced, now)
                 effects += self._report(now)
             case TimePassed():
                 effects += self._time_passed(now)
                 effects += self._report(now)
             case PodsListed():
-                self._pods_listed = True
+                self.synced.pods = True
                 effects += self._event_handlers.listed(event, now, decides=self.decides)
             case PodGroupSeen() | PodGroupGone() | PodGroupsListed():
-                handlers, decides = self._event_handlers, self.decides
-                effects += handlers.groups_changed(event, now, decides=decides)
+                effects += self._group_edits.seen(event, now, decides=self.decides)
             case _:
                 self._cluster_changed(event)
-        self._state.enqueuer.settle(now)
+        self._enqueuer.settle(now)
         return effects
 
     def _cluster_changed(self, event: ClusterEvent | BudgetEvent) -> None:
@@ -215,7 +207,7 @@ class Machine:
             case NodeGone(name=name):
                 self.ledger.drop_node(name)
             case NodesListed(nodes=nodes, unreadable=unreadable):
-                self._nodes_listed = True
+                self.synced.nodes = True
                 self.moves.improved_by = queue_moves.NODE_ADD
                 there = unreadable.union(node.name for node in nodes)
                 for gone in sorted(self.ledger.columns.row_of.keys() - there):
@@ -233,20 +225,20 @@ class Machine:
 
     def wake_at(self, now: float) -> float | None:
         """When (s) to send TimePassed at the latest; `now` if there is work at once."""
-        if self._state.reports.more or self.gang_cycles.reports.more or self._overcommitment.more:
+        if self._reports.more or self.gang_cycles.reports.more or self._overcommitment.more:
             return now
-        if self._state.group_edits.unsettled:
+        if self._group_edits.unsettled:
             return now
-        if self._cycles.unfinished and self._free_slots(1) > 0:
+        if self._iterations.unfinished and self._free_slots(1) > 0:
             return now
         next_at = min(
-            self._state.binding_cycles.next_at,
-            self._state.lingering.next_at,
-            self._state.enqueuer.next_at,
-            self._state.group_edits.next_at,
-            self._state.enqueuer.reports_at,
-            self._state.enqueuer.settles_at,
-            self._state.reports.next_at,
+            self._binding_cycles.next_at,
+            self.lingering.next_at,
+            self._enqueuer.next_at,
+            self._group_edits.next_at,
+            self._enqueuer.reports_at,
+            self._enqueuer.settles_at,
+            self._reports.next_at,
             self.gang_cycles.next_at,
             self._overcommitment.next_at,
             self._policy.next_at,
@@ -260,10 +252,10 @@ class Machine:
         for failure, times in self.boundary.failures.to_log(now):
             plugin, point = failure.plugin, failure.point
             effects.append(LogPluginFailure(plugin, point, str(failure), times))
-        if now >= self._state.enqueuer.reports_at:
-            effects.extend(self._state.enqueuer.reported(now))
-        if self._state.reports.more:
-            effects.extend(self._state.reports.portion())
+        if now >= self._enqueuer.reports_at:
+            effects.extend(self._enqueuer.reported(now))
+        if self._reports.more:
+            effects.extend(self._reports.portion())
         if self.gang_cycles.reports.more:
             effects.extend(self.gang_cycles.reports.portion())
         return effects
@@ -272,14 +264,14 @@ class Machine:
         """Drop what is over while another scheduler decides, which may take weeks."""
         effects: list[Effect] = []
         self._end_lingering(now)
-        if now >= self._state.enqueuer.next_at:
-            effects += self._state.enqueuer.take_back(now)
-        effects += self._state.group_edits.look(now, decides=False)
+        if now >= self._enqueuer.next_at:
+            effects += self._enqueuer.take_back(now)
+        effects += self._group_edits.look(now, decides=False)
         return effects
 
     def _end_lingering(self, now: float) -> None:
-        if now >= self._state.lingering.next_at:
-            for uid in self._state.lingering.time_passed(now):
+        if now >= self.lingering.next_at:
+            for uid in self.lingering.time_passed(now):
                 self.preemption.left(uid)
 
     def _time_passed(self, now: float) -> list[Effect]:
@@ -292,13 +284,13 @@ class Machine:
             effects += self.preemption.time_passed(now)
         if self.gangs.by_key and now >= self.gang_cycles.next_at:
             effects += self.gang_cycles.time_passed(now)
-        if now >= self._state.enqueuer.next_at:
-            effects += self._state.enqueuer.take_back(now)
-        effects += self._state.group_edits.look(now)
-        if now >= self._state.binding_cycles.next_at:
-            effects.extend(self._state.binding_cycles.send_again(now))
-        if now >= self._state.reports.next_at:
-            self._state.reports.refresh(self.evaluators, now)
+        if now >= self._enqueuer.next_at:
+            effects += self._enqueuer.take_back(now)
+        effects += self._group_edits.look(now)
+        if now >= self._binding_cycles.next_at:
+            effects.extend(self._binding_cycles.send_again(now))
+        if now >= self._reports.next_at:
+            self._reports.refresh(self.evaluators, now)
         self._retries.look(now)
         effects.extend(self._overcommitment.look(now))
         return effects
@@ -306,9 +298,7 @@ class Machine:
     # --- decisions -----------------------------------------------------------------------------
 
     def _free_slots(self, slots: int) -> int:
-        return (
-            min(slots, MOST_UNANSWERED - self._state.binding_cycles.unanswered) if self.ready else 0
-        )
+        return min(slots, MOST_UNANSWERED - self.unanswered) if self.ready else 0
 
     # --- inventory -----------------------------------------------------------------------------
 
@@ -321,7 +311,7 @@ class Machine:
         self.inventory_failure = ""
         self.ledger.put_silent(frozenset(event.silent))
         if not self.inventory_read:
-            self.inventory_read = self._state.reports.inventory_read = True
+            self.synced.inventory = True
             for shape_queue in self.queue.unschedulable():
                 shape_queue.diagnosis = None
                 self.moves.woken(len(shape_queue.waiting))

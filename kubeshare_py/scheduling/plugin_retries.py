@@ -15,9 +15,7 @@ from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.boundary import Failures, PluginFailed
 from kubeshare_py.framework.evaluator import Evaluator
-from kubeshare_py.scheduling.pod_groups.gang_queue import GangQueue
-from kubeshare_py.scheduling.queue.pod_queue import PodQueue
-from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
+from kubeshare_py.scheduling.binding.scheduler_state import Queues
 
 #: Seconds until a shape is tried again: the first pause, which doubles up to the last.
 FIRST_S, LAST_S = 1.0, 64.0
@@ -48,18 +46,14 @@ class PluginRetries:
         self,
         evaluators: Mapping[str, Evaluator],
         ledger: Ledger,
-        queue: PodQueue,
-        gang_queue: GangQueue,
-        moves: QueueMoves,
+        queues: Queues,
         failures: Failures,
     ) -> None:
         self._failures = failures
         self._seen = 0
         self._evaluators = evaluators
         self._ledger = ledger
-        self._queue = queue
-        self._gang_queue = gang_queue
-        self._moves = moves
+        self._queue, self._gang_queue, self._moves = queues.pods, queues.gangs, queues.moves
         self._known: dict[tuple[str, Shape], _Failed] = {}
 
     @property

@@ -1,11 +1,15 @@
 """How the scheduler's parts work together: what each gives back, and what each is handed."""
 
 import ast
+from collections.abc import Iterator
 
 from tests.architecture.sources import FILES, ROOT, nodes_of, where
 
 SCHEDULING = ROOT / "kubeshare_py" / "scheduling"
 PARTS = [path for path in FILES if path.is_relative_to(SCHEDULING)]
+#: The parts of the scheduler's state that constructors take apart, and the whole of it.
+STATE = {"Pods", "Queues", "Charges", "PodLifecycle", "ProfilesInUse"}
+WHOLE = "MachineParts"
 
 
 def test_effects_are_returned() -> None:
@@ -18,3 +22,64 @@ def test_effects_are_returned() -> None:
         and (node.arg == "effects" or "Effect]" in ast.unparse(node.annotation or node))
     ]
     assert not found
+
+
+def _constructors() -> Iterator[tuple[str, ast.FunctionDef, ast.arg]]:
+    """The parameters of constructors that have a part of the state as their type."""
+    for path in PARTS:
+        for node in nodes_of(path):
+            if isinstance(node, ast.FunctionDef) and node.name == "__init__":
+                for arg in (*node.args.args, *node.args.kwonlyargs):
+                    if _type(arg) in STATE:
+                        yield where(path, node.lineno), node, arg
+
+
+def _type(arg: ast.arg) -> str:
+    return "" if arg.annotation is None else ast.unparse(arg.annotation)
+
+
+def test_only_the_machine_knows_all_parts() -> None:
+    knows = {
+        path.name
+        for path in PARTS
+        for node in nodes_of(path)
+        if WHOLE in (getattr(node, "id", ""), getattr(node, "name", ""))
+    }
+    assert knows == {"assembly.py"}, "the machine gets it from assemble()"
+    callers = {
+        path.name
+        for path in FILES
+        for node in nodes_of(path)
+        if isinstance(node, ast.alias) and node.name == "assemble"
+    }
+    assert callers == {"machine.py"}
+
+
+def test_constructors_name_what_they_use_of_the_state() -> None:
+    """Of each part two members at least: who needs one takes that one, and none keeps a part."""
+    taken = list(_constructors())
+    assert len(taken) > len(STATE), "are they found?"
+    for place, constructor, arg in taken:
+        inside = [node for statement in constructor.body for node in ast.walk(statement)]
+        members = {
+            node.attr for node in inside if isinstance(node, ast.Attribute) and _is(node.value, arg)
+        }
+        handed_on = any(
+            _is(value, arg) for node in inside if isinstance(node, ast.Call) for value in node.args
+        )
+        kept = [
+            node
+            for node in inside
+            if isinstance(node, ast.Assign | ast.AnnAssign)
+            and any(_is(value, arg) for value in _values(node))
+        ]
+        assert not kept, f"{place} keeps {arg.arg}"
+        assert handed_on or len(members) > 1, f"{place}: {arg.arg} for {members} alone"
+
+
+def _is(node: ast.expr | None, arg: ast.arg) -> bool:
+    return isinstance(node, ast.Name) and node.id == arg.arg
+
+
+def _values(node: ast.Assign | ast.AnnAssign) -> list[ast.expr | None]:
+    return [*node.value.elts] if isinstance(node.value, ast.Tuple) else [node.value]

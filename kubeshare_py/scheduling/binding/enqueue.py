@@ -291,13 +291,15 @@ class Enqueuer:
         record.tries += 1
         self._backoff.add(now + backoff_s(record.tries), (record.pod.uid, record.tries))
 
-    def edited(self, record: Record, now: float, event: str) -> Sequence[Effect]:
-        """A pod without a place changed in a way that matters.
+    def edited(self, record: Record, pod: Pod, now: float, event: str) -> Sequence[Effect]:
+        """A pod without a place changed in a way that matters; `pod` is what it is now.
 
         It is tried at once; an edit that follows too soon waits for a pause, which doubles with
         each.
         """
-        pod = record.pod
+        self._reservations.end(pod.uid)
+        self._gangs.drop(pod.uid)
+        record.pod = pod
         if pod.gates or pod.deleting or pod.problem is not None:
             record.is_edited = False
             return self.enqueue(record, now, event)

@@ -6,9 +6,10 @@ and all return with the PodGroup's content at that time.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kubeshare_py.domain.effects import Effect
+from kubeshare_py.domain.events import PodGroupEvent
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.scheduling.binding.enqueue import CALM_S, Enqueuer
 from kubeshare_py.scheduling.queue import queue_moves
@@ -26,7 +27,7 @@ class GroupEdits:
 
     def __init__(
         self,
-        records: dict[PodUid, Record],
+        records: Mapping[PodUid, Record],
         gangs: Gangs,
         reservations: Reservations,
         enqueuer: Enqueuer,
@@ -51,17 +52,13 @@ class GroupEdits:
         """Whether members have yet to leave the queue or to be enqueued."""
         return bool(self._leaving or self._joining)
 
-    def changed(self, gang: Gang, now: float) -> None:
-        """The PodGroup of this gang was created, changed or deleted."""
-        if gang.pauses:
-            return  # its members return with the PodGroup's content of that time
-        if now >= gang.edits_rest_until:
-            self._take_in(gang, now)
-            return
-        gang.pauses = gang.is_divided = True
-        self._joining.pop(gang, None)
-        self._leaving[gang] = self._undecided(gang)
-        self._pauses.add(gang.edits_rest_until, gang)
+    def seen(self, event: PodGroupEvent, now: float, *, decides: bool) -> list[Effect]:
+        """PodGroups were created, changed or deleted; `decides`: see `go_on`."""
+        for key in self._gangs.objects.change(event):
+            gang = self._gangs.declare(key, self._gangs.objects.min_member(key))
+            if gang is not None:
+                self._changed(gang, now)
+        return self.go_on(now, decides=decides)
 
     def look(self, now: float, *, decides: bool = True) -> Sequence[Effect]:
         """Bring gangs back whose pause is over, as many as one event may."""
@@ -93,6 +90,18 @@ class GroupEdits:
         return effects
 
     # --- inside --------------------------------------------------------------------------------
+
+    def _changed(self, gang: Gang, now: float) -> None:
+        """The PodGroup of this gang was created, changed or deleted."""
+        if gang.pauses:
+            return  # its members return with the PodGroup's content of that time
+        if now >= gang.edits_rest_until:
+            self._take_in(gang, now)
+            return
+        gang.pauses = gang.is_divided = True
+        self._joining.pop(gang, None)
+        self._leaving[gang] = self._undecided(gang)
+        self._pauses.add(gang.edits_rest_until, gang)
 
     @staticmethod
     def _some(work: dict[Gang, list[Record]], most: float) -> list[tuple[Gang, Record]]:

@@ -1,98 +1,72 @@
-"""The state that the machine's parts share, built together because they refer to each other."""
+"""The scheduler's state, in four parts: pods, queues, charges, and what moves a pod on.
 
-from collections.abc import Sequence
+A class takes the parts that it works on, and its constructor names what it uses of each; none keeps
+a part, or takes all. Only `machine` knows everything.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.framework.boundary import Boundary
-from kubeshare_py.framework.evaluator import EvaluationWork, Evaluator
-from kubeshare_py.framework.plugin_calls import PluginCalls
-from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.binding.assume import Assumer
 from kubeshare_py.scheduling.binding.binding_cycle import BindingCycles
 from kubeshare_py.scheduling.binding.enqueue import Enqueuer
-from kubeshare_py.scheduling.binding.group_edits import GroupEdits
 from kubeshare_py.scheduling.binding.lingering_pods import LingeringPods
-from kubeshare_py.scheduling.queue.arrivals import Arrivals
 from kubeshare_py.scheduling.queue.attempts import Attempts
 from kubeshare_py.scheduling.queue.fair_share import Shares
+from kubeshare_py.scheduling.queue.gang_queue import GangQueue
 from kubeshare_py.scheduling.queue.gangs import Gangs
 from kubeshare_py.scheduling.queue.pod_queue import PodQueue
 from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.scheduling.queue.pod_table import PodTable
 from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
 from kubeshare_py.scheduling.queue.reservations import Reservations
-from kubeshare_py.scheduling.queue.waiting_reports import WaitingReports
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchedulerState:
-    """The machine's shared state. `profiles` and `evaluators` may be replaced in place."""
+@dataclass(frozen=True, slots=True)
+class Pods:
+    """The pods that the scheduler remembers, and the gangs that some of them belong to.
 
-    profiles: dict[str, Profile]
-    arrivals: Arrivals
-    evaluators: dict[str, Evaluator]
+    `table` is for those that change a pod's state; others read `records`.
+    """
+
     table: PodTable
-    records: dict[PodUid, Record]
-    ledger: Ledger
-    queue: PodQueue
+    gangs: Gangs
+
+    @property
+    def records(self) -> Mapping[PodUid, Record]:
+        """The records of all pods, in the order in which the pods were added."""
+        return self.table.records
+
+
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """What waits for a place: pods by shape, and gangs by composition.
+
+    Both draw on the same shares of namespaces. `moves` and `attempts` count for the metrics.
+    """
+
+    pods: PodQueue
+    gangs: GangQueue
+    shares: Shares
     moves: QueueMoves
     attempts: Attempts
-    work: EvaluationWork
-    shares: Shares
-    boundary: Boundary
-    calls: PluginCalls
-    assumer: Assumer
-    gangs: Gangs
+
+
+@dataclass(frozen=True, slots=True)
+class Charges:
+    """What is taken of nodes and cards: by pods, by reservations, and by pods that linger."""
+
+    ledger: Ledger
     reservations: Reservations
-    reports: WaitingReports
-    enqueuer: Enqueuer
-    group_edits: GroupEdits
-    binding_cycles: BindingCycles
     lingering: LingeringPods
 
 
-def empty_state(profiles: Sequence[Profile], name: str, lingering_s: float) -> SchedulerState:
-    """A state without pods and nodes; `name` makes its decision tokens unique.
+@dataclass(frozen=True, slots=True)
+class PodLifecycle:
+    """The steps of a pod's way: into a queue, to an assumed place, to a Binding and its answer."""
 
-    `lingering_s`: the longest time (s) that a pod lingers after a forced deletion.
-    """
-    by_name = {profile.scheduler_name: profile for profile in profiles}
-    ledger, moves, attempts, work = Ledger(), QueueMoves(), Attempts(), EvaluationWork()
-    boundary = Boundary()
-    calls = PluginCalls(boundary, by_name)
-    evaluators = {of: Evaluator(profile, ledger, work, boundary) for of, profile in by_name.items()}
-    shares = Shares()
-    queue = PodQueue(shares, lambda profile, shape: evaluators[profile].forget(shape))
-    assumer = Assumer(ledger, queue, moves, evaluators, calls, work, name)
-    gangs, reservations = Gangs(), Reservations(ledger)
-    table = PodTable(queue, gangs, moves)
-    reports = WaitingReports(queue, table.records, work)
-    enqueuer = Enqueuer(table, queue, moves, calls, reports, gangs, reservations)
-    table.follow(enqueuer)
-    return SchedulerState(
-        profiles=by_name,
-        arrivals=Arrivals(),
-        evaluators=evaluators,
-        table=table,
-        records=table.records,
-        ledger=ledger,
-        queue=queue,
-        moves=moves,
-        attempts=attempts,
-        work=work,
-        shares=shares,
-        boundary=boundary,
-        calls=calls,
-        assumer=assumer,
-        gangs=gangs,
-        reservations=reservations,
-        reports=reports,
-        enqueuer=enqueuer,
-        group_edits=GroupEdits(table.records, gangs, reservations, enqueuer),
-        binding_cycles=BindingCycles(
-            table, assumer, enqueuer, moves, attempts, gangs, reservations
-        ),
-        lingering=LingeringPods(ledger, moves, lingering_s),
-    )
+    enqueuer: Enqueuer
+    assumer: Assumer
+    binding_cycles: BindingCycles

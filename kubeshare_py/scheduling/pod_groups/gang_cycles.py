@@ -11,16 +11,18 @@ from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.remembered import MOST_BYTES, weight_of
 from kubeshare_py.framework.evaluator import SHAPES_KEPT, Choice
 from kubeshare_py.framework.headroom import Headroom
-from kubeshare_py.scheduling.binding.scheduler_state import SchedulerState
+from kubeshare_py.framework.profiles_in_use import ProfilesInUse
+from kubeshare_py.scheduling.binding.iteration_budget import IterationBudget
+from kubeshare_py.scheduling.binding.scheduler_state import Charges, PodLifecycle, Pods, Queues
 from kubeshare_py.scheduling.pod_groups.constrained_members import ConstrainedMembers
 from kubeshare_py.scheduling.pod_groups.gang_models import fix_models
 from kubeshare_py.scheduling.pod_groups.gang_places import GangPlaces
 from kubeshare_py.scheduling.pod_groups.gang_plan import Forbidden, GangPlan, Placed
-from kubeshare_py.scheduling.pod_groups.gang_queue import CompositionQueue, GangQueue
 from kubeshare_py.scheduling.pod_groups.gang_repair import GangRepair, RepairRules
 from kubeshare_py.scheduling.pod_groups.gang_reports import UNREAD, GangReports, too_varied
 from kubeshare_py.scheduling.queue import queue_moves
 from kubeshare_py.scheduling.queue.attempts import Tried, count
+from kubeshare_py.scheduling.queue.gang_queue import CompositionQueue
 from kubeshare_py.scheduling.queue.gangs import Composition, Gang, Shortage
 from kubeshare_py.scheduling.queue.pod_queue import SortKey
 from kubeshare_py.scheduling.queue.pod_records import Record
@@ -54,24 +56,41 @@ class _KnownShortage:
 class GangCycles:
     """Decides gangs; keeps which of them wait for room."""
 
-    def __init__(self, state: SchedulerState, rules: RepairRules) -> None:
-        self._state = state
+    def __init__(
+        self,
+        pods: Pods,
+        queues: Queues,
+        charges: Charges,
+        profiles: ProfilesInUse,
+        steps: PodLifecycle,
+        budget: IterationBudget,
+        rules: RepairRules,
+    ) -> None:
+        self._records, self._gangs = pods.records, pods.gangs
+        self._pod_queue, self.queue, self._shares = queues.pods, queues.gangs, queues.shares
+        self._moves, self._attempts = queues.moves, queues.attempts
+        self._ledger, self._reservations = charges.ledger, charges.reservations
+        self._enqueuer, self._binding_cycles = steps.enqueuer, steps.binding_cycles
+        self._evaluators, self._budget = profiles.evaluators, budget
         self.rooms: dict[str, Headroom] = {}
         self.use_profiles()
         places = self.places = GangPlaces(
-            state.ledger, state.profiles, state.evaluators, self.rooms, state.boundary
+            charges.ledger, profiles.profiles, profiles.evaluators, self.rooms, profiles.boundary
         )
-        ledger = state.ledger
         self._plan = GangPlan(
-            state.assumer, state.evaluators, self.rooms, state.work, places, ledger
+            steps.assumer,
+            profiles.evaluators,
+            self.rooms,
+            profiles.work,
+            places,
+            charges.ledger,
         )
         self.constrained = ConstrainedMembers(
-            state.ledger, state.queue, state.moves, state.gangs, places
+            charges.ledger, queues.pods, queues.moves, pods.gangs, places
         )
-        self.queue = GangQueue(state.shares)
         self.reports = GangReports()
         self._repair = GangRepair(
-            state.table, state.gangs, state.enqueuer, state.binding_cycles, rules
+            pods.table, pods.gangs, steps.enqueuer, steps.binding_cycles, rules
         )
         self._rested: Timers[Gang] = Timers()
         self._look: Timers[Composition] = Timers()
@@ -81,34 +100,37 @@ class GangCycles:
         #: about the last of them.
         self._sweep: list[CompositionQueue] = []
         self._looks: Iterator[bool] | None = None
-        #: Gangs that were unschedulable, or joined such gangs, since they were last taken.
-        self.newcomers: dict[Gang, None] = {}
         self._inventory_read = False
 
     @property
     def next_at(self) -> float:
         """When (s) time alone changes something; infinity if it does not."""
-        if not self._state.gangs.by_key:
+        if not self._gangs.by_key:
             return math.inf
         return min(
             self._repair.next_at, self._rested.next_at, self._look.next_at, self.reports.next_at
         )
 
     @property
+    def has_gangs(self) -> bool:
+        """Whether any gang has members."""
+        return bool(self._gangs.by_key)
+
+    @property
     def unfinished(self) -> bool:
         """Whether an iteration would find work without any further event."""
-        if not self._state.gangs.by_key:
+        if not self._gangs.by_key:
             return False  # nearly always, and asked in every iteration
-        if self._sweep or self._state.gangs.touched or self.queue.has_more:
+        if self._sweep or self._gangs.touched or self.queue.has_more:
             return True
         # Rows may have improved while composition queues were looked at for earlier improvements.
-        is_behind = self._swept != self._state.ledger.improved.end
+        is_behind = self._swept != self._ledger.improved.end
         return bool(self.queue.joined) or (is_behind and bool(self.queue.queues()))
 
     def use_profiles(self) -> None:
         """Compute room by other plugins from now on."""
-        for name, evaluator in self._state.evaluators.items():
-            self.rooms[name] = Headroom(self._state.ledger, evaluator)
+        for name, evaluator in self._evaluators.items():
+            self.rooms[name] = Headroom(self._ledger, evaluator)
 
     def start_anew(self) -> None:
         """Empty the queue; all gangs are looked at again."""
@@ -116,11 +138,11 @@ class GangCycles:
         self._sweep.clear()
         self._looks = None
         self.constrained.clear()
-        self._state.reservations.doubt_all()
+        self._reservations.doubt_all()
         self._known.clear()
-        for gang in self._state.gangs.by_key.values():
+        for gang in self._gangs.by_key.values():
             gang.queued_by = None
-            self._state.gangs.touched[gang] = None
+            self._gangs.touched[gang] = None
 
     def time_passed(self, now: float) -> list[Effect]:
         """Handle deadlines, old reports, and gangs whose pause is over."""
@@ -129,10 +151,10 @@ class GangCycles:
         effects = self._repair.look(now)
         self.reports.look(now)
         for gang in self._rested.due(now):
-            self._state.gangs.touched[gang] = None
+            self._gangs.touched[gang] = None
         for composition in self._look.due(now):
             known = self._known.get(composition)
-            is_old = known is None or known.found_from != self._state.ledger.changed.end
+            is_old = known is None or known.found_from != self._ledger.changed.end
             for composition_queue in self.queue.queues_of(composition):
                 if composition_queue.shortage is None:
                     for gang in composition_queue.gangs:
@@ -147,15 +169,13 @@ class GangCycles:
         self.constrained.look()
         read_just_now = inventory_read and not self._inventory_read
         self._inventory_read = inventory_read
-        improved = self._state.ledger.improved.end
+        improved = self._ledger.improved.end
         if read_just_now or (improved != self._swept and not self._sweep):
             self._swept = improved
             self._sweep, self._looks = self._fewest_last(), None
-        while self._sweep and self._state.assumer.may_look_on():
+        while self._sweep and self._budget.may_look_on():
             self._look_on(self._sweep[-1])
-        self._state.shares.unswept.update(
-            composition_queue.owner for composition_queue in self._sweep
-        )
+        self._shares.unswept.update(composition_queue.owner for composition_queue in self._sweep)
         self.queue.let_on()
 
     @property
@@ -165,10 +185,10 @@ class GangCycles:
 
     def is_prepared(self, gang: Gang) -> bool:
         """Whether all its shapes were asked about; asks about some, as far as cost allows."""
-        unasked = [one for one in gang.shapes if not self._state.evaluators[one[0]].knows(one[1])]
+        unasked = [one for one in gang.shapes if not self._evaluators[one[0]].knows(one[1])]
         for number, (profile, shape) in enumerate(unasked, 1):
             self.rooms[profile].total(shape)
-            if number < len(unasked) and not self._state.assumer.has_budget():
+            if number < len(unasked) and not self._budget.has_budget():
                 return False
         return True
 
@@ -176,7 +196,7 @@ class GangCycles:
         """Attempts of this iteration changed nothing: its reports stay valid after it."""
         for known in self._known.values():
             if known.found_at == now:
-                known.found_from = self._state.ledger.changed.end
+                known.found_from = self._ledger.changed.end
 
     def first(self, now: float) -> tuple[SortKey, Gang] | None:
         """The next gang to be tried, and its sort key."""
@@ -200,10 +220,10 @@ class GangCycles:
         if isinstance(answer, Placed):
             self.queue.remove(gang)
             gang.tries, gang.shortage = 0, None
-            binds = self._state.binding_cycles.commit(gang, answer.records)
+            binds = self._binding_cycles.commit(gang, answer.records)
             self._settle(now)
             return Tried(len(binds), binds)
-        count(self._state.attempts.unschedulable, next(iter(gang.shapes))[0])
+        count(self._attempts.unschedulable, next(iter(gang.shapes))[0])
         if isinstance(answer, Forbidden):
             self._rest(gang, answer, now)
             return Tried()
@@ -215,12 +235,12 @@ class GangCycles:
 
         A sentence if it must share their topology domain, and there is no room.
         """
-        gang = self._state.gangs.of(record.pod.uid)
+        gang = self._gangs.of(record.pod.uid)
         return choice if gang is None else self._plan.near(gang, record, choice)
 
     def one_placed(self, shape: Shape, now: float) -> None:
         """A pod of this shape was placed, which may fix the model of its gang's other members."""
-        if shape.claim is not None and shape.claim.one_model and self._state.gangs.touched:
+        if shape.claim is not None and shape.claim.one_model and self._gangs.touched:
             self._settle(now)
 
     # --- inside --------------------------------------------------------------------------------
@@ -239,7 +259,7 @@ class GangCycles:
             if may_fit is False:
                 return  # there may be further shapes
             if may_fit:
-                self._state.moves.woken(sum(len(gang.waiting) for gang in composition_queue.gangs))
+                self._moves.woken(sum(len(gang.waiting) for gang in composition_queue.gangs))
                 self.queue.activate(composition_queue)
         self._sweep.pop()
         self._looks = None
@@ -257,9 +277,9 @@ class GangCycles:
         )
 
     def _settle(self, now: float) -> None:
-        for gang in self._state.gangs.take_touched():
+        for gang in self._gangs.take_touched():
             self._repair.note(gang, now)
-            self._state.reservations.changed(gang)
+            self._reservations.changed(gang)
             if gang.is_divided:
                 self._leave(gang)  # it is looked at again when all its members are enqueued
                 continue
@@ -285,13 +305,13 @@ class GangCycles:
             self.reports.tell(gang, too_varied(gang, MOST_SHAPES))
             return
         gang.key = self._key(gang)
-        reservations = self._state.reservations
+        reservations = self._reservations
         self.queue.put(gang, alone=reservations.is_preemptor(gang))
         composition_queue = self.queue.queue_of(gang)
         if (
             composition_queue is not None
             and reservations
-            and reservations.takes_precedence(contender_of(gang, self._state.records))
+            and reservations.takes_precedence(contender_of(gang, self._records))
         ):
             self.queue.activate(composition_queue)
         self._tell_joined(now)
@@ -299,8 +319,8 @@ class GangCycles:
     def _leave_queues(self, gang: Gang) -> None:
         """Remove its members from shape queues of single pods."""
         for uid in gang.waiting:
-            self._state.queue.remove(uid)
-            self._state.reservations.end(uid)
+            self._pod_queue.remove(uid)
+            self._reservations.end(uid)
             gang.unreported[uid] = None
         gang.queued_by = None
 
@@ -308,18 +328,18 @@ class GangCycles:
         """The gang's sort key: that of the last member that it needs."""
         for record in gang.waiting.values():
             if not record.key or gang.keyed_by != gang.first:
-                record.key = self._state.enqueuer.key(record, gang)
+                record.key = self._enqueuer.key(record, gang)
         gang.keyed_by = gang.first
         last = sorted(gang.waiting.values(), key=lambda record: record.key)[gang.need - 1]
-        return self._state.enqueuer.gang_key(last, gang)
+        return self._enqueuer.gang_key(last, gang)
 
     def _disperse(self, gang: Gang) -> None:
         """From now on each member waits alone."""
         self._leave(gang)
         if gang.queued_by != gang.first:
             for uid, record in gang.waiting.items():
-                self._state.queue.remove(uid)
-                self._state.enqueuer.join_queue(record, gang, queue_moves.FORCE_ACTIVATE)
+                self._pod_queue.remove(uid)
+                self._enqueuer.join_queue(record, gang, queue_moves.FORCE_ACTIVATE)
             gang.queued_by = gang.first
             gang.unreported.clear()
             gang.diagnosis = None
@@ -327,11 +347,11 @@ class GangCycles:
     def _leave(self, gang: Gang) -> None:
         """The gang does not wait for room any more."""
         self.queue.remove(gang)
-        self._state.reservations.end(gang)
+        self._reservations.end(gang)
         gang.short_since = None
 
     def _mark_unschedulable(self, gang: Gang, shortage: Shortage | None, now: float) -> None:
-        self._state.moves.entered(
+        self._moves.entered(
             queue_moves.UNSCHEDULABLE, queue_moves.ATTEMPT_FAILURE, len(gang.waiting)
         )
         self.queue.mark_unschedulable(gang).shortage = shortage
@@ -339,7 +359,7 @@ class GangCycles:
 
     def _tell_joined(self, now: float) -> None:
         for gang in self.queue.joined:
-            self.newcomers[gang] = None
+            self.queue.newcomers[gang] = None
             composition_queue = self.queue.queue_of(gang)
             if composition_queue is not None and composition_queue.shortage is not None:
                 if gang.short_since is None:
@@ -360,7 +380,7 @@ class GangCycles:
         shortage = gang.shortage = self._plan.shortage(gang)
         gang.short_at = now
         self._known[composition] = _KnownShortage(
-            shortage, now, self._state.ledger.changed.end, weight_of(composition)
+            shortage, now, self._ledger.changed.end, weight_of(composition)
         )
         kept = sum(known.weight for known in self._known.values())
         while len(self._known) > SHORTAGES_KEPT or (kept > MOST_BYTES and len(self._known) > 1):
@@ -377,6 +397,4 @@ class GangCycles:
         gang.tries += 1
         gang.rests_until = now + backoff_s(gang.tries)
         self._rested.add(gang.rests_until, gang)
-        self._state.moves.entered(
-            queue_moves.BACKOFF, queue_moves.ATTEMPT_FAILURE, len(gang.waiting)
-        )
+        self._moves.entered(queue_moves.BACKOFF, queue_moves.ATTEMPT_FAILURE, len(gang.waiting))

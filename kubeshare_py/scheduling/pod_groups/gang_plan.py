@@ -17,7 +17,8 @@ from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.evaluator import Choice, EvaluationWork, Evaluator, failed
 from kubeshare_py.framework.headroom import Headroom
-from kubeshare_py.scheduling.binding.assume import LOOK, Assumer
+from kubeshare_py.scheduling.binding.assume import Assumer
+from kubeshare_py.scheduling.binding.iteration_budget import LOOK
 from kubeshare_py.scheduling.pod_groups.gang_attempt import Attempt, Run
 from kubeshare_py.scheduling.pod_groups.gang_cards import GangCards
 from kubeshare_py.scheduling.pod_groups.gang_limits import too_large

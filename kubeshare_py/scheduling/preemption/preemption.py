@@ -15,8 +15,9 @@ from kubeshare_py.cluster.charge import Charge
 from kubeshare_py.domain.effects import Effect, Evict, Preempt
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.preemption import PreemptionPlan
-from kubeshare_py.scheduling.binding.scheduler_state import SchedulerState
-from kubeshare_py.scheduling.pod_groups.gang_cycles import GangCycles
+from kubeshare_py.framework.profiles_in_use import ProfilesInUse
+from kubeshare_py.scheduling.binding.iteration_budget import IterationBudget
+from kubeshare_py.scheduling.binding.scheduler_state import Charges, Pods, Queues
 from kubeshare_py.scheduling.preemption.evictions_in_flight import EvictionsInFlight
 from kubeshare_py.scheduling.preemption.hold import Evicted, PreemptionHold
 from kubeshare_py.scheduling.preemption.lowest_priority import LowestPriority
@@ -60,28 +61,42 @@ class Preemption:
     """Searches and carries out plans, at the end of each iteration."""
 
     def __init__(
-        self, state: SchedulerState, gang_cycles: GangCycles, rules: PreemptionRules
+        self,
+        pods: Pods,
+        queues: Queues,
+        charges: Charges,
+        profiles: ProfilesInUse,
+        budget: IterationBudget,
+        rules: PreemptionRules,
     ) -> None:
-        """Works on the scheduler's state."""
-        self._state = state
-        records, profiles = state.records, state.profiles
-        self._records = records
+        self._records, self._gangs = pods.records, pods.gangs
+        self._ledger, self._reservations = charges.ledger, charges.reservations
+        self._lingering = charges.lingering
+        self._attempts, self._work = queues.attempts, profiles.work
+        records = pods.records
         planner = self.planner = Planner(
-            state.ledger, records, state.gangs, state.evaluators, profiles, state.boundary
+            charges.ledger,
+            records,
+            pods.gangs,
+            profiles.evaluators,
+            profiles.profiles,
+            profiles.boundary,
         )
-        self._kept = PreemptionHold(state.ledger, records, planner)
+        self._kept = PreemptionHold(charges.ledger, records, planner)
         self._patience_s = rules.patience_s
         self._given_up: Timers[PreemptionInFlight] = Timers()
         self.under_way: dict[Nominee, PreemptionInFlight] = {}
         self.ranks = LowestPriority()
-        state.table.follow(self.ranks)
-        self.evictions = EvictionsInFlight(state.table, state.gangs)
-        self._nominations = Nominations(records, profiles)
-        self._resumption = Resumption(records, state.gangs)
+        pods.table.follow(self.ranks)
+        self.evictions = EvictionsInFlight(pods.table, pods.gangs)
+        self._nominations = Nominations(records, profiles.profiles)
+        self._resumption = Resumption(records, pods.gangs)
         #: Plans whose nominee was placed but is not bound yet, with its place.
         self._placed: dict[PodUid, tuple[PreemptionInFlight, Charge]] = {}
         most = rules.most_plans
-        self.queue = PreemptionQueue(state, planner, gang_cycles, self.under_way, self.ranks, most)
+        self.queue = PreemptionQueue(
+            records, queues, planner, budget, self.under_way, self.ranks, most
+        )
         self._now = 0.0
         self._searched = False
         #: Searches that take several iterations.
@@ -92,7 +107,7 @@ class Preemption:
         """Whether an iteration would search, or find that a plan or nomination has ended."""
         if self.queue.is_due or self._searched or self._nominations.is_due:
             return True
-        return any(reservation.is_broken for reservation in self._state.reservations.holders)
+        return any(reservation.is_broken for reservation in self._reservations.holders)
 
     @property
     def next_at(self) -> float:
@@ -126,7 +141,7 @@ class Preemption:
 
         With it, whether that plan is being carried out.
         """
-        gang = self._state.gangs.of(record.pod.uid)
+        gang = self._gangs.of(record.pod.uid)
         nominee: Nominee = gang if gang is not None and gang.needs_quorum else record.pod.uid
         known = self.under_way.get(nominee)
         if known is not None:
@@ -134,7 +149,7 @@ class Preemption:
         if isinstance(nominee, Gang) and len(nominee.waiting) < nominee.need:
             return None
         plan = self._search(nominee, self._now)
-        self._state.reservations.lay()
+        self._reservations.lay()
         return None if plan is None else (plan, False)
 
     def time_passed(self, now: float) -> list[Evict]:
@@ -194,9 +209,9 @@ class Preemption:
         if nominee is None:
             return [] if self.queue.is_behind else self._nominations.take_back(now)
         survey = self._survey(nominee)
-        before = self._state.work.cost
+        before = self._work.cost
         plan = self._search(nominee, now, survey=survey)
-        self.queue.spend(nominee, self._state.work.cost - before)
+        self.queue.spend(nominee, self._work.cost - before)
         if survey is not None and not survey.is_done:
             return []
         self._surveys.pop(nominee, None)
@@ -213,10 +228,10 @@ class Preemption:
         known = self._surveys.get(nominee)
         if record is not None and known is not None and known.shape == record.shape:
             return known
-        self._state.attempts.preemptions += 1
-        if record is None or self._state.gangs.of(record.pod.uid) is not None:
+        self._attempts.preemptions += 1
+        if record is None or self._gangs.of(record.pod.uid) is not None:
             return None
-        survey = Survey(self._state.attempts.preemptions, record.shape)
+        survey = Survey(self._attempts.preemptions, record.shape)
         self._surveys[nominee] = survey
         return survey
 
@@ -224,17 +239,17 @@ class Preemption:
         """End plans whose nominee was placed, is gone, or may not be tried."""
         for one in list(self.under_way.values()):
             nominee = one.nominee
-            if self._state.reservations.of(nominee) is not None:
+            if self._reservations.of(nominee) is not None:
                 continue
             record = None if isinstance(nominee, Gang) else self._records.get(nominee)
             self._end(one)
-            charge = None if record is None else self._state.ledger.charge_of(record.pod.uid)
+            charge = None if record is None else self._ledger.charge_of(record.pod.uid)
             if record is not None and record.state is PodState.ASSUMED and charge is not None:
                 self._placed[record.pod.uid] = one, charge
 
     def _doubtful(self, now: float) -> PreemptionInFlight | None:
         """The first plan that no longer holds, or that gave its nominee nothing."""
-        for reservation in self._state.reservations.holders:
+        for reservation in self._reservations.holders:
             one = self.under_way.get(reservation.nominee)
             if one is None:
                 continue
@@ -246,12 +261,12 @@ class Preemption:
     def _renew(self, one: PreemptionInFlight, now: float) -> list[Effect]:
         """Replace a plan by another; what it keeps is not handed out meanwhile."""
         nominee, plan = one.nominee, None
-        reservation = self._state.reservations.of(nominee)
+        reservation = self._reservations.of(nominee)
         is_broken = reservation is not None and reservation.is_broken
         # A nominee that had room all along, and did not get it, would not get it the next time.
         had_to_wait = self.queue.was_tried(nominee) and (one.plan.victims or one.plan.awaited)
         if (is_broken or one.awaited or had_to_wait) and self.queue.may_plan(nominee):
-            self._state.attempts.preemptions += 1
+            self._attempts.preemptions += 1
             plan = self._search(nominee, now, fitting=True)
             if plan is None:
                 self.queue.futile(nominee, now)
@@ -280,17 +295,17 @@ class Preemption:
         leaving = [
             self._records[uid]
             for uid, since in self.evictions.since.items()
-            if now < since + self._patience_s and self._state.ledger.charge_of(uid) is not None
+            if now < since + self._patience_s and self._ledger.charge_of(uid) is not None
         ]
-        leaving += [one.record for one in self._state.lingering.pods()]
-        reservations = self._state.reservations
+        leaving += [one.record for one in self._lingering.pods()]
+        reservations = self._reservations
         if reservations and reservations.show_to(contender_of(nominee, self._records)) is not None:
             if survey is not None:
                 survey.is_done = True
             return None  # that holder is tried first, and this nominee again afterwards
         name = nominee.name if isinstance(nominee, Gang) else ""
         preemptor = preemptor_of([record.pod for record in members], name)
-        where = Where(self._state.attempts.preemptions, nodes, fitting=fitting)
+        where = Where(self._attempts.preemptions, nodes, fitting=fitting)
         if survey is not None:
             plan = self.planner.look_on(preemptor, members[0], leaving, survey)
         else:
@@ -325,7 +340,7 @@ class Preemption:
 
     def _hold(self, one: PreemptionInFlight, places: Mapping[PodUid, Charge], now: float) -> None:
         """Keep these places for the plan's nominee, in place of its earlier ones."""
-        reservations, nominee, plan = self._state.reservations, one.nominee, one.plan
+        reservations, nominee, plan = self._reservations, one.nominee, one.plan
         for place in places.values():
             cards = place.allocation.cards if place.allocation is not None else ()
             reservations.took(place.node, {card.uuid for card in cards})
@@ -353,7 +368,7 @@ class Preemption:
 
     def _give_up(self, one: PreemptionInFlight) -> None:
         """End a plan whose nominee does not get its place."""
-        self._state.reservations.end(one.nominee)
+        self._reservations.end(one.nominee)
         self._end(one)
 
     def _end(self, one: PreemptionInFlight) -> None:

@@ -7,8 +7,8 @@ from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.preemption import PreemptionPlan
 from kubeshare_py.domain.remembered import MOST_BYTES, weight_of
-from kubeshare_py.scheduling.binding.scheduler_state import SchedulerState
-from kubeshare_py.scheduling.pod_groups.gang_cycles import GangCycles
+from kubeshare_py.scheduling.binding.iteration_budget import IterationBudget
+from kubeshare_py.scheduling.binding.scheduler_state import Queues
 from kubeshare_py.scheduling.preemption.lowest_priority import LowestPriority
 from kubeshare_py.scheduling.preemption.planner import Planner, preemptor_of
 from kubeshare_py.scheduling.queue.fair_share import FairHeap, Shares
@@ -43,18 +43,20 @@ class PreemptionQueue:
 
     def __init__(
         self,
-        state: SchedulerState,
+        records: Mapping[PodUid, Record],
+        queues: Queues,
         planner: Planner,
-        gang_cycles: GangCycles,
+        budget: IterationBudget,
         under_way: Mapping[Nominee, object],
         ranks: LowestPriority,
         most_plans: int,
     ) -> None:
         """`most_plans`: how many times one nominee may evict others."""
-        self._state = state
-        self._records = state.records
+        self._records = records
+        self._pod_queue, self._gang_queue = queues.pods, queues.gangs
+        self._queue_shares, self._attempts = queues.shares, queues.attempts
+        self._budget = budget
         self._planner = planner
-        self._gang_cycles = gang_cycles
         self._under_way = under_way
         self._ranks = ranks
         self._most_plans = most_plans
@@ -82,8 +84,8 @@ class PreemptionQueue:
         return bool(
             self._due
             or self._unlooked
-            or self._state.queue.newcomers
-            or self._gang_cycles.newcomers
+            or self._pod_queue.newcomers
+            or self._gang_queue.newcomers
             or self._lowest() < self._passed_over_at
         )
 
@@ -110,20 +112,20 @@ class PreemptionQueue:
                 self._note_plans(nominee)
             else:
                 nominee.plans, nominee.remark = 0, ""
-            self._gang_cycles.queue.move(nominee, alone=False)
+            self._gang_queue.move(nominee, alone=False)
             self.unschedulable(nominee)
             return
-        shape_queue = self._state.queue.queue_of(nominee)
+        shape_queue = self._pod_queue.queue_of(nominee)
         if shape_queue is None:
             return
         self._note_plans(self._records[nominee])
         if self._records[nominee].remark:
             # Its message differs from that of the pods in its shape queue.
             shape_queue.diagnosis = None
-            self._state.queue.activate(shape_queue)
+            self._pod_queue.activate(shape_queue)
         else:
-            self._state.queue.move(nominee, alone=False)
-            shape_queue = self._state.queue.queue_of(nominee)
+            self._pod_queue.move(nominee, alone=False)
+            shape_queue = self._pod_queue.queue_of(nominee)
             if shape_queue is not None:
                 self.unschedulable(shape_queue)
 
@@ -131,33 +133,33 @@ class PreemptionQueue:
         """Set the remark of an owner that has used up its plans."""
         if owner.plans >= self._most_plans and not owner.remark:
             owner.remark = EXHAUSTED.format(owner.plans)
-            self._state.attempts.exhausted += 1
+            self._attempts.exhausted += 1
 
     def set_apart(self, nominee: Nominee) -> None:
         """Move a nominee to a shape queue of its own: it may take what pods before it may not."""
         if isinstance(nominee, Gang):
-            self._gang_cycles.queue.move(nominee, alone=True)
+            self._gang_queue.move(nominee, alone=True)
         else:
-            self._state.queue.move(nominee, alone=True)
+            self._pod_queue.move(nominee, alone=True)
 
     def wake(self, nominee: Nominee) -> None:
         """Wake a nominee, which may fit now although no row improved."""
         if isinstance(nominee, Gang):
-            composition_queue = self._gang_cycles.queue.queue_of(nominee)
+            composition_queue = self._gang_queue.queue_of(nominee)
             if composition_queue is not None:
-                self._gang_cycles.queue.activate(composition_queue)
+                self._gang_queue.activate(composition_queue)
         else:
-            shape_queue = self._state.queue.queue_of(nominee)
+            shape_queue = self._pod_queue.queue_of(nominee)
             if shape_queue is not None:
-                self._state.queue.activate(shape_queue)
+                self._pod_queue.activate(shape_queue)
 
     def was_tried(self, nominee: Nominee) -> bool:
         """Whether the nominee was tried and does not fit now."""
-        if self._state.assumer.sweeps:
+        if self._budget.sweeps:
             return False
         if isinstance(nominee, Gang):
-            return self._gang_cycles.queue.queue_of(nominee) is not None
-        shape_queue = self._state.queue.queue_of(nominee)
+            return self._gang_queue.queue_of(nominee) is not None
+        shape_queue = self._pod_queue.queue_of(nominee)
         return shape_queue is not None and shape_queue.unschedulable
 
     def time_passed(self, now: float) -> None:
@@ -172,7 +174,7 @@ class PreemptionQueue:
         """
         if self._lowest() < self._passed_over_at:
             self._look_at_all()
-        for newcomers in (self._state.queue.newcomers, self._gang_cycles.newcomers):
+        for newcomers in (self._pod_queue.newcomers, self._gang_queue.newcomers):
             self._unlooked.extend(newcomers)
             newcomers.clear()
         for _ in range(min(LOOKS_PER_ITERATION, len(self._unlooked))):
@@ -194,10 +196,10 @@ class PreemptionQueue:
     def spend(self, nominee: Nominee, cost: int) -> None:
         """Charge a search to its owner: `cost` rows for questions, and the fixed cost."""
         cost += A_SEARCH
-        shape_queue = nominee if isinstance(nominee, Gang) else self._state.queue.queue_of(nominee)
+        shape_queue = nominee if isinstance(nominee, Gang) else self._pod_queue.queue_of(nominee)
         if shape_queue is not None:
             self._shares.spend(shape_queue.owner, cost)
-            self._state.shares.spend(shape_queue.owner, cost)
+            self._queue_shares.spend(shape_queue.owner, cost)
 
     def futile(self, nominee: Nominee, now: float) -> None:
         """Record that no eviction would help; the search is tried again later."""
@@ -210,7 +212,7 @@ class PreemptionQueue:
             self._futile_bytes = 0
         until = now + backoff_s(tries)
         self._futile[alike] = tries, until
-        shape_queue = nominee if isinstance(nominee, Gang) else self._state.queue.queue_of(nominee)
+        shape_queue = nominee if isinstance(nominee, Gang) else self._pod_queue.queue_of(nominee)
         if shape_queue is not None:
             self._retry.add(until, shape_queue)
 
@@ -261,7 +263,7 @@ class PreemptionQueue:
         if isinstance(who, ShapeQueue):
             uid = self._first_of(who, now)
             return None if uid is None else (who.waiting[uid], uid)
-        composition_queue = self._gang_cycles.queue.queue_of(who)
+        composition_queue = self._gang_queue.queue_of(who)
         if composition_queue is None or composition_queue.shortage is None:
             return None
         if not self._may_search(who, now):
@@ -318,8 +320,8 @@ class PreemptionQueue:
     def _look_at_all(self) -> None:
         """Look at all waiting pods again, because a lower rank is bound now."""
         self._passed_over_at = NOTHING
-        self._unlooked = [*self._state.queue.unschedulable()]
-        for composition_queue in self._gang_cycles.queue.queues():
+        self._unlooked = [*self._pod_queue.unschedulable()]
+        for composition_queue in self._gang_queue.queues():
             self._unlooked.extend(composition_queue.gangs)
 
     def _lowest(self) -> tuple[float, bool]:

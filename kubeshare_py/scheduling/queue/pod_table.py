@@ -10,6 +10,7 @@ from typing import Protocol
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.scheduling.queue import queue_moves
+from kubeshare_py.scheduling.queue.arrivals import Arrivals
 from kubeshare_py.scheduling.queue.gangs import Gang, Gangs
 from kubeshare_py.scheduling.queue.pod_queue import PodQueue
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
@@ -68,15 +69,16 @@ class PodTable:
         self._queue = queue
         self._gangs = gangs
         self._moves = moves
+        self._arrivals = Arrivals()
         self._followers: list[Follower] = []
 
     def follow(self, follower: Follower) -> None:
         """Pass all changes from now on to this follower, too."""
         self._followers.append(follower)
 
-    def add(self, pod: Pod, arrived: int) -> Record:
+    def add(self, pod: Pod) -> Record:
         """Remember a pod that the scheduler has not seen before; its state is NEW."""
-        record = self.records[pod.uid] = Record(pod, PodState.NEW, arrived)
+        record = self.records[pod.uid] = Record(pod, PodState.NEW, self._arrivals.next())
         return record
 
     def transition(self, record: Record, to: PodState, event: str = "") -> Gang | None:

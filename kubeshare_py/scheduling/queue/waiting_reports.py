@@ -7,6 +7,7 @@ again after n/100 seconds at the earliest.
 
 import math
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import replace
 
 from kubeshare_py.domain.diagnosis import Diagnosis
@@ -15,6 +16,7 @@ from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.framework.evaluator import EvaluationWork, Evaluator
 from kubeshare_py.scheduling.queue.pod_queue import PodQueue, ShapeQueue
 from kubeshare_py.scheduling.queue.pod_records import Record
+from kubeshare_py.scheduling.queue.synced import Synced
 from kubeshare_py.scheduling.queue.timers import Timers
 
 SAME_REASONS_S = 10.0
@@ -33,7 +35,11 @@ class WaitingReports:
     """Computes diagnoses of unschedulable queues, and produces reports in small portions."""
 
     def __init__(
-        self, queue: PodQueue, records: dict[PodUid, Record], work: EvaluationWork
+        self,
+        queue: PodQueue,
+        records: Mapping[PodUid, Record],
+        work: EvaluationWork,
+        synced: Synced,
     ) -> None:
         """`work` counts the evaluators' questions."""
         self._work = work
@@ -42,8 +48,7 @@ class WaitingReports:
         self._pending: deque[PodUid] = deque()
         #: Shape queues by number, because an empty shape queue may be dropped before its time.
         self._due: Timers[int] = Timers()
-        #: Whether the inventory is known.
-        self.inventory_read = False
+        self._synced = synced
 
     def unschedulable(self, shape_queue: ShapeQueue, evaluator: Evaluator, now: float) -> None:
         """The shape queue was just found to fit nowhere."""
@@ -80,7 +85,7 @@ class WaitingReports:
 
     def newcomers(self, shape_queue: ShapeQueue) -> None:
         """Pods joined an unschedulable queue, perhaps only until the inventory is read."""
-        if self.inventory_read or shape_queue.shape.claim is None:
+        if self._synced.inventory or shape_queue.shape.claim is None:
             self.joined(shape_queue)
 
     def joined(self, shape_queue: ShapeQueue) -> None:

@@ -12,10 +12,12 @@ from heapq import nsmallest
 
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.scheduling.binding.assume import LOOK
-from kubeshare_py.scheduling.binding.scheduler_state import SchedulerState
+from kubeshare_py.framework.profiles_in_use import ProfilesInUse
+from kubeshare_py.scheduling.binding.assume import Assumer
+from kubeshare_py.scheduling.binding.iteration_budget import LOOK
+from kubeshare_py.scheduling.binding.scheduler_state import Charges, Pods, Queues
 from kubeshare_py.scheduling.pod_groups.gang_cycles import GangCycles
-from kubeshare_py.scheduling.pod_groups.gang_queue import CompositionQueue
+from kubeshare_py.scheduling.queue.gang_queue import CompositionQueue
 from kubeshare_py.scheduling.queue.gangs import Gang
 from kubeshare_py.scheduling.queue.pod_queue import ShapeQueue, SortKey
 from kubeshare_py.scheduling.queue.pod_records import Record
@@ -56,27 +58,29 @@ class ReservationPolicy:
     """Decides which nominee gets reservations, and when to look again."""
 
     def __init__(
-        self, state: SchedulerState, gang_cycles: GangCycles, rules: ReservationRules
+        self,
+        pods: Pods,
+        queues: Queues,
+        charges: Charges,
+        profiles: ProfilesInUse,
+        assumer: Assumer,
+        gang_cycles: GangCycles,
+        rules: ReservationRules,
     ) -> None:
-        self._ledger, self._queue, self._reservations = (
-            state.ledger,
-            state.queue,
-            state.reservations,
-        )
-        self._members = state.gangs
-        self._gangs = gang_cycles.queue
-        self._records = state.records
+        self._records, self._members = pods.records, pods.gangs
+        self._queue, self._gangs = queues.pods, queues.gangs
+        self._ledger, self._reservations = charges.ledger, charges.reservations
         rooms, places = gang_cycles.rooms, gang_cycles.places
         self._plan = ReservationPlan(
-            state.ledger, state.assumer, state.evaluators, rooms, state.work, places
+            charges.ledger, assumer, profiles.evaluators, rooms, profiles.work, places
         )
         self._after_s = rules.after_s or math.inf
-        self._patience = ReservationPatience(state.ledger, rules.patience_s)
+        self._patience = ReservationPatience(charges.ledger, rules.patience_s)
         self._due: Timers[None] = Timers()
         self._seen = (0, 0)
         #: Until when (s) nothing is planned, because there was no way.
         self._not_before = -math.inf
-        self._work = state.work
+        self._work = profiles.work
         self._is_due = False
         #: Shape queues still to be looked at, None if all were, and the first pods of the others.
         self._left: list[_AnyQueue] | None = None

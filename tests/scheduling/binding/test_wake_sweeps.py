@@ -11,7 +11,7 @@ from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import BindSlotsFree, NodeSeen, PodGone, PodSeen
 from kubeshare_py.domain.identity import PodKey, PodUid
 from kubeshare_py.domain.pod import Pod, PodGroup
-from kubeshare_py.scheduling.binding.assume import ROWS_WORTH_HINTS
+from kubeshare_py.scheduling.binding.iteration_budget import ROWS_WORTH_HINTS
 from kubeshare_py.scheduling.binding.wake_sweeps import Sweeps
 from kubeshare_py.scheduling.queue.pod_queue import PodQueue, ShapeQueue, ShapeQueueKey
 from kubeshare_py.scheduling.queue.pod_records import PodState

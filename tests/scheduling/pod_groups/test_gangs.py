@@ -253,7 +253,7 @@ def test_a_gang_larger_than_the_slots_has_a_turn_of_its_own() -> None:
 
 def test_gangs_wait_for_the_inventory_as_others_do() -> None:
     driver = GangDriver({})
-    driver.machine.inventory_read = False
+    driver.machine.synced.inventory = False
     driver.tell(NodeSeen(a_node("n1")))
     driver.show(*members(a_group(2), 2))
     driver.later(5)

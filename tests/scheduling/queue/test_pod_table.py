@@ -71,7 +71,7 @@ class Follower:
 def follower_of(driver: GangDriver) -> Follower:
     """Of the machine's own table, which only the machine's parts see."""
     follower = Follower()
-    driver.machine._state.table.follow(follower)
+    driver.machine._parts.pods.table.follow(follower)
     return follower
 
 
@@ -85,7 +85,7 @@ class Books:
         self.table.follow(self.follower)
 
     def pod_in(self, state: PodState, pod: Pod = POD) -> Record:
-        record = self.table.add(pod, 1)
+        record = self.table.add(pod)
         record.state = state
         if state is PodState.WAITING:
             self.queue.add(pod.uid, (1,), ShapeQueueKey(pod.scheduler_name, pod.shape))
@@ -136,7 +136,7 @@ def test_a_change_that_leaves_the_state_as_it_is_is_told_too() -> None:
 
 def test_a_pod_that_is_removed_is_in_no_queue_and_no_gang() -> None:
     books = Books()
-    record = books.table.add(replace(POD, group=a_group(2)), 1)
+    record = books.table.add(replace(POD, group=a_group(2)))
     books.table.transition(record, PodState.WAITING)
     books.queue.add(POD.uid, (1,), ShapeQueueKey(POD.scheduler_name, POD.shape))
     assert books.table.remove(POD.uid) is record

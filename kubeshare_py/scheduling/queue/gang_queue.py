@@ -54,6 +54,8 @@ class GangQueue:
         self._key: dict[Gang, CompositionKey] = {}
         #: Gangs that joined an unschedulable composition queue, and were not reported on yet.
         self.joined: list[Gang] = []
+        #: Gangs that were unschedulable, or joined such gangs, since they were last taken.
+        self.newcomers: dict[Gang, None] = {}
 
     def put(self, gang: Gang, *, alone: bool = False) -> None:
         """Queue the gang, or let it wait with others of its composition unless it is `alone`."""

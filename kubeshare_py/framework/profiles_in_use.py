@@ -1,0 +1,33 @@
+"""The profiles by which the scheduler decides now, and what asks their plugins."""
+
+from collections.abc import Iterable
+
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.framework.boundary import Boundary
+from kubeshare_py.framework.evaluator import EvaluationWork, Evaluator
+from kubeshare_py.framework.plugin_calls import PluginCalls
+from kubeshare_py.framework.scheduler_profile import Profile
+
+
+class ProfilesInUse:
+    """By schedulerName: each profile, and its evaluator on the cluster of this ledger.
+
+    `calls` asks plugins about pods, `boundary` counts the failures of all plugins, and `work` what
+    was asked of evaluators. `use` replaces profiles and evaluators in place.
+    """
+
+    def __init__(self, profiles: Iterable[Profile], ledger: Ledger) -> None:
+        self._ledger = ledger
+        self.profiles: dict[str, Profile] = {}
+        self.evaluators: dict[str, Evaluator] = {}
+        self.boundary, self.work = Boundary(), EvaluationWork()
+        self.calls = PluginCalls(self.boundary, self.profiles)
+        self.use(profiles)
+
+    def use(self, profiles: Iterable[Profile]) -> None:
+        """Replace the profiles of the same names, with evaluators that know nothing yet."""
+        for profile in profiles:
+            self.profiles[profile.scheduler_name] = profile
+            self.evaluators[profile.scheduler_name] = Evaluator(
+                profile, self._ledger, self.work, self.boundary
+            )
