@@ -16,7 +16,7 @@ from aiohttp import web
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.exporters.gpu_capacity import PATH, capacity_samples, exposition
-from kubeshare_py.inventory.series import CARDS, FAULT, OF_NODE, WELL
+from kubeshare_py.inventory.series import CARDS, FAULT, HEALTHY, OF_NODE
 from kubeshare_py.inventory.wiring_series import INFO, LINK, NUMA
 
 GIB = 2**30
@@ -65,7 +65,7 @@ class Pages:
         if self._ill:
             lines.append(f'{FAULT}{{node="{node}",uuid="{cards[0].uuid}",fault="made-up"}} 1\n')
         lines.append(f'{CARDS}{{node="{node}"}} {len(cards)}\n')
-        lines.append(f'{WELL}{{node="{node}"}} {len(cards) - self._ill}\n')
+        lines.append(f'{HEALTHY}{{node="{node}"}} {len(cards) - self._ill}\n')
         lines.append(f'{OF_NODE}{{node="{node}",driver="old-driver",mps="ready"}} {len(cards)}\n')
         return "".join((*lines, self._wiring(node, cards)))
 

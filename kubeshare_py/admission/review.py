@@ -77,8 +77,8 @@ def new_pod_patch(pod: CreatedPod, rules: Rules) -> list[Operation]:
     is_named = scheduler == pod.spec.scheduler_name
     named = [] if is_named else [Operation("/spec/schedulerName", scheduler)]
     labels = pod.metadata.labels or {}
-    told = injection(card_visibility(labels), choice.chosen(labels.get(ISOLATION, "")))
-    return [*named, *pod_patch(pod, told.without(rules.left_alone), rules.runtime_class)]
+    injected = injection(card_visibility(labels), choice.chosen(labels.get(ISOLATION, "")))
+    return [*named, *pod_patch(pod, injected.without(rules.left_alone), rules.runtime_class)]
 
 
 def answer_of_others(body: bytes) -> bytes | None:

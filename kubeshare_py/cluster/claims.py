@@ -30,16 +30,16 @@ class Dispute:
 class Claims:
     """Which nodes list each uuid, and on which nodes pods hold it.
 
-    `news` are the nodes whose disputes changed; the ledger empties it. Keys are uuids of cards and
-    of parents alike.
+    `changed` are the nodes whose disputes changed; the ledger empties it. Keys are uuids of cards
+    and of parents alike.
     """
 
     def __init__(self) -> None:
         self.disputes: dict[GpuUuid, Dispute] = {}
-        self.news: set[NodeName] = set()
+        self.changed: set[NodeName] = set()
         #: The disputed keys of each party.
         self._disputed_on: dict[NodeName, set[GpuUuid]] = {}
-        self._told: dict[NodeName, tuple[Gpu, ...]] = {}
+        self._listed: dict[NodeName, tuple[Gpu, ...]] = {}
         self._listers: dict[GpuUuid, tuple[NodeName, ...]] = {}
         self._instances: dict[tuple[NodeName, GpuUuid], tuple[GpuUuid, ...]] = {}
         self._parent: dict[tuple[NodeName, GpuUuid], GpuUuid] = {}
@@ -49,10 +49,10 @@ class Claims:
 
     def listed(self, node: NodeName, gpus: tuple[Gpu, ...]) -> None:
         """Record that the node lists exactly these cards."""
-        old, new = _keys(self._told.get(node, ())), _keys(gpus)
-        self._index(node, self._told.pop(node, ()), gpus)
+        old, new = _keys(self._listed.get(node, ())), _keys(gpus)
+        self._index(node, self._listed.pop(node, ()), gpus)
         if gpus:
-            self._told[node] = gpus
+            self._listed[node] = gpus
         for key in sorted(old - new):
             listers = tuple(one for one in self._listers[key] if one != node)
             if listers:
@@ -71,7 +71,7 @@ class Claims:
         if present == (node in self._present):
             return
         (self._present.add if present else self._present.discard)(node)
-        for key in sorted({*_keys(self._told.get(node, ())), *held}):
+        for key in sorted({*_keys(self._listed.get(node, ())), *held}):
             self._settle_if_shared(key, (node,))
 
     def silent_are(self, nodes: frozenset[NodeName]) -> None:
@@ -102,7 +102,7 @@ class Claims:
 
     def counted(self, node: NodeName) -> tuple[Gpu, ...]:
         """The cards that the node lists; those that count elsewhere or nowhere as not healthy."""
-        gpus = self._told.get(node, ())
+        gpus = self._listed.get(node, ())
         if node not in self._disputed_on:
             return gpus
         return tuple(
@@ -117,7 +117,7 @@ class Claims:
     def rivals(self, node: NodeName) -> dict[GpuUuid, tuple[NodeName, ...]]:
         """The other parties, sorted by name, of each disputed card that this node lists."""
         disputes, found = self.disputes_of(node), {}
-        for gpu in self._told.get(node, ()) if disputes else ():
+        for gpu in self._listed.get(node, ()) if disputes else ():
             of = [disputes[key] for key in _keys_of(gpu) if key in disputes]
             parties = {party for one in of for party in one.parties if party != node}
             if parties:
@@ -172,7 +172,7 @@ class Claims:
             self._note(node, key, True)
 
     def _note(self, node: NodeName, key: GpuUuid, is_party: bool) -> None:
-        self.news.add(node)
+        self.changed.add(node)
         keys = self._disputed_on.setdefault(node, set())
         (keys.add if is_party else keys.discard)(key)
         if not keys:

@@ -455,13 +455,13 @@ class Ledger:
 
     def _heed_claims(self) -> None:
         """Update the cards whose dispute began, ended or was decided differently."""
-        news = self.claims.news
-        if news:
-            for name in sorted(news):
+        changed = self.claims.changed
+        if changed:
+            for name in sorted(changed):
                 if self.claims.counted(name) != self.inventory.get(name, ()):
                     self._put_counted(name)
                 self.overdrafts.suspect(name)
-            news.clear()
+            changed.clear()
 
     def _put_counted(self, name: NodeName) -> None:
         gpus = self.claims.counted(name)

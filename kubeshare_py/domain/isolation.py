@@ -48,7 +48,7 @@ HOLDS: Mapping[IsolationBackend, Mapping[Part, Enforcement]] = {
         Part.TIME: Enforcement.COOPERATIVE,
     },
 }
-#: The parts that a back-end does not enforce: the pod's request is then only a wish.
+#: The parts of a pod's request that a back-end does not enforce.
 UNHELD: Mapping[IsolationBackend, tuple[Part, ...]] = {
     backend: tuple(part for part in Part if held[part] is Enforcement.NOTHING)
     for backend, held in HOLDS.items()
@@ -68,13 +68,13 @@ class IsolationChoice:
         if not self.allowed:
             raise ValueError("a profile needs at least one isolation back-end")
 
-    def allows(self, wish: str) -> bool:
+    def allows(self, asked_for: str) -> bool:
         """Whether this is one of them, or ""."""
-        return not wish or wish in self.allowed
+        return not asked_for or asked_for in self.allowed
 
-    def chosen(self, wish: str) -> IsolationBackend:
+    def chosen(self, asked_for: str) -> IsolationBackend:
         """The back-end that the pod chooses by label, if it may, else the first."""
-        return next((one for one in self.allowed if one == wish), self.allowed[0])
+        return next((one for one in self.allowed if one == asked_for), self.allowed[0])
 
 
 #: For profiles without a choice.

@@ -20,11 +20,11 @@ class GpuClaim:
     """`count` cards of one node, each charged `milli` and memory.
 
     `memory_bytes` is per card; None means the share's part of its card. `models` are the accepted
-    model names in full, empty for any; `wish` has further models. An exclusive claim takes idle
-    cards and shares them with no other pod. With `one_numa_node` all cards must be near the same
-    NUMA node; with `one_model` all must be of one model, in a gang also those of other members.
-    With `share_of` the share is one of a card of that model; `shares` is then the same share on
-    other models, as (part of a name, milli) pairs of which the first match counts.
+    model names in full, empty for any; `preferred` has further models. An exclusive claim takes
+    idle cards and shares them with no other pod. With `one_numa_node` all cards must be near the
+    same NUMA node; with `one_model` all must be of one model, in a gang also those of other
+    members. With `share_of` the share is one of a card of that model; `shares` is then the same
+    share on other models, as (part of a name, milli) pairs of which the first match counts.
 
     Invariants, else ValueError: 0 <= milli <= 1000; count and memory_bytes are within their bounds
     (`bounds`); an exclusive claim has no share_of.

@@ -180,7 +180,7 @@ def reading_values(figures: CollectorFigures) -> Values:
         },
         "kubeshare_collector_driver_info": {(node, figures.driver): 1},
         "kubeshare_collector_cards": {(node,): len(figures.listed)},
-        "kubeshare_collector_healthy_cards": {(node,): _well(figures)},
+        "kubeshare_collector_healthy_cards": {(node,): _healthy_count(figures)},
         "kubeshare_collector_readings_total": {
             (node, result): figures.readings.get(result, 0) for result in (READ, FAILED, HUNG)
         },
@@ -188,16 +188,16 @@ def reading_values(figures: CollectorFigures) -> Values:
             (node, *key): count for key, count in figures.unanswered.items()
         },
     }
-    for name, told in (
+    for name, number in (
         ("kubeshare_collector_reading_age_seconds", figures.age_s),
         ("kubeshare_collector_reading_duration_seconds", figures.took_s),
     ):
-        if told is not None:
-            values[name] = {(node,): told}
+        if number is not None:
+            values[name] = {(node,): number}
     return values
 
 
-def _well(figures: CollectorFigures) -> int:
+def _healthy_count(figures: CollectorFigures) -> int:
     """How many of the listed cards have no fault."""
     faulty = {card.reading.uuid for card in figures.cards if card.faults}
     return sum(card.uuid not in faulty for card in figures.listed)
@@ -246,9 +246,9 @@ def _card_values(card: JudgedCard) -> Iterator[_LabelledSeries]:
 
 def _readings(reading: CardReading) -> Iterator[_LabelledSeries]:
     for name, value in _PLAIN.items():
-        told = value(reading)
-        if told is not None:
-            yield name, (), told
+        number = value(reading)
+        if number is not None:
+            yield name, (), number
 
 
 def _counts(reading: CardReading) -> Iterator[_LabelledSeries]:

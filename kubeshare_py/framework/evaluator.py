@@ -130,7 +130,7 @@ class Evaluator:
         self.work = work or EvaluationWork()
         self._use(guarded(profile))
 
-    def mind_the_ledger(self) -> None:
+    def add_ledger_filter(self) -> None:
         """Add the ledger's rule to the filters, because it refused a placement."""
         profile = guarded(self.profile, anew=True)
         if profile is not self.profile:

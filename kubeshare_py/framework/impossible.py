@@ -42,12 +42,12 @@ def impossible(shape: Shape, ledger: Ledger) -> str:
         return ""
     what = next(_cards(shape.claim, ledger), "") if shape.claim is not None else ""
     if what:
-        return said(what, ledger)
+        return impossible_sentence(what, ledger)
     what = next(_resources(shape, ledger.columns), "")
     return f"impossible: {what}" if what else ""
 
 
-def said(what: str, ledger: Ledger) -> str:
+def impossible_sentence(what: str, ledger: Ledger) -> str:
     """The sentence that this is impossible, unless the cards of some nodes are unknown."""
     columns = ledger.columns
     if not (columns.gpu_count[columns.present] > 0).any():

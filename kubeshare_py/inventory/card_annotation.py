@@ -95,17 +95,17 @@ def write_cards(cards: Iterable[Gpu]) -> str:
 def read_annotation(text: str) -> AnnotatedCards:
     """The cards of one node; raises CardAnnotationProblem if the text is no list."""
     try:
-        told = _cards.decode(text)
+        decoded = _cards.decode(text)
     except _UNDECODABLE as error:
         raise CardAnnotationProblem(f"{ANNOTATION}: {error}") from error
     cards: dict[GpuUuid, Gpu] = {}
     problems: list[CardProblem] = []
-    for at, one in enumerate(told):
+    for at, one in enumerate(decoded):
         found = _read(one, at)
         if isinstance(found, Gpu) and found.uuid in cards:
             found = CardProblem(found.uuid, at, f"{found.uuid} is there twice")
         if isinstance(found, Gpu) and len(cards) == CARDS_OF_NODE.most:
-            found = CardProblem(found.uuid, at, f"number of cards {_too_many(len(told))}")
+            found = CardProblem(found.uuid, at, f"number of cards {_too_many(len(decoded))}")
         if isinstance(found, CardProblem):
             problems.append(found)
         else:

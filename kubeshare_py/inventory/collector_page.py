@@ -13,14 +13,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.printable import MOST_SAID, beginning, listed
 from kubeshare_py.inventory import wiring_series
-from kubeshare_py.inventory.series import CAPACITY, CARDS, TOLD, UP, Series
+from kubeshare_py.inventory.series import CAPACITY, CARD_SERIES, CARDS, UP, Series
 
 #: The last line of a page in OpenMetrics.
 END = "# EOF"
 #: The parser raises ValueError for a bad line, and the others for lines that it did not expect.
 _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
-_BEGINNINGS = tuple(f"{name}{after}" for name in TOLD for after in "{ ")
-_WIRING = tuple(f"{name}{{" for name in wiring_series.TOLD)
+_BEGINNINGS = tuple(f"{name}{after}" for name in CARD_SERIES for after in "{ ")
+_WIRING = tuple(f"{name}{{" for name in wiring_series.WIRING_SERIES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ class NodeAnnotations:
         #: The problems found by the last `read`, as sentences.
         self.diagnostics: tuple[str, ...] = ()
         self._texts: dict[NodeName, str] = {}
-        self._news: set[NodeName] = set()
+        self._unread: set[NodeName] = set()
         self._cards: dict[NodeName, tuple[Gpu, ...]] = {}
         #: Nodes that are gone, and had cards when they were last read.
         self._gone: set[NodeName] = set()
@@ -32,13 +32,13 @@ class NodeAnnotations:
         if self._texts.get(node) == text:
             return False
         self._texts[node] = text
-        self._news.add(node)
+        self._unread.add(node)
         return True
 
     def gone(self, node: NodeName) -> None:
         """A node is gone; its cards may be in another one."""
         self._texts.pop(node, None)
-        self._news.discard(node)
+        self._unread.discard(node)
         if self._cards.pop(node, ()):
             self._gone.add(node)
         self._problems.pop(node, None)
@@ -52,11 +52,11 @@ class NodeAnnotations:
         """The nodes whose cards changed, and all silent nodes."""
         changed: dict[NodeName, tuple[Gpu, ...]] = dict.fromkeys(sorted(self._gone), ())
         self._gone.clear()
-        for node in sorted(self._news):
+        for node in sorted(self._unread):
             cards, self._problems[node] = self._read(node)
             if self._cards.get(node, ()) != cards:
                 changed[node] = self._cards[node] = cards
-        self._news.clear()
+        self._unread.clear()
         self.diagnostics = tuple(
             line for node in sorted(self._problems) for line in self._problems[node]
         )
@@ -72,16 +72,16 @@ class NodeAnnotations:
         if not text:
             return known, ()
         try:
-            told = read_annotation(text)
+            listed = read_annotation(text)
         except CardAnnotationProblem as problem:
             return known, (f"node {node}: {problem}",)
-        problems = tuple(f"node {node}: {problem}" for problem in told.problems)
-        unusable = {problem.uuid for problem in told.problems}
-        listed = {card.uuid for card in told.cards}
+        problems = tuple(f"node {node}: {problem}" for problem in listed.problems)
+        unusable = {problem.uuid for problem in listed.problems}
+        uuids = {card.uuid for card in listed.cards}
         kept = (
             card
             for card in known
-            if card.uuid not in listed and (card.uuid in unusable or "" in unusable)
+            if card.uuid not in uuids and (card.uuid in unusable or "" in unusable)
         )
-        cards = sorted((*told.cards, *kept), key=lambda card: (card.index, card.uuid))
+        cards = sorted((*listed.cards, *kept), key=lambda card: (card.index, card.uuid))
         return tuple(cards[: CARDS_OF_NODE.most]), problems

@@ -23,13 +23,13 @@ class ReportedReadiness:
 
     def take(self, series: Series) -> None:
         """Take in one series of either kind."""
-        told = of_labels((backend.value, series.own(backend.value)) for backend in NEEDY)
+        report = of_labels((backend.value, series.own(backend.value)) for backend in NEEDY)
         if series.name != OF_CARD:
-            self._alike = told if not self._common or told == self._alike else ()
-            self._common.add((series.instance, told, series.value))
+            self._alike = report if not self._common or report == self._alike else ()
+            self._common.add((series.instance, report, series.value))
         elif series.value != 0:
             uuid = GpuUuid(series.own("uuid"))
-            self._named[uuid] = told if self._named.get(uuid, told) == told else ()
+            self._named[uuid] = report if self._named.get(uuid, report) == report else ()
 
     def of(self, uuid: GpuUuid) -> ReadinessReport:
         """The readiness of one card, if the reports add up."""

@@ -19,10 +19,10 @@ from kubeshare_py.inventory.series import (
     CAPACITY,
     CARDS,
     FAULT,
+    HEALTHY,
     OF_CARD,
     OF_NODE,
     UP,
-    WELL,
     Series,
 )
 
@@ -50,17 +50,17 @@ class _NodeSamples:
     #: Cards with a fault.
     faulty: set[GpuUuid] = field(default_factory=set)
     #: How many of the listed cards have no fault, by collector.
-    well: dict[str, float] = field(default_factory=dict)
+    healthy: dict[str, float] = field(default_factory=dict)
     isolation: ReportedReadiness = field(default_factory=ReportedReadiness)
     #: Some sample is missing, and it is unknown which.
     is_partial: bool = False
     scraped_at: float = 0.0
 
-    def all_told(self) -> bool:
+    def all_healthy(self) -> bool:
         """Whether cards without a fault are healthy: there are as many as a collector claims."""
         return any(
             len((self.uuids.get(collector, set()) | self.garbled) - self.faulty) == count
-            for collector, count in self.well.items()
+            for collector, count in self.healthy.items()
         )
 
 
@@ -83,7 +83,7 @@ class SampleMerge:
             self._take_up(series)
         for series in by_name.get(CARDS, ()):
             self._take_count(series)
-        for series in (*by_name.get(FAULT, ()), *by_name.get(WELL, ())):
+        for series in (*by_name.get(FAULT, ()), *by_name.get(HEALTHY, ())):
             self._take_word(series)
         for series in (*by_name.get(OF_NODE, ()), *by_name.get(OF_CARD, ())):
             if node := NodeName(series.own("node")):
@@ -188,8 +188,8 @@ class SampleMerge:
 
     def _take_word(self, series: Series) -> None:
         node = NodeName(series.own("node"))
-        if node and series.name == WELL:
-            self._of(node).well[series.instance] = series.value
+        if node and series.name == HEALTHY:
+            self._of(node).healthy[series.instance] = series.value
         elif node and series.value != 0:
             self._of(node).faulty.add(GpuUuid(series.own("uuid")))
 
@@ -248,8 +248,8 @@ class SampleMerge:
                     f"node {node}: {arrived} of the {listed.count} cards that its collector lists "
                     "have arrived: nothing of it counts as gone"
                 )
-            elif listed.well and node in answering and not listed.all_told():
-                counts = " or ".join(f"{count:g}" for count in sorted({*listed.well.values()}))
+            elif listed.healthy and node in answering and not listed.all_healthy():
+                counts = " or ".join(f"{count:g}" for count in sorted({*listed.healthy.values()}))
                 self.diagnostics.append(
                     f"node {node}: its collector says that {counts} of its {arrived} cards are "
                     f"well, and by {FAULT} it is {arrived - len(listed.faulty)}: none of them "
@@ -258,7 +258,7 @@ class SampleMerge:
 
     def _cards_of(self, node: NodeName, answers: bool) -> Iterator[Gpu]:
         listed = self._nodes.get(node) or _NodeSamples()
-        are_well, isolation = listed.all_told(), listed.isolation
+        are_healthy, isolation = listed.all_healthy(), listed.isolation
         comes_out = isolation.comes_out(listed.uuids, listed.garbled, listed.count)
         if not comes_out and listed.cards:
             self.diagnostics.append(
@@ -273,12 +273,12 @@ class SampleMerge:
         }
         for card in (kept | listed.cards).values():
             was_healthy = card.uuid not in known or known[card.uuid].healthy
-            is_healthy = card.uuid not in listed.faulty and (are_well or was_healthy)
+            is_healthy = card.uuid not in listed.faulty and (are_healthy or was_healthy)
             if not (is_healthy or card.uuid in listed.faulty) and node in self._nodes:
                 self.diagnostics.append(
                     f"{card.uuid} of node {node}: nothing says that it is well again; it was "
                     "unhealthy and stays so"
                 )
-            told = card.readiness if comes_out or isolation.is_named(card.uuid) else ()
-            is_same = card.healthy == is_healthy and card.readiness == told
-            yield card if is_same else replace(card, healthy=is_healthy, readiness=told)
+            readiness = card.readiness if comes_out or isolation.is_named(card.uuid) else ()
+            is_same = card.healthy == is_healthy and card.readiness == readiness
+            yield card if is_same else replace(card, healthy=is_healthy, readiness=readiness)

@@ -13,14 +13,14 @@ FAULT = "kubeshare_gpu_fault"
 #: How many cards a collector lists; also 0.
 CARDS = "kubeshare_collector_cards"
 #: How many of them have no fault; a series for each healthy card would be half of an answer.
-WELL = "kubeshare_collector_healthy_cards"
+HEALTHY = "kubeshare_collector_healthy_cards"
 #: What isolation back-ends lack: for how many cards of a node, and for which single cards.
 OF_NODE = "kubeshare_collector_isolation"
 OF_CARD = "kubeshare_gpu_isolation"
 #: The collectors' metrics about cards; `up` is written by the scraper.
-TOLD = (CAPACITY, FAULT, CARDS, WELL, OF_NODE, OF_CARD)
+CARD_SERIES = (CAPACITY, FAULT, CARDS, HEALTHY, OF_NODE, OF_CARD)
 #: A PromQL matcher of all metrics that are read, and no others.
-NAME_MATCHER = f'__name__=~"{"|".join((UP, *TOLD))}"'
+NAME_MATCHER = f'__name__=~"{"|".join((UP, *CARD_SERIES))}"'
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ LINK = "gpu_link"
 #: 1 for each card and instance; labels name the card that an instance is a part of.
 INFO = "kubeshare_gpu_info"
 NUMA = "kubeshare_gpu_numa_node"
-TOLD = (LINK, INFO, NUMA)
+WIRING_SERIES = (LINK, INFO, NUMA)
 
 #: The most nodes per query: 3,600 series if each has eight cards, which take about 0.1 s, and a URL
 #: of a few KB.
@@ -43,7 +43,7 @@ def question(instances: Iterable[str], selector: str) -> str:
     """A PromQL selector for the wiring of these collectors' cards."""
     # Backquotes: a backslash before a dot needs no second one there.
     places = "|".join(re.escape(instance) for instance in instances if "`" not in instance)
-    return f'{{__name__=~"{"|".join(TOLD)}",instance=~`{places}`,{selector}}}'
+    return f'{{__name__=~"{"|".join(WIRING_SERIES)}",instance=~`{places}`,{selector}}}'
 
 
 def wirings(
@@ -55,17 +55,17 @@ def wirings(
 
     `remark` is called for each series that is ignored because of its value.
     """
-    told: dict[NodeName, _NodeWiring] = {}
+    found: dict[NodeName, _NodeWiring] = {}
     for series in vector:
         node = NodeName(series.own("node"))
         if node in cards:
-            problem = told.setdefault(node, _NodeWiring()).take(series)
+            problem = found.setdefault(node, _NodeWiring()).take(series)
             if problem:
-                told_of = beginning(f"node {node}: {problem}", MOST_SAID)
-                remark((node, f"{told_of}: left out"))
+                sentence = beginning(f"node {node}: {problem}", MOST_SAID)
+                remark((node, f"{sentence}: left out"))
     return {
         node: wiring_of(cards[node], one.links, one.numa_nodes, one.parents, one.fabric)
-        for node, one in told.items()
+        for node, one in found.items()
     }
 
 
@@ -107,7 +107,7 @@ class Rounds:
     def __init__(self, known: Reading) -> None:
         self._waiting: dict[NodeName, None] = dict.fromkeys(sorted(known.cards))
         self._layouts: dict[NodeName, Layout] = {}
-        self._told: dict[NodeName, Wiring] = {}
+        self._known: dict[NodeName, Wiring] = {}
         self._remarks: dict[NodeName, tuple[str, ...]] = {}
 
     def diagnostics(self) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ class Rounds:
 
     def again(self, answering: Container[NodeName]) -> tuple[NodeName, ...]:
         """A portion of the nodes that were queried longest ago."""
-        return tuple(islice((one for one in self._told if one in answering), NODES_A_PORTION))
+        return tuple(islice((one for one in self._known if one in answering), NODES_A_PORTION))
 
     def asked(
         self,
@@ -154,10 +154,10 @@ class Rounds:
                 self._remarks[node] = tuple(islice(said[node], _MOST_REMARKS))
             layout = _layout(reading.cards.get(node, ()))
             moved = self._layouts.get(node) != layout
-            known = self._told.pop(node, Wiring())
+            known = self._known.pop(node, Wiring())
             self._waiting.pop(node, None)
             self._layouts[node] = layout
-            self._told[node] = found.get(node, known)
+            self._known[node] = found.get(node, known)
             if node in found and (moved or found[node] != known):
                 yield node, found[node]
 

@@ -43,7 +43,7 @@ class History:
     _missing: dict[GpuUuid, str] = field(default_factory=dict)
     #: When (s) an error was last seen that is not a program's mistake.
     _held: dict[GpuUuid, dict[str, float]] = field(default_factory=dict)
-    _told: frozenset[Unanswered] = frozenset()
+    _unanswered_before: frozenset[Unanswered] = frozenset()
     _faults: Mapping[GpuUuid, tuple[str, ...]] = field(default_factory=dict)
     _readiness: Mapping[GpuUuid, ReadinessReport] = field(default_factory=dict)
 
@@ -88,10 +88,12 @@ class History:
 
     def _questions(self, reading: NodeReading) -> Iterator[Notice]:
         asked = frozenset(reading.unanswered)
-        for one in sorted(asked - self._told, key=lambda one: (one.card, one.question)):
+        for one in sorted(
+            asked - self._unanswered_before, key=lambda one: (one.card, one.question)
+        ):
             about = {"card": one.card, "question": one.question, "error": one.error}
             yield Notice(event="unanswered", about=about)
-        self._told = asked
+        self._unanswered_before = asked
 
     def _compare(self, reading: NodeReading) -> None:
         """Which cards are there, came back, or are missing."""

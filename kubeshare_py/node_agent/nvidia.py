@@ -66,16 +66,16 @@ def repair(action: int) -> Repair:
     return _REPAIRS.get(action, Repair.OTHER)
 
 
-def link_speed(version: int, told: int | None) -> int:
+def link_speed(version: int, reported: int | None) -> int:
     """The speed of one NVLink in MB/s, both directions summed.
 
-    `told` is the driver's figure for one direction. It is a few per cent above the data sheets'
+    `reported` is the driver's figure for one direction. It is a few per cent above the data sheets'
     figure for full links, and below it only where links are slower (bridges).
     """
     nominal = _LINK_SPEEDS.get(version, 0)
-    if not told:
+    if not reported:
         return nominal
-    return min(nominal, 2 * told) if nominal else 2 * told
+    return min(nominal, 2 * reported) if nominal else 2 * reported
 
 
 def bus_speed(generation: int, lanes: int) -> int:
@@ -97,9 +97,9 @@ def bus_address(text: str) -> str:
 
 def profile(name: str, slices: int, megabytes: int) -> str:
     """A MIG instance's profile: the end of its name, or composed of its size as NVIDIA does."""
-    _, mig, told = name.rpartition(" MIG ")
+    _, mig, reported = name.rpartition(" MIG ")
     if mig or not slices:
-        return told if mig else ""
+        return reported if mig else ""
     return f"{slices}g.{-(-megabytes // 1024)}gb"
 
 

@@ -41,14 +41,14 @@ class EventHandlers:
         self._synced = synced
         self._ours = ours
 
-    def seen(self, pod: Pod, now: float, *, is_news: bool = True) -> Sequence[Effect]:
-        """Take a pod as it is now; not `is_news` if it was so before this scheduler decided."""
+    def seen(self, pod: Pod, now: float, *, is_new: bool = True) -> Sequence[Effect]:
+        """Take a pod as it is now; not `is_new` if it was so before this scheduler decided."""
         record = self._records.get(pod.uid)
         effects: Sequence[Effect] = ()
         if pod.group_reference is not None:
             pod = self._gangs.objects.resolved(pod)
         if pod.node_name is not None:
-            effects = self._seen_bound(pod, pod.node_name, record, is_news)
+            effects = self._seen_bound(pod, pod.node_name, record, is_new)
             deletion_seen(self._records[pod.uid], now)
         elif pod.scheduler_name not in self._ours:
             if record is not None and record.state in UNDECIDED:
@@ -73,7 +73,7 @@ class EventHandlers:
         pod: Pod,
         node: NodeName,
         record: Record | None,
-        is_news: bool,
+        is_new: bool,
     ) -> list[Effect]:
         is_ours = pod.scheduler_name in self._ours
         if record is None:
@@ -96,7 +96,7 @@ class EventHandlers:
             self._reservations.end(pod.uid)
             record.pod = pod
             self._assumer.charge(record, node, pod.allocation)
-            if is_news:
+            if is_new:
                 effects.extend(external_binds.placed_by_another(pod))
                 if self._synced.inventory:
                     gpus = self._ledger.inventory.get(node, ())
@@ -170,7 +170,7 @@ class EventHandlers:
                 self._preemption.evictions.gone(pod.uid)
                 self._preemption.left(pod.uid)
             else:
-                effects += self.seen(pod, now, is_news=decides)
+                effects += self.seen(pod, now, is_new=decides)
         self._gangs.finished_are(event.finished, event.unreadable)
         if not decides:
             self._gangs.recall()

@@ -86,7 +86,7 @@ class PluginRetries:
         for (name, shape), one in list(self._known.items()):
             if name not in self._evaluators or (one.retried and now >= one.due_at + LAST_S):
                 del self._known[name, shape]  # it was asked since, without a failure
-            elif not one.retried and (now >= one.due_at or self._may_go_well(one, now)):
+            elif not one.retried and (now >= one.due_at or self._may_succeed(one, now)):
                 one.retried = True
                 self._evaluators[name].retry(shape)
                 self._wake(name, shape)
@@ -105,7 +105,7 @@ class PluginRetries:
             return False
         return not one.failure.node or self._state(one.failure)[1:] != one.state[1:]
 
-    def _may_go_well(self, one: _Failed, now: float) -> bool:
+    def _may_succeed(self, one: _Failed, now: float) -> bool:
         """Whether the cause may have changed; without a known node at most every FIRST_S."""
         return self._has_changed(one) and (bool(one.failure.node) or now >= one.failed_at + FIRST_S)
 

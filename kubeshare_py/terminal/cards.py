@@ -80,11 +80,11 @@ def isolation(cards: Sequence[CardView]) -> Iterator[tuple[str, bool]]:
             state = _READY if one.ready else _NOT_KNOWN if one.ready is None else one.reason
             by_backend.setdefault(one.backend, {}).setdefault(state, []).append(card_label(card))
     for backend, states in by_backend.items():
-        told = [
+        parts = [
             state if len(states) == 1 else f"{state} on {','.join(labels)}"
             for state, labels in sorted(states.items(), key=_worst_first)
         ]
-        yield f"{backend} {', '.join(told)}", [*states] == [_READY]
+        yield f"{backend} {', '.join(parts)}", [*states] == [_READY]
 
 
 def _worst_first(state: tuple[str, list[str]]) -> tuple[bool, bool, str]:

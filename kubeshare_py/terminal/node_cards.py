@@ -32,7 +32,7 @@ def node_cards(
 
 def _cells(card: JudgedCard) -> list[str]:
     reading = card.reading
-    told = (
+    cells = (
         str(reading.index) if reading.parent is None else "",
         reading.uuid,
         reading.profile or reading.model,
@@ -43,7 +43,7 @@ def _cells(card: JudgedCard) -> list[str]:
         reading.bus,
         _state(card),
     )
-    return [_NOTHING if cell is None else cell for cell in told]
+    return [_NOTHING if cell is None else cell for cell in cells]
 
 
 def _state(card: JudgedCard) -> str:
@@ -55,9 +55,9 @@ def _state(card: JudgedCard) -> str:
 def _isolation(cards: Sequence[JudgedCard]) -> Iterator[str]:
     """Which back-ends are ready, as far as the node can see, for cards that are alike."""
     alike = Counter(as_labels(card.readiness) for card in cards if card.is_listed)
-    for told, count in sorted(alike.items(), key=lambda item: (-item[1], item[0])):
-        if told:
-            words = ", ".join(f"{backend} {word}" for backend, word in told)
+    for cells, count in sorted(alike.items(), key=lambda item: (-item[1], item[0])):
+        if cells:
+            words = ", ".join(f"{backend} {word}" for backend, word in cells)
             yield f"isolation of {count} of them: {words}"
 
 

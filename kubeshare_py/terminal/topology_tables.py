@@ -31,9 +31,11 @@ def ring_sentence(ring: RingView | None) -> str:
     if ring is None or not ring.links:
         return ""
     kinds = Counter(link.kind or "unknown" for link in ring.links)
-    told = ", ".join(f"{counted(count, 'pair')} by {kind}" for kind, count in sorted(kinds.items()))
+    phrases = ", ".join(
+        f"{counted(count, 'pair')} by {kind}" for kind, count in sorted(kinds.items())
+    )
     hop = f"; the slowest hop of their best ring has {_speed(ring.slowest_hop)}"
-    return f"Its cards are joined: {told}{hop if ring.slowest_hop >= _LEAST else ''}."
+    return f"Its cards are joined: {phrases}{hop if ring.slowest_hop >= _LEAST else ''}."
 
 
 def _node(node: NodeView, width: int | None) -> list[Text]:
@@ -89,12 +91,12 @@ def _matrix(topology: TopologyView, labels: dict[str, str]) -> list[Text]:
 def _islands(islands: Iterable[IslandView], labels: dict[str, str]) -> Iterable[str]:
     """A line for each bandwidth."""
     for bandwidth, level in groupby(islands, key=lambda island: island.bandwidth):
-        told = "; ".join(
+        phrases = "; ".join(
             f"{' '.join(labels[uuid] for uuid in island.cards)} "
             f"({'intact' if island.intact else 'in use'})"
             for island in level
         )
-        yield f"{_speed(bandwidth)}: {told}"
+        yield f"{_speed(bandwidth)}: {phrases}"
 
 
 def _speed(bandwidth: int) -> str:

@@ -161,13 +161,13 @@ def _verdict(node: NodeWhy) -> str:
         " and ".join(dict.fromkeys(reason for _, reason in parts))
         for _, parts in groupby(cards, key=lambda pair: pair[0])
     ]
-    told = [
+    phrases = [
         f"{reason} on {counted(not_ready.count(reason), 'card')}"
         for reason in dict.fromkeys(not_ready)
     ]
     named = {reason for _, reason in cards}
-    told += [reason for reason in node.reasons if reason not in named]
-    return ", ".join(told) or "does not fit"
+    phrases += [reason for reason in node.reasons if reason not in named]
+    return ", ".join(phrases) or "does not fit"
 
 
 def _row(shortfall: Shortfall, indexes: Mapping[str, int]) -> Row:
@@ -201,5 +201,5 @@ def _reasons(nodes: Iterable[NodeWhy]) -> str:
     for node in nodes:
         for reason in ("fits",) if node.fits else node.reasons:
             counts[reason] = counts.get(reason, 0) + 1
-    told = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{count} {reason}" for reason, count in told)
+    phrases = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{count} {reason}" for reason, count in phrases)

@@ -66,16 +66,16 @@ def _pairs(cards: Sequence[Gpu]) -> Pairs:
     for one, card in enumerate(cards):
         for link in card.links if card.parent is None else ():
             other = whole.get(link.peer, one)
-            told = link.kind, speed(link)
-            if other != one and told[1]:
+            join = link.kind, speed(link)
+            if other != one and join[1]:
                 ends = (min(one, other), max(one, other))
-                pairs[ends] = min(pairs.get(ends, told), told, key=lambda it: (it[1], it[0]))
+                pairs[ends] = min(pairs.get(ends, join), join, key=lambda it: (it[1], it[0]))
     return pairs
 
 
 def _add_nvlinks(graph: nx.Graph, pairs: Pairs) -> None:
     """Add links from card to card, and a switch where a card has too many to be its own."""
-    own = {ends: told for ends, told in pairs.items() if nvlinks(told[0])}
+    own = {ends: join for ends, join in pairs.items() if nvlinks(join[0])}
     counts: dict[int, int] = {}
     for ends, (kind, _) in own.items():
         for end in ends:
@@ -97,7 +97,7 @@ def _add_bus(graph: nx.Graph, pairs: Pairs, whole: list[int]) -> list[tuple[Vert
 
     Returns the uppermost vertices and the cards below each.
     """
-    bus = {ends: told for ends, told in pairs.items() if not nvlinks(told[0])}
+    bus = {ends: join for ends, join in pairs.items() if not nvlinks(join[0])}
     groups: list[tuple[Vertex, list[int]]] = [(_card(at), [at]) for at in whole]
     near = nx.Graph()
     near.add_nodes_from(whole)

@@ -65,8 +65,8 @@ def read_cells(document: object) -> Cells:
     """
     read = _converted(document if document is not None else {}, _CellsDocument, "")
     types = {
-        name: _converted(told, CellType, f"cellTypes.{name}")
-        for name, told in read.cell_types.items()
+        name: _converted(value, CellType, f"cellTypes.{name}")
+        for name, value in read.cell_types.items()
     }
     _check_types(types)
     reader = _CellsReader(types)
@@ -74,9 +74,9 @@ def read_cells(document: object) -> Cells:
     return Cells(roots, tuple(_odd_priorities(types)) + tuple(reader.notes))
 
 
-def _converted(told: object, kind: type[_Read], path: str) -> _Read:
+def _converted(value: object, kind: type[_Read], path: str) -> _Read:
     try:
-        return msgspec.convert(told, kind)
+        return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         rule, _, inner = str(error).partition(" - at `$")
         where = (path + inner.rstrip("`")).lstrip(".")

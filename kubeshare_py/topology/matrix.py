@@ -59,10 +59,10 @@ def _links(card: int, row: list[str], count: int) -> Iterator[PeerLink]:
 
 def _numa_node(rest: list[str]) -> int | None:
     """The column after the CPUs (0-23,48-71); None for several NUMA nodes."""
-    told = rest[1] if len(rest) > 1 else ""
-    if not told.isascii() or not told.isdecimal():
+    value = rest[1] if len(rest) > 1 else ""
+    if not value.isascii() or not value.isdecimal():
         return None
-    number = int(told) if len(told) <= _MOST_DIGITS else NUMA_NODE.most + 1
+    number = int(value) if len(value) <= _MOST_DIGITS else NUMA_NODE.most + 1
     problem = NUMA_NODE.problem(number)
     if problem:
         raise MatrixProblem(f"NUMA node {problem}")

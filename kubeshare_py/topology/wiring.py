@@ -45,11 +45,11 @@ def wiring_of(
     """
     inside = {card.uuid: parents[card.uuid] for card in cards if card.uuid in parents}
     whole = {card.uuid: card.index for card in cards if card.uuid not in inside}
-    told: dict[int, dict[int, PeerLink]] = {}
+    by_card: dict[int, dict[int, PeerLink]] = {}
     for link in links:
         if link.uuid in whole and link.peer in whole and link.uuid != link.peer:
             peer = PeerLink(whole[link.peer], link.kind, link.speed)
-            of_card = told.setdefault(whole[link.uuid], {})
+            of_card = by_card.setdefault(whole[link.uuid], {})
             known = of_card.setdefault(peer.peer, peer)
             of_card[peer.peer] = min(known, peer, key=lambda one: (one.speed, one.kind))
     numa = {card.index: numa_nodes[card.uuid] for card in cards if card.uuid in numa_nodes}
@@ -57,7 +57,7 @@ def wiring_of(
         Wiring(
             links=tuple(
                 (index, shared(tuple(peers[at] for at in sorted(peers))))
-                for index, peers in sorted(told.items())
+                for index, peers in sorted(by_card.items())
             ),
             numa_nodes=tuple(sorted(numa.items())),
             parents=tuple(sorted(inside.items())),

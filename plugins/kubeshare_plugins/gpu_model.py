@@ -19,8 +19,8 @@ from kubeshare_py.framework.reasons import ReasonTable
 class GpuModel:
     """A model in a label must equal the collector's model string, with spaces as dashes.
 
-    Names in a wish are parts of such a string (`ModelWish`). A denied model stays denied, whatever
-    else the pod accepts.
+    Preferred models are parts of such a string (`PreferredModels`). A denied model stays denied,
+    whatever else the pod accepts.
     """
 
     name = "GpuModel"
@@ -30,19 +30,19 @@ class GpuModel:
         claim = shape.claim
         if claim is None or not is_choosy(claim):
             return None
-        wish, accepted = claim.preferred, _accepted(claim)
+        preferred, accepted = claim.preferred, _accepted(claim)
         other = denied = 0
         if accepted:
             text = f"no GPU of model {accepted}"
             other = reasons.register(self.name, text, resolvable=False)
-        if wish is not None and wish.denied:
-            text = f"GPU of a denied model ({', '.join(wish.denied)})"
+        if preferred is not None and preferred.denied:
+            text = f"GPU of a denied model ({', '.join(preferred.denied)})"
             denied = reasons.register(self.name, text, resolvable=False)
 
         def mask_of(model: str) -> int:
             if claim.takes(model):
                 return 0
-            return denied if wish is not None and wish.denies(model) else other
+            return denied if preferred is not None and preferred.denies(model) else other
 
         # An empty slot must not be a nearer miss than a card of another model.
         masks = ModelTable(mask_of, empty=denied or other)
@@ -73,8 +73,8 @@ class GpuModel:
 
 def _accepted(claim: GpuClaim) -> str:
     """The models that the claim accepts, as words; empty for any."""
-    wish, exact = claim.preferred, " or ".join(claim.models)
-    parts = " or ".join(part for tier in wish.tiers for part in tier) if wish else ""
+    preferred, exact = claim.preferred, " or ".join(claim.models)
+    parts = " or ".join(part for tier in preferred.tiers for part in tier) if preferred else ""
     if exact and parts and not all(claim.takes(model) for model in claim.models):
         return f"{exact} that is also {parts}"
     return exact or parts

@@ -272,7 +272,7 @@ def test_what_counts_follows_from_what_is_so_now_and_from_nothing_else(
     for step in steps:
         take(step, ledger, facts)
         assert counted(ledger) == facts.counted()
-    assert not ledger.claims.news
+    assert not ledger.claims.changed
     anew = facts.in_any_order(seed)
     assert counted(anew) == facts.counted()
     assert anew.claims.disputes == ledger.claims.disputes

@@ -4,11 +4,11 @@ import pytest
 
 from kubeshare_py.exporters.collector_metrics import CATALOGUE
 from kubeshare_py.inventory.reading import Reading
-from kubeshare_py.inventory.series import TOLD
+from kubeshare_py.inventory.series import CARD_SERIES
 from tests.inventory.vector import A, capacity, fault, read, states, up, well
 
 CARDS = (capacity("a", "GPU-1"), capacity("a", "GPU-2"), up("a"))
-WELL = well("a", 2)
+HEALTHY = well("a", 2)
 ILL = (fault("a", "GPU-1"), well("a", 1))
 STAYS = "GPU-1 of node a: nothing says that it is well again; it was unhealthy and stays so"
 
@@ -18,16 +18,16 @@ def known_ill() -> Reading:
 
 
 def test_what_is_read_is_what_our_collector_writes() -> None:
-    assert {*TOLD} <= {metric.name for metric in CATALOGUE}
+    assert {*CARD_SERIES} <= {metric.name for metric in CATALOGUE}
 
 
 def test_a_card_with_a_fault_is_not_healthy_until_all_are_told_to_be() -> None:
-    first = read(Reading(), *CARDS, WELL)
+    first = read(Reading(), *CARDS, HEALTHY)
     assert states(first) == {"a": {"GPU-1": True, "GPU-2": True}}
     ill = read(first.reading, *ILL, *CARDS)
     assert states(ill) == {"a": {"GPU-1": False, "GPU-2": True}}
     assert read(ill.reading, *CARDS, *ILL).changed == ()
-    again = read(ill.reading, *CARDS, WELL)
+    again = read(ill.reading, *CARDS, HEALTHY)
     assert (states(again), again.diagnostics) == (states(first), ())
 
 
@@ -81,10 +81,10 @@ def test_another_nodes_word_is_none_about_this_card() -> None:
 
 def test_a_card_whose_series_cannot_be_read_may_still_fall_ill_and_be_well_again() -> None:
     garbled = (capacity("a", "GPU-1", memory="x"), *CARDS[1:])
-    first = read(Reading(), *CARDS, WELL).reading
+    first = read(Reading(), *CARDS, HEALTHY).reading
     ill = read(first, *garbled, *ILL)
     assert states(ill) == {"a": {"GPU-1": False, "GPU-2": True}}
-    assert states(read(ill.reading, *garbled, WELL)) == {"a": {"GPU-1": True, "GPU-2": True}}
+    assert states(read(ill.reading, *garbled, HEALTHY)) == {"a": {"GPU-1": True, "GPU-2": True}}
 
 
 def test_the_collectors_own_node_counts_where_the_scrape_adds_one() -> None:

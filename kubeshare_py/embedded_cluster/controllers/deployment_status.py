@@ -20,7 +20,7 @@ _TOO_FEW = (
 )
 
 #: Status, reason and message of a condition.
-Said = tuple[str, str, str]
+ProgressText = tuple[str, str, str]
 
 
 def counted_status(
@@ -37,8 +37,8 @@ def counted_status(
         "unavailableReplicas": max(sum(map(size, found.all)) - available, 0),
         "collisionCount": deployment.status.get("collisionCount", 0),
     }
-    said = _ENOUGH if available >= limits.least_available else _TOO_FEW
-    conditions = with_condition(_conditions(deployment), _AVAILABLE, said, now)
+    text = _ENOUGH if available >= limits.least_available else _TOO_FEW
+    conditions = with_condition(_conditions(deployment), _AVAILABLE, text, now)
     return {
         **{name: number for name, number in counts.items() if number},
         "terminatingReplicas": sum(count(one, "terminatingReplicas") for one in found.all),
@@ -55,14 +55,14 @@ def with_progress(
     if not has_deadline(deployment):
         conditions = _without(conditions, _PROGRESSING)
     elif not _was_complete(status, before):
-        said = _progress(deployment, status, found, limits, now)
-        if said is not None:
+        text = _progress(deployment, status, found, limits, now)
+        if text is not None:
             # Continuing progress is reported with its new time.
-            renewed = said[1] == "ReplicaSetUpdated" and before.get("status") == "True"
+            renewed = text[1] == "ReplicaSetUpdated" and before.get("status") == "True"
             conditions = (
-                _renewed(conditions, _PROGRESSING, said, now)
+                _renewed(conditions, _PROGRESSING, text, now)
                 if renewed
-                else (with_condition(conditions, _PROGRESSING, said, now))
+                else (with_condition(conditions, _PROGRESSING, text, now))
             )
     conditions = _without(conditions, _FAILURE)
     failure = _failure([found.new, *found.old] if found.new else found.old)
@@ -97,7 +97,7 @@ def deadline(deployment: UnstructuredObject) -> float:
     return started + float(deployment.spec["progressDeadlineSeconds"])
 
 
-def pause_said(deployment: UnstructuredObject) -> Said | None:
+def pause_condition(deployment: UnstructuredObject) -> ProgressText | None:
     """The condition of a pause that began or ended; None if there was no change."""
     if not has_deadline(deployment):
         return None
@@ -111,22 +111,22 @@ def pause_said(deployment: UnstructuredObject) -> Said | None:
     return None
 
 
-def with_progressing(status: Json, said: Said, now: float) -> Json:
+def with_progressing(status: Json, text: ProgressText, now: float) -> Json:
     """The status with another Progressing condition."""
-    conditions = with_condition(status.get("conditions") or [], _PROGRESSING, said, now)
+    conditions = with_condition(status.get("conditions") or [], _PROGRESSING, text, now)
     return {**status, "conditions": conditions}
 
 
-def with_condition(conditions: list[Json], kind: str, said: Said, now: float) -> list[Json]:
+def with_condition(conditions: list[Json], kind: str, text: ProgressText, now: float) -> list[Json]:
     """Set a condition, unless it is set already; a new message alone is no change."""
     before = next((one for one in conditions if one["type"] == kind), {})
-    if (before.get("status"), before.get("reason")) == said[:2]:
+    if (before.get("status"), before.get("reason")) == text[:2]:
         return conditions
-    return _renewed(conditions, kind, said, now)
+    return _renewed(conditions, kind, text, now)
 
 
-def _renewed(conditions: list[Json], kind: str, said: Said, now: float) -> list[Json]:
-    status, reason, message = said
+def _renewed(conditions: list[Json], kind: str, text: ProgressText, now: float) -> list[Json]:
+    status, reason, message = text
     before = next((one for one in conditions if one["type"] == kind), {})
     changed = before.get("lastTransitionTime") if before.get("status") == status else None
     fresh = {
@@ -142,7 +142,7 @@ def _renewed(conditions: list[Json], kind: str, said: Said, now: float) -> list[
 
 def _progress(
     deployment: UnstructuredObject, status: Json, found: Revisions, limits: Limits, now: float
-) -> Said | None:
+) -> ProgressText | None:
     name = deployment.metadata.name
     what = f'ReplicaSet "{found.new.metadata.name}"' if found.new else f'Deployment "{name}"'
     if is_complete(status, limits, deployment.metadata.generation):

@@ -24,7 +24,7 @@ from kubeshare_py.embedded_cluster.controllers.deployment_status import (
     deadline,
     has_deadline,
     is_complete,
-    pause_said,
+    pause_condition,
     progressing,
     with_progress,
     with_progressing,
@@ -89,12 +89,12 @@ def work_for(
         counted = counted_status(deployment, found, limits, around.now)
         return ControllerWork(change=claim.changes, status=status_patch(deployment, counted))
     plan = _plan(deployment, found, limits, around)
-    told = _told(deployment, found, around.now)
-    status = counted_status(told, found, limits, around.now)
+    present = _present(deployment, found, around.now)
+    status = counted_status(present, found, limits, around.now)
     if plan.first is not None:
         return _beginning(deployment, found, status, plan.first, around)
     if plan.rollout:
-        status = with_progress(told, status, found, limits, around.now)
+        status = with_progress(present, status, found, limits, around.now)
     annotations = new_annotations(deployment, found) if found.new is not None else {}
     noted = {REVISION: annotations[REVISION]} if REVISION in annotations else {}
     return ControllerWork(
@@ -105,16 +105,16 @@ def work_for(
     )
 
 
-def _told(deployment: UnstructuredObject, found: Revisions, now: float) -> UnstructuredObject:
+def _present(deployment: UnstructuredObject, found: Revisions, now: float) -> UnstructuredObject:
     """The Deployment with the condition of a pause, or of an existing ReplicaSet."""
-    said = pause_said(deployment)
+    text = pause_condition(deployment)
     is_new = has_deadline(deployment) and not progressing(deployment)
-    if said is None and is_new and found.new is not None:
+    if text is None and is_new and found.new is not None:
         name = found.new.metadata.name
-        said = ("True", "FoundNewReplicaSet", f'Found new replica set "{name}"')
-    if said is None:
+        text = ("True", "FoundNewReplicaSet", f'Found new replica set "{name}"')
+    if text is None:
         return deployment
-    status = with_progressing(deployment.status, said, now)
+    status = with_progressing(deployment.status, text, now)
     return msgspec.structs.replace(deployment, status=status)
 
 
@@ -174,8 +174,8 @@ def _beginning(
         refused=ControllerEvent("Warning", "ReplicaSetCreateError", refused),
     )
     if has_deadline(deployment):
-        said = ("True", "NewReplicaSetCreated", f'Created new replica set "{name}"')
-        status = with_progressing(status, said, around.now)
+        text = ("True", "NewReplicaSetCreated", f'Created new replica set "{name}"')
+        status = with_progressing(status, text, around.now)
     noted = {REVISION: annotations[REVISION]}
     return ControllerWork(create=(creation,), status=status_patch(deployment, status, noted))
 

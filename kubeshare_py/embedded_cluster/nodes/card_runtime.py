@@ -34,11 +34,11 @@ class RuntimeCards:
 
 def given(environment: Environment, image: Environment | None = None) -> RuntimeCards:
     """The cards of a container, whose image has the variables `image`. Raises StartProblem."""
-    told = {**(image or {}), **environment}
-    wish = told.get(VISIBLE_DEVICES, "")
-    if wish in _NO_CARDS:
+    values = {**(image or {}), **environment}
+    visible = values.get(VISIBLE_DEVICES, "")
+    if visible in _NO_CARDS:
         return RuntimeCards()  # Nothing is injected, so no hook checks limits.
-    return RuntimeCards(tuple(wish.split(",")), _limit(told))
+    return RuntimeCards(tuple(visible.split(",")), _limit(values))
 
 
 def folders(container: Json, environment: Environment) -> dict[str, str]:
@@ -66,14 +66,14 @@ def _containers(spec: Json) -> Iterator[Json]:
     return (container for kind in lists for container in spec.get(kind) or ())
 
 
-def _limit(told: Environment) -> int | None:
+def _limit(values: Environment) -> int | None:
     """MiB of each card; None if one variable is missing, which the hook accepts."""
-    if REQUEST not in told or LIMIT not in told:
+    if REQUEST not in values or LIMIT not in values:
         return None
     for name in (REQUEST, LIMIT):
-        if not (told[name].isascii() and told[name].isdecimal()):
-            raise StartProblem(f"{name}={told[name]!r} is no number of MiB")
-    request, limit = int(told[REQUEST]), int(told[LIMIT])
+        if not (values[name].isascii() and values[name].isdecimal()):
+            raise StartProblem(f"{name}={values[name]!r} is no number of MiB")
+    request, limit = int(values[REQUEST]), int(values[LIMIT])
     if request > limit:
         raise StartProblem(f"{REQUEST}={request} is above {LIMIT}={limit}")
     return limit

@@ -8,7 +8,7 @@ from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode
 from kubeshare_py.exporters.collector_metrics import READ, CollectorFigures, cards_text, page
 from kubeshare_py.exporters.gpu_capacity import NAME, Sample, capacity_samples
-from kubeshare_py.inventory.series import CARDS, FAULT, WELL
+from kubeshare_py.inventory.series import CARDS, FAULT, HEALTHY
 from kubeshare_py.inventory.wiring_series import LINK, NUMA
 from kubeshare_py.topology.wiring import links_of
 
@@ -102,7 +102,7 @@ class Collectors:
                 continue
             broken = [card for card in listed if card.uuid in self._broken]
             yield Sample({"__name__": CARDS, **target, "node": node}, len(listed))
-            yield Sample({"__name__": WELL, **target, "node": node}, len(listed) - len(broken))
+            yield Sample({"__name__": HEALTHY, **target, "node": node}, len(listed) - len(broken))
             for sample in capacity_samples(node, listed, now):
                 yield Sample({"__name__": NAME, **target, **sample.labels}, sample.value)
             for card in broken:
@@ -132,9 +132,9 @@ def _wiring_samples(
 ) -> Iterator[Sample]:
     """The wiring of the cards, in GB/s as collectors report it."""
     for link in links_of(cards):
-        told = {"uuid": link.uuid, "peer": link.peer, "type": link.kind}
-        yield Sample({"__name__": LINK, **target, "node": node, **told}, link.speed // 1000)
+        labels = {"uuid": link.uuid, "peer": link.peer, "type": link.kind}
+        yield Sample({"__name__": LINK, **target, "node": node, **labels}, link.speed // 1000)
     for card in cards:
         if card.numa_node is not None:
-            told = {"node": node, "uuid": card.uuid}
-            yield Sample({"__name__": NUMA, **target, **told}, card.numa_node)
+            labels = {"node": node, "uuid": card.uuid}
+            yield Sample({"__name__": NUMA, **target, **labels}, card.numa_node)

@@ -75,10 +75,10 @@ def lost_taints(present: list[Json], now: float) -> list[Json]:
         {"key": UNREACHABLE, "effect": effect, "timeAdded": timestamp(now)}
         for effect in ("NoSchedule", "NoExecute")
     ]
-    return [*well_taints(present), *added]
+    return [*ready_taints(present), *added]
 
 
-def well_taints(present: list[Json]) -> list[Json]:
+def ready_taints(present: list[Json]) -> list[Json]:
     """The taints of a ready node: those present without unreachable and not-ready."""
     return [taint for taint in present if taint.get("key") not in (UNREACHABLE, NOT_READY)]
 

@@ -33,8 +33,8 @@ from kubeshare_py.embedded_cluster.nodes.node_objects import (
     node_lease,
     node_object,
     node_status,
+    ready_taints,
     taints,
-    well_taints,
 )
 from kubeshare_py.embedded_cluster.serving.persistence import persist
 from kubeshare_py.embedded_cluster.serving.unstructured_watch import Listener, listen
@@ -106,8 +106,8 @@ class SimulatedKubelets:
         """Let a lost node be ready again; its pods catch up. Raises as `lose_node` does."""
         self._node(name)
         self._lost.discard(name)
-        well = conditions("True", "KubeletReady", "the simulated kubelet is well", self._clock())
-        await self._mark(name, well, lost=False)
+        ready = conditions("True", "KubeletReady", "the simulated kubelet is well", self._clock())
+        await self._mark(name, ready, lost=False)
         self._kubelets.come_back(name)
         self._news.set()
 
@@ -139,7 +139,7 @@ class SimulatedKubelets:
         await self._strategic(f"{path}/status", {"status": {"conditions": found}})
         node = await persist(partial(self._client.get, path))
         present = node.get("spec", {}).get("taints") or []
-        changed = lost_taints(present, self._clock()) if lost else well_taints(present)
+        changed = lost_taints(present, self._clock()) if lost else ready_taints(present)
         await self._merge(path, {"spec": {"taints": changed or None}})
 
     async def _follow(self) -> None:

@@ -28,14 +28,14 @@ WORTHLESS = -1
 Fitting = Callable[[Rows], NDArray[np.bool_]]
 
 
-def tier_points(wish: PreferredModels | None) -> ModelTable | None:
-    """100 for models of the first tier, 0 for the last; None if the wish has no order."""
-    if wish is None or len(wish.tiers) <= 1:
+def tier_points(preferred: PreferredModels | None) -> ModelTable | None:
+    """100 for models of the first tier, 0 for the last; None if they have no order."""
+    if preferred is None or len(preferred.tiers) <= 1:
         return None
-    last = len(wish.tiers) - 1
+    last = len(preferred.tiers) - 1
 
     def points(model: str) -> int:
-        tier = wish.tier(model)
+        tier = preferred.tier(model)
         return WORTHLESS if tier is None else MAX_SCORE * (last - tier) // last
 
     return ModelTable(points, empty=WORTHLESS)

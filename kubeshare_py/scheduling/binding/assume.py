@@ -52,7 +52,7 @@ class Assumer:
             resources, port = pod.shape.resources, record.shape.needs_port
             lack = self._ledger.refusal(node, resources, allocation, port=port)
         if lack is not None:
-            self._evaluators[pod.scheduler_name].mind_the_ledger()
+            self._evaluators[pod.scheduler_name].add_ledger_filter()
             return f"{REFUSES}{lack}"
         problem = self.charge(record, node, allocation)
         if problem is not None:

@@ -33,7 +33,7 @@ from kubeshare_py.scheduling.queue.waiting_reports import WaitingReports
 
 #: The most pods that join the queue at once when they come in from outside, and the most reports at
 #: once to pods that stay outside: most of a large backlog is placed before.
-MOST_JOIN, MOST_TOLD = 500, 256
+MOST_JOIN, MOST_REPORTED = 500, 256
 #: A gang enters and leaves whole, however large: after more than `MOST_JOIN` pods at once, none
 #: enters or leaves until the rate is below this.
 PODS_MOVED_A_SECOND = 8000
@@ -214,7 +214,7 @@ class Enqueuer:
     def reported(self, now: float) -> Iterator[ReportWaiting]:
         """Reports for some of the pods that have been outside for a while without one."""
         due = now - OUTSIDE_PATIENCE_S
-        for uid, since in list(islice(self._unreported.items(), MOST_TOLD)):
+        for uid, since in list(islice(self._unreported.items(), MOST_REPORTED)):
             if since > due:
                 return
             del self._unreported[uid]

@@ -37,7 +37,7 @@ class Overcommitment:
     def __init__(self, ledger: Ledger, key_of: Callable[[PodUid], PodKey]) -> None:
         self._ledger = ledger
         self._key_of = key_of
-        self._told: dict[NodeName, dict[Subject, _LastReport]] = {}
+        self._reported: dict[NodeName, dict[Subject, _LastReport]] = {}
         self._due: Timers[NodeName] = Timers()
 
     @property
@@ -62,34 +62,34 @@ class Overcommitment:
 
     def _look_at(self, node: NodeName, now: float) -> Iterator[ReportOvercommit]:
         found = dict(overused(self._ledger, node, self._key_of))
-        told = self._told.setdefault(node, {})
-        for subject in sorted(found.keys() | told.keys()):
+        reported = self._reported.setdefault(node, {})
+        for subject in sorted(found.keys() | reported.keys()):
             note = found.get(subject, _RIGHT)
-            if self._is_to_be_told(node, told, subject, note, now):
-                told[subject] = _LastReport(note, now)
+            if self._is_due(node, reported, subject, note, now):
+                reported[subject] = _LastReport(note, now)
                 self._due.add(now + (SPACING_S if note == _RIGHT else REMINDER_S), node)
                 is_over, note = note != _RIGHT, note or ended(subject)
                 uuid, port = subject.uuid or None, subject.port or None
                 yield ReportOvercommit(node, uuid, is_over, note, subject.kind, port)
-        if not told:
-            del self._told[node]
-            self._ledger.overdrafts.is_well(node)
+        if not reported:
+            del self._reported[node]
+            self._ledger.overdrafts.is_covered(node)
 
-    def _is_to_be_told(
+    def _is_due(
         self,
         node: NodeName,
-        told: dict[Subject, _LastReport],
+        reported: dict[Subject, _LastReport],
         subject: Subject,
         note: str,
         now: float,
     ) -> bool:
         """Whether to report now; otherwise it is kept for later, or dropped."""
-        last = told.get(subject)
+        last = reported.get(subject)
         if last is None:
             return True
         if note == last.note:
             if note == _RIGHT and now >= last.at + SPACING_S:
-                del told[subject]
+                del reported[subject]
             return note != _RIGHT and now >= last.at + REMINDER_S
         if now < last.at + SPACING_S and not last.is_due:
             last.is_due = True

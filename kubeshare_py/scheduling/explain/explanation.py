@@ -156,14 +156,14 @@ def _where(machine: Machine, record: Record, node: NodeName, view: PodView, sees
 def _lesser_choice(record: Record) -> str:
     """Which choice of the pod its cards are, if they are not the first."""
     claim, allocation = record.pod.shape.claim, record.allocation
-    wish = claim.preferred if claim is not None else None
-    if wish is None or allocation is None:
+    preferred = claim.preferred if claim is not None else None
+    if preferred is None or allocation is None:
         return ""
-    tiers = {card.model: wish.tier(card.model) or 0 for card in allocation.cards}
+    tiers = {card.model: preferred.tier(card.model) or 0 for card in allocation.cards}
     worst = max(sorted(tiers), key=tiers.__getitem__, default="")
     if not tiers.get(worst):
         return ""
-    return f"{worst} is choice {tiers[worst] + 1} of {len(wish.tiers)} ({wish})"
+    return f"{worst} is choice {tiers[worst] + 1} of {len(preferred.tiers)} ({preferred})"
 
 
 def _node_whys(machine: Machine, record: Record, sees: Sees) -> Iterator[NodeWhy]:

@@ -158,7 +158,7 @@ class GangCycles:
             for composition_queue in self.queue.queues_of(composition):
                 if composition_queue.shortage is None:
                     for gang in composition_queue.gangs:
-                        self.reports.tell(gang, UNREAD)
+                        self.reports.report(gang, UNREAD)
                 elif is_old:
                     self.queue.activate(composition_queue)
         return effects
@@ -202,7 +202,7 @@ class GangCycles:
         """The next gang to be tried, and its sort key."""
         gang = self.queue.first()
         if self.queue.joined:
-            self._tell_joined(now)
+            self._report_joined(now)
         return None if gang is None else (gang.key, gang)
 
     def decide(self, gang: Gang, now: float) -> Tried:
@@ -302,7 +302,7 @@ class GangCycles:
             return
         if len(gang.shapes) > MOST_SHAPES:
             self._leave(gang)
-            self.reports.tell(gang, too_varied(gang, MOST_SHAPES))
+            self.reports.report(gang, too_varied(gang, MOST_SHAPES))
             return
         gang.key = self._key(gang)
         reservations = self._reservations
@@ -314,7 +314,7 @@ class GangCycles:
             and reservations.takes_precedence(contender_of(gang, self._records))
         ):
             self.queue.activate(composition_queue)
-        self._tell_joined(now)
+        self._report_joined(now)
 
     def _leave_queues(self, gang: Gang) -> None:
         """Remove its members from shape queues of single pods."""
@@ -355,9 +355,9 @@ class GangCycles:
             queue_moves.UNSCHEDULABLE, queue_moves.ATTEMPT_FAILURE, len(gang.waiting)
         )
         self.queue.mark_unschedulable(gang).shortage = shortage
-        self._tell_joined(now)
+        self._report_joined(now)
 
-    def _tell_joined(self, now: float) -> None:
+    def _report_joined(self, now: float) -> None:
         for gang in self.queue.joined:
             self.queue.newcomers[gang] = None
             composition_queue = self.queue.queue_of(gang)
@@ -392,7 +392,7 @@ class GangCycles:
         """A plugin refused a place: the gang is tried again after a pause."""
         member = refusal.record.pod.key.name
         sentence = f'pod group "{gang.title}": no place for {member}: {refusal.sentence}'
-        self.reports.tell(gang, Diagnosis(sentence=sentence))
+        self.reports.report(gang, Diagnosis(sentence=sentence))
         self._leave(gang)
         gang.tries += 1
         gang.rests_until = now + backoff_s(gang.tries)

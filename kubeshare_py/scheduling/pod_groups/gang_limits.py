@@ -13,7 +13,7 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.framework.impossible import CardsThere, cards_there, said
+from kubeshare_py.framework.impossible import CardsThere, cards_there, impossible_sentence
 from kubeshare_py.framework.points import MOST_PODS
 
 
@@ -46,11 +46,13 @@ def too_large(
             much = f"at most {most} of one model"
         elif any(_is_choosy(claim) for claim in there):
             much = f"{most} that they may be put on"
-        return said(f"they ask for {asked / WHOLE_MILLI:g} GPUs in all; {has} {much}", ledger)
+        return impossible_sentence(
+            f"they ask for {asked / WHOLE_MILLI:g} GPUs in all; {has} {much}", ledger
+        )
     room = max((_room(kinds, columns, there, rows) for rows in somewhere), default=0)
     if room >= need:
         return ""
-    return said(f"if no pod held anything {has} room for {room} of them", ledger)
+    return impossible_sentence(f"if no pod held anything {has} room for {room} of them", ledger)
 
 
 def _asked(kinds: Counter[Shape], need: int) -> int:

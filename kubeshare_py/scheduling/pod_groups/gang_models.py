@@ -20,13 +20,13 @@ def narrowed(shape: Shape, model: str) -> Shape:
     claim = shape.claim
     if not model or claim is None or not claim.one_model:
         return shape
-    wish = claim.preferred
+    preferred = claim.preferred
     if not claim.takes(model):
         # Other members have this model and this one denies it: it fits nowhere, with that reason.
-        wish = wish or PreferredModels()
-        if not wish.denies(model):
-            wish = replace(wish, denied=(*wish.denied, model))
-    return replace(shape, claim=replace(claim, models=(model,), preferred=wish))
+        preferred = preferred or PreferredModels()
+        if not preferred.denies(model):
+            preferred = replace(preferred, denied=(*preferred.denied, model))
+    return replace(shape, claim=replace(claim, models=(model,), preferred=preferred))
 
 
 def narrowed_all(shapes: Shapes, model: str) -> Shapes:
@@ -64,15 +64,15 @@ def fix_models(gang: Gang) -> bool:
         for card in (member.record.allocation.cards if member.record.allocation else ())
     )
     model = min(placed, key=lambda name: (-placed[name], name), default="")
-    news = False
+    changed = False
     for uid, record in list(gang.waiting.items()):
         shape = narrowed(record.own_shape, model)
         if shape != record.shape:
             record.fixed = shape
             member = gang.members[uid]
             gang.put(uid, replace(member, shape=(member.shape[0], shape)))
-            news = True
-    return news
+            changed = True
+    return changed
 
 
 def _asks_for_one(shape: Shape) -> bool:

@@ -57,13 +57,13 @@ class GangReports:
         for gang in self._due.due(now):
             self._waited_for.discard(gang)
             if gang.needs_quorum and gang.waiting and len(gang.waiting) < gang.need:
-                self.tell(gang, too_few(gang))
+                self.report(gang, too_few(gang))
 
     def short(self, gang: Gang, shortage: Shortage) -> None:
         """Report that a gang does not fit."""
-        self.tell(gang, too_little(gang, shortage))
+        self.report(gang, too_little(gang, shortage))
 
-    def tell(self, gang: Gang, diagnosis: Diagnosis) -> None:
+    def report(self, gang: Gang, diagnosis: Diagnosis) -> None:
         """Report to all members; if nothing is new, only to those without this report."""
         members = gang.unreported if gang.diagnosis == diagnosis else gang.waiting
         self._pending.extend((gang, uid) for uid in members)
@@ -117,12 +117,12 @@ def too_little(gang: Gang, shortage: Shortage) -> Diagnosis:
     limit = diagnosis.limit or shortage.limit
     lacks = f"{limit}." if limit else f"none for {' and '.join(lacking)}:"
     between = "; " if limit else ", "
-    said = f"{room}{between}{lacks}" if room else lacks
+    preface = f"{room}{between}{lacks}" if room else lacks
     return Diagnosis(
         nodes=diagnosis.nodes,
         counts=diagnosis.counts,
         plugins=diagnosis.plugins,
-        preface=f"{_needs(gang)}; {said}",
+        preface=f"{_needs(gang)}; {preface}",
         remark=gang.remark,
     )
 

@@ -279,7 +279,7 @@ class PreemptionQueue:
             or not self._planner.is_on(shape_queue.profile)
         ):
             return None
-        if not self._is_above_somebody(head[1]):
+        if not self._is_above_another(head[1]):
             return None
         # Thousands may wait in one shape queue, most of them equal: one verdict serves all of
         # those, and pods far behind the first are not looked at.
@@ -315,7 +315,7 @@ class PreemptionQueue:
     def _may_search(self, nominee: Nominee, now: float) -> bool:
         if nominee in self._under_way or self._futile.get(self._alike(nominee), (0, 0.0))[1] > now:
             return False
-        return self.may_plan(nominee) and self._is_above_somebody(nominee)
+        return self.may_plan(nominee) and self._is_above_another(nominee)
 
     def _look_at_all(self) -> None:
         """Look at all waiting pods again, because a lower rank is bound now."""
@@ -327,7 +327,7 @@ class PreemptionQueue:
     def _lowest(self) -> tuple[float, bool]:
         return self._ranks.lowest() or NOBODY
 
-    def _is_above_somebody(self, nominee: Nominee) -> bool:
+    def _is_above_another(self, nominee: Nominee) -> bool:
         preemptor = preemptor_of([one.pod for one in needed(nominee, self._records)])
         return self._lowest() < (preemptor.priority, preemptor.guarantee)
 

@@ -101,11 +101,11 @@ class PodTable:
             self._moves.entered(queue_moves.UNSCHEDULABLE, event)
         elif to is _BACKOFF:
             self._moves.entered(queue_moves.BACKOFF, event)
-        return self._tell(record, before)
+        return self._notify(record, before)
 
     def update(self, record: Record) -> None:
         """The pod was changed, or is evicted or not any more, and its state is the same."""
-        self._tell(record, record.state)
+        self._notify(record, record.state)
 
     def remove(self, uid: PodUid) -> Record | None:
         """Forget a pod, whatever its state; None if it is not remembered."""
@@ -117,7 +117,7 @@ class PodTable:
             follower.removed(uid)
         return record
 
-    def _tell(self, record: Record, before: PodState) -> Gang | None:
+    def _notify(self, record: Record, before: PodState) -> Gang | None:
         gang = self._gangs.file(record)
         for follower in self._followers:
             follower.changed(record, before)

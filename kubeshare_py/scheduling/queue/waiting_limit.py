@@ -184,7 +184,7 @@ class WaitingLimit:
         self.moved: dict[WaitingUnit, None] = {}
         self._namespaces: dict[str, _Namespace] = {}
         self._of: dict[PodUid, tuple[str, WaitingUnit]] = {}
-        self._said: dict[tuple[str, bool], Diagnosis] = {}
+        self._diagnoses: dict[tuple[str, bool], Diagnosis] = {}
 
     def put(self, pod: Pod, key: SortKey) -> bool:
         """Add a waiting pod under this key; whether it is inside."""
@@ -237,8 +237,8 @@ class WaitingLimit:
     def reason(self, pod: Pod) -> Diagnosis:
         """The diagnosis of a pod outside, always the same."""
         namespace = pod.key.namespace
-        said = self._said.get((namespace, pod.group is None))
-        if said is None:
+        diagnosis = self._diagnoses.get((namespace, pod.group is None))
+        if diagnosis is None:
             bound = f"{self.most:,}, maxWaitingPodsPerNamespace"
             text = (
                 f"as many pods of namespace {namespace} wait already as are tried at a time "
@@ -250,10 +250,10 @@ class WaitingLimit:
                     f"tried at a time ({bound}): the group joins them as a whole when enough of "
                     "those before it get a place or go"
                 )
-            if len(self._said) >= _REASONS_KEPT:
-                self._said.clear()
-            said = self._said[namespace, pod.group is None] = Diagnosis(sentence=text)
-        return said
+            if len(self._diagnoses) >= _REASONS_KEPT:
+                self._diagnoses.clear()
+            diagnosis = self._diagnoses[namespace, pod.group is None] = Diagnosis(sentence=text)
+        return diagnosis
 
     def clear(self) -> None:
         """Remove all pods."""

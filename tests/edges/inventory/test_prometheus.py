@@ -245,7 +245,7 @@ async def test_a_child_whose_parent_is_gone_ends_by_itself(simulated: SimulatedC
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(start.encode())
-    assert b'"news"' in await process.stdout.readline()
+    assert b'"reading"' in await process.stdout.readline()
     process.stdin.close()
     assert await process.wait() == 0
 

@@ -103,7 +103,7 @@ def test_that_the_server_stored_a_decision_is_logged_with_its_node(lines: Lines)
 
 def test_what_others_did_is_a_warning(lines: Lines) -> None:
     decision_log.set_up("warning")
-    decision_log.decided(ReportPodWarning(UID, KEY, PodWarning.NOT_OURS, "not ours"), cycle=7)
+    decision_log.decided(ReportPodWarning(UID, KEY, PodWarning.NOT_OURS, "not ours"), iteration=7)
     decision_log.decided(ReportOvercommit(N1, GpuUuid("GPU-1"), True, "too much"))
     decision_log.decided(ReportOvercommit(N1, GpuUuid("GPU-1"), False, "right again"))
     decision_log.decided(ReportOvercommit(N1, None, True, "twice", Overuse.PORT, 50051))
