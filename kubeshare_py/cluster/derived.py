@@ -1,8 +1,13 @@
 """Columns that follow from others: flags, room for one more pod, and how full a node is.
 
-They are kept so that plugins can decide with one comparison. The ledger calls these functions after
-each change of the columns that they follow from.
+They are kept so that plugins can decide with one comparison. Each rule is stated once, for the ints
+of one card or node as for the int64 arrays of many: the ledger derives card by card after each
+change of the columns that others follow from, and `WhatIf` derives many rows at once. Comparisons
+count as 0 or 1.
 """
+
+from collections.abc import Callable
+from typing import TypeVar
 
 from kubeshare_py.cluster.columns import (
     ABSENT,
@@ -11,59 +16,118 @@ from kubeshare_py.cluster.columns import (
     HELD_BACK,
     UNHEALTHY,
     Columns,
+    IntArray,
 )
-from kubeshare_py.domain.gpu import WHOLE_MILLI, widest_share
+from kubeshare_py.domain.gpu import WHOLE_MILLI
+
+#: One entry of a column of cards or nodes, or many: an int64 array of the column's shape.
+Entries = TypeVar("Entries", int, IntArray)
+#: The flags that charges do not change.
+_LASTING = ABSENT | UNHEALTHY
+
+# --- the rules -------------------------------------------------------------------------------
+
+
+def flags_of(
+    before: Entries, tenants: Entries, max_tenants: Entries, exclusive: Entries
+) -> Entries:
+    """A card's flags without HELD_BACK; those that charges do not change are as `before`."""
+    is_crowded = (max_tenants > 0) & (tenants >= max_tenants)
+    flags: Entries = before & _LASTING | (exclusive > 0) * EXCLUSIVE | is_crowded * CROWDED
+    return flags
+
+
+def held_back(
+    flags: Entries, idle: Entries, idle_from: Entries, idle_all: Entries, native: Entries
+) -> Entries:
+    """HELD_BACK for the last idle cards of a row, as many as native pods hold; else 0.
+
+    If fewer are idle, all cards are held back. `idle_from` counts the row's idle cards from this
+    one on, `idle_all` all of them, and `native` the GPUs of native pods.
+    """
+    is_last = (idle > 0) & (idle_from <= native)
+    is_short = (idle_all < native) & (flags & ABSENT == 0)
+    held: Entries = (is_last | is_short) * HELD_BACK
+    return held
+
+
+def room(
+    flags: Entries,
+    tenants: Entries,
+    free_milli: Entries,
+    free_bytes: Entries,
+    capacity_bytes: Entries,
+    least: Callable[[Entries, Entries], Entries],
+) -> tuple[Entries, Entries, Entries]:
+    """A card's `headroom`, `share_headroom` and `idle`; `least` is `min` or `np.minimum`.
+
+    `capacity_bytes` is 1 or more, also for a card that is absent.
+    """
+    is_open = flags == 0
+    # The largest share whose default memory is free.
+    widest = ((free_bytes + 1) * WHOLE_MILLI - 1) // capacity_bytes
+    both = least(free_milli, widest)
+    # An overdrawn card has -1, like one with flags: tables by headroom are indexed with it.
+    headroom: Entries = (is_open & (both >= 0)) * (both + 1) - 1
+    share_headroom: Entries = is_open * (free_milli + 1) - 1
+    idle: Entries = is_open * (tenants == 0)
+    return headroom, share_headroom, idle
+
+
+def used_percent(
+    gpu_count: Entries, gpu_free_milli: Entries, least: Callable[[Entries, Entries], Entries]
+) -> Entries:
+    """How full a node's cards are, in percent; 0 for a node without cards."""
+    whole = gpu_count * WHOLE_MILLI
+    used = least(whole, whole - gpu_free_milli)
+    percent: Entries = used * 100 // (whole + (whole == 0))
+    return percent
+
+
+# --- in the tables ---------------------------------------------------------------------------
+
+#: The room of every card with flags.
+_NO_ROOM = room(ABSENT, 0, 0, 0, 1, min)
 
 
 def derive_card(columns: Columns, row: int, slot: int) -> None:
     """Write the flags that follow from a card's tenants, and its room for one more pod."""
-    tenants = columns.tenants.item(row, slot)
-    most = columns.max_tenants.item(row, slot)
-    before = columns.flags.item(row, slot)
-    flags = before & (ABSENT | UNHEALTHY)
-    if columns.exclusive.item(row, slot) > 0:
-        flags |= EXCLUSIVE
-    if most and tenants >= most:
-        flags |= CROWDED
+    tenants, before = columns.tenants.item(row, slot), columns.flags.item(row, slot)
+    most, exclusive = columns.max_tenants.item(row, slot), columns.exclusive.item(row, slot)
+    flags = flags_of(before, tenants, most, exclusive)
     if flags != before:
         columns.flags[row, slot] = flags
     if flags:
-        _close(columns, row, slot)
-        return
-    free_milli = columns.free_milli.item(row, slot)
-    capacity = columns.capacity_bytes.item(row, slot)
-    widest = widest_share(capacity, columns.free_bytes.item(row, slot))
-    columns.share_headroom[row, slot] = free_milli
-    # An overdrawn card has -1, like one with flags: tables by room are indexed with it.
-    columns.headroom[row, slot] = max(-1, min(free_milli, widest))
-    columns.idle[row, slot] = tenants == 0
+        values = _NO_ROOM
+    else:
+        milli, memory = columns.free_milli.item(row, slot), columns.free_bytes.item(row, slot)
+        capacity = columns.capacity_bytes.item(row, slot)
+        values = room(flags, tenants, milli, memory, capacity, min)
+    columns.headroom[row, slot], columns.share_headroom[row, slot], columns.idle[row, slot] = values
 
 
-def hold_back(columns: Columns, row: int, count: int) -> bool:
-    """Keep as many idle cards of the row as native pods hold.
+def hold_back(columns: Columns, row: int, native: int) -> bool:
+    """Derive a row's cards, where native pods hold so many of its GPUs.
 
-    False if fewer are idle: then all cards are kept.
+    False if fewer are idle: then all cards are held back.
     """
     slots = range(len(columns.uuids[row]))
     for slot in slots:
         derive_card(columns, row, slot)
-    if not count:
-        return True
-    idle = [slot for slot in slots if columns.idle.item(row, slot)]
-    for slot in idle[len(idle) - count :] if count <= len(idle) else slots:
-        if not columns.flags.item(row, slot) & ABSENT:
-            columns.flags[row, slot] |= HELD_BACK
-            _close(columns, row, slot)
-    return count <= len(idle)
+    idle: list[int] = columns.idle[row].tolist()
+    idle_from = idle_all = sum(idle)
+    for slot in slots if native else ():
+        flags = columns.flags.item(row, slot)
+        held = held_back(flags, idle[slot], idle_from, idle_all, native)
+        idle_from -= idle[slot]
+        if held:
+            columns.flags[row, slot] = flags | held
+            columns.headroom[row, slot], columns.share_headroom[row, slot] = _NO_ROOM[:2]
+            columns.idle[row, slot] = _NO_ROOM[2]
+    return native <= idle_all
 
 
 def derive_node(columns: Columns, row: int) -> None:
     """Write how full the node's cards are, in percent."""
-    whole = columns.gpu_count.item(row) * WHOLE_MILLI
-    used = whole - max(columns.gpu_free_milli.item(row), 0)
-    columns.gpu_used_percent[row] = used * 100 // whole if whole else 0
-
-
-def _close(columns: Columns, row: int, slot: int) -> None:
-    columns.share_headroom[row, slot] = columns.headroom[row, slot] = -1
-    columns.idle[row, slot] = 0
+    count, free = columns.gpu_count.item(row), columns.gpu_free_milli.item(row)
+    columns.gpu_used_percent[row] = used_percent(count, free, min)

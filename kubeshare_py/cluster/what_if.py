@@ -7,34 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kubeshare_py.cluster.columns import (
-    ABSENT,
-    CROWDED,
-    EXCLUSIVE,
-    HELD_BACK,
-    UNHEALTHY,
-    Columns,
-    IntArray,
-)
+from kubeshare_py.cluster.columns import ABSENT, CHARGED_COLUMNS, Columns, IntArray
+from kubeshare_py.cluster.derived import flags_of, held_back, room, used_percent
 from kubeshare_py.cluster.rows import SomeRows
-from kubeshare_py.domain.gpu import WHOLE_MILLI
 
-#: The columns that change with charges.
-_OWN = (
-    "free",
-    "free_milli",
-    "free_bytes",
-    "tenants",
-    "exclusive",
-    "flags",
-    "headroom",
-    "share_headroom",
-    "idle",
-    "idle_cards",
-    "break_order",
-    "gpu_free_milli",
-    "gpu_used_percent",
-)
+#: Columns that charges and reservations are added to, and those that they are subtracted from with
+#: the columns that have the whole.
+_COUNTED_UP = ("tenants", "exclusive", "reserved_milli", "reserved_bytes", "reservations")
+_COUNTED_DOWN = {
+    "free": "allocatable",
+    "free_milli": "capacity_milli",
+    "free_bytes": "capacity_bytes",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +61,7 @@ class WhatIf(SomeRows):
         """
         super().__init__(columns, index)
         self._native = native
-        for name in _OWN:
+        for name in CHARGED_COLUMNS:
             self.column(name)
 
     def take(self, positions: IntArray) -> "WhatIf":
@@ -85,7 +69,7 @@ class WhatIf(SomeRows):
         taken = WhatIf.__new__(WhatIf)
         SomeRows.__init__(taken, self._columns, self.index.take(positions))
         taken._native = self._native.take(positions)
-        for name in _OWN:
+        for name in CHARGED_COLUMNS:
             taken._taken[name] = self._taken[name].take(positions, 0)
         return taken
 
@@ -102,44 +86,45 @@ class WhatIf(SomeRows):
         own["exclusive"][positions] += sign * amounts.exclusive.take(lines, 0)
         self._native[positions] += sign * amounts.native.take(lines)
 
-    def derive(self, positions: IntArray) -> None:
-        """Update the derived columns of these rows, as the tables do."""
+    def empty(self) -> None:
+        """Remove all pods and reservations from all rows, and derive the columns that follow."""
         own = self._taken
-        tenants, most = own["tenants"][positions], self.column("max_tenants")[positions]
-        flags = own["flags"][positions] & (ABSENT | UNHEALTHY)
-        flags |= np.where(own["exclusive"][positions] > 0, EXCLUSIVE, 0)
-        flags |= np.where((most > 0) & (tenants >= most), CROWDED, 0)
+        for name in _COUNTED_UP:
+            own[name].fill(0)
+        for name, whole in _COUNTED_DOWN.items():
+            own[name] = self.column(whole).copy()
+        self._native.fill(0)
+        self.derive(np.arange(len(self.index)))
+
+    def derive(self, positions: IntArray) -> None:
+        """Update the derived columns of these rows, (n,) int64, as the tables do."""
+        own = self._taken
+        before, tenants, exclusive = (
+            own[name][positions] for name in ("flags", "tenants", "exclusive")
+        )
+        flags = flags_of(before, tenants, self.column("max_tenants")[positions], exclusive)
         native = self._native[positions]
         if native.any():
-            flags |= _held_back((flags == 0) & (tenants == 0), flags, native)
-        closed = flags != 0
+            flags |= _held_back(flags, tenants, native[:, None])
         free_milli, free_bytes = own["free_milli"][positions], own["free_bytes"][positions]
         capacity = np.maximum(self.column("capacity_bytes")[positions], 1)
-        widest = ((free_bytes + 1) * WHOLE_MILLI - 1) // capacity
-        widest = np.where(free_bytes < 0, -1, np.minimum(widest, WHOLE_MILLI))
-        idle = np.where(closed, 0, tenants == 0)
-        own["flags"][positions] = flags
-        own["headroom"][positions] = np.where(
-            closed, -1, np.maximum(np.minimum(free_milli, widest), -1)
+        headroom, share_headroom, idle = room(
+            flags, tenants, free_milli, free_bytes, capacity, np.minimum
         )
-        own["share_headroom"][positions] = np.where(closed, -1, free_milli)
+        own["flags"][positions] = flags
+        own["headroom"][positions] = headroom
+        own["share_headroom"][positions] = share_headroom
         own["idle"][positions] = idle
         own["idle_cards"][positions] = (idle * self.column("position_bit")[positions]).sum(1)
         own["break_order"][positions] *= idle
-        there = np.where(flags & ABSENT, 0, free_milli).sum(1)
+        there = (free_milli * (flags & ABSENT == 0)).sum(1)
         own["gpu_free_milli"][positions] = there
-        whole = self.column("gpu_count")[positions] * WHOLE_MILLI
-        used = whole - np.maximum(there, 0)
-        own["gpu_used_percent"][positions] = used * 100 // np.maximum(whole, 1)
+        count = self.column("gpu_count")[positions]
+        own["gpu_used_percent"][positions] = used_percent(count, there, np.minimum)
 
 
-def _held_back(idle: IntArray, flags: IntArray, native: IntArray) -> IntArray:
-    """The cards held back, (k, width): the last idle ones, as many as the kubelet picked.
-
-    If fewer are idle, all cards are.
-    """
-    after = np.cumsum(idle[:, ::-1], axis=1)[:, ::-1]
-    some = idle & (after <= native[:, None])
-    short = (idle.sum(1) < native)[:, None] & (flags & ABSENT == 0)
-    held: IntArray = np.where(some | short, HELD_BACK, 0)
-    return held
+def _held_back(flags: IntArray, tenants: IntArray, native: IntArray) -> IntArray:
+    """HELD_BACK where a card is held back, else 0, (k, width); `native` is (k, 1)."""
+    idle = ((flags == 0) & (tenants == 0)).astype(np.int64)
+    idle_from = np.cumsum(idle[:, ::-1], axis=1)[:, ::-1]
+    return held_back(flags, idle, idle_from, idle_from[:, :1], native)

@@ -106,13 +106,3 @@ class Gpu:
 def share_bytes(capacity_bytes: int, milli: int) -> int:
     """The default memory, in bytes, of a share of `milli`: the exact part, rounded down."""
     return capacity_bytes * milli // WHOLE_MILLI
-
-
-def widest_share(capacity_bytes: int, free_bytes: int) -> int:
-    """The largest share in milli (0…1000) whose default memory fits into `free_bytes`.
-
-    Negative if `free_bytes` is.
-    """
-    if free_bytes < 0 or capacity_bytes <= 0:
-        return -1
-    return min(WHOLE_MILLI, ((free_bytes + 1) * WHOLE_MILLI - 1) // capacity_bytes)
