@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from kubeshare_py.cluster.columns import IntArray
-from kubeshare_py.cluster.empty_rows import EmptyRows
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import AllRows, Rows, SomeRows
+from kubeshare_py.cluster.what_if import WhatIf
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.evaluation_cost import ASKING
@@ -38,6 +38,8 @@ class Headroom:
         self._known: OrderedDict[Shape, _RowBounds] = OrderedDict()
         #: By shape: the ledger's capacity number, and the bound of each row as of it.
         self._if_empty: OrderedDict[Shape, tuple[int, IntArray]] = OrderedDict()
+        #: All rows without pods, as of these change numbers of the ledger.
+        self._emptied: tuple[tuple[int, ...], WhatIf] | None = None
         evaluator.forget_too = self.forget
 
     def knows(self, shape: Shape) -> bool:
@@ -61,7 +63,7 @@ class Headroom:
         ledger = self._ledger
         known = self._if_empty.get(shape)
         if known is None or known[0] != ledger.capacities:
-            rows = EmptyRows(ledger.columns)
+            rows = self._emptied_rows()
             try:
                 bound = _bound(
                     self._evaluator.bounds(shape), rows, self._evaluator.keys_on(shape, rows)
@@ -87,6 +89,16 @@ class Headroom:
                 self._evaluator.fail(shape, failure)
         self._known.pop(shape, None)
         return np.zeros(len(keys), np.int64)
+
+    def _emptied_rows(self) -> WhatIf:
+        """All rows without pods; several shapes are asked about at the same moment."""
+        ledger = self._ledger
+        now = ledger.capacities, ledger.changed.end, ledger.relabelled.end
+        if self._emptied is None or self._emptied[0] != now:
+            rows = ledger.what_if(np.arange(ledger.columns.rows))
+            rows.empty()
+            self._emptied = now, rows
+        return self._emptied[1]
 
     def _refreshed(self, shape: Shape, keys: IntArray) -> IntArray:
         ledger = self._ledger

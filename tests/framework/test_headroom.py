@@ -57,3 +57,23 @@ def test_what_is_remembered_is_what_would_be_worked_out_anew(seed: int) -> None:
         shape = numbers.choice(SHAPES)
         anew = Headroom(machine.ledger, evaluator)
         assert known.total(shape) == anew.total(shape)
+
+
+@pytest.mark.parametrize("seed", seeds(20))
+def test_the_bound_of_an_empty_cluster_is_what_fits_once_all_pods_ended(seed: int) -> None:
+    numbers = random.Random(seed)
+    driver = Driver({"n1": 3, "n2": 4, "n3": 0}, pods=12)
+    bounds = driver.machine.gang_cycles.rooms[SCHEDULER_NAME]
+    uids = []
+    for number in range(numbers.randrange(1, 12)):
+        pod = a_pod(f"p{number}", numbers.choice(SHAPES))
+        uids.append(pod.uid)
+        for bind in driver.seen(pod):
+            driver.answer(bind, Bound())
+    found = {shape: bounds.if_empty(shape).tolist() for shape in SHAPES}
+    for uid in uids:
+        driver.tell(PodGone(uid))
+    assert found == {shape: bounds.rows(shape).tolist() for shape in SHAPES}
+    driver.tell(NodeGone(NodeName("n2")))
+    for shape in SHAPES:
+        assert bounds.if_empty(shape).tolist() == bounds.rows(shape).tolist()
