@@ -4,8 +4,7 @@ Names, labels and buckets are kube-scheduler's where it has the same metric:
 https://kubernetes.io/docs/reference/instrumenting/metrics/
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from prometheus_client import generate_latest
 
@@ -18,9 +17,7 @@ from kubeshare_py.exporters.client_metrics import CLIENT_METRICS
 from kubeshare_py.exporters.metric import Metric
 from kubeshare_py.exporters.metric_values import Value, Values, registry
 from kubeshare_py.exporters.tallies import Tallies
-from kubeshare_py.views.figures import LedgerFigures, PodFigures
-
-RESULTS = ("scheduled", "unschedulable", "error")
+from kubeshare_py.views.figures import DecisionFigures, LedgerFigures, PodFigures
 
 _PROFILE = ("result", "profile")
 _METRICS = (
@@ -171,21 +168,13 @@ CATALOGUE = (*_PLAIN, *CARD_METRICS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessFigures:
-    """The process's own figures now.
+    """The process's own figures now."""
 
-    `attempts` by result and profile, `queue_moves` by queue and event, `plugin_failures` by plugin
-    and extension point.
-    """
-
-    attempts: Mapping[tuple[str, ...], int]
-    queue_moves: Mapping[tuple[str, ...], int]
-    preemption_attempts: int
-    preemptors_exhausted: int
+    decisions: DecisionFigures
     inventory_age_s: float | None
     reports_queued: int
     reports_dropped: int
     loop_lag_s: float
-    plugin_failures: Mapping[tuple[str, ...], int] = field(default_factory=dict)
 
 
 def scheduler_values(
@@ -196,7 +185,7 @@ def scheduler_values(
     queues = ("active", "backoff", "unschedulable", "gated", "outside")
     return {
         **{name: {(): value} for name, value in plain.items()},
-        "scheduler_schedule_attempts_total": process.attempts,
+        "scheduler_schedule_attempts_total": process.decisions.attempts,
         "scheduler_scheduling_attempt_duration_seconds": tallies.attempt_seconds,
         "scheduler_pod_scheduling_sli_duration_seconds": {
             (attempts,): seconds for attempts, seconds in tallies.sli_seconds.items()
@@ -212,7 +201,7 @@ def scheduler_values(
         "kubeshare_unconfirmed_pods": {
             (backend,): pods.unreported.get(backend, 0) for backend in NEEDY
         },
-        "scheduler_queue_incoming_pods_total": process.queue_moves,
+        "scheduler_queue_incoming_pods_total": process.decisions.queue_moves,
         "scheduler_cache_size": {
             ("nodes",): ledger.nodes,
             ("pods",): pods.holding,
@@ -222,7 +211,7 @@ def scheduler_values(
         "scheduler_unschedulable_pods": {
             (plugin, profile): count for plugin, profile, count in pods.unschedulable_by
         },
-        "kubeshare_plugin_failures_total": process.plugin_failures,
+        "kubeshare_plugin_failures_total": process.decisions.plugin_failures,
         "kubeshare_config_reloads_total": {
             (result,): count for result, count in tallies.reloads.items()
         },
@@ -250,9 +239,9 @@ def _without_labels(
         "kubeshare_reports_dropped_total": process.reports_dropped,
         "scheduler_scheduling_algorithm_duration_seconds": tallies.algorithm_seconds,
         "scheduler_pod_scheduling_attempts": tallies.pod_attempts,
-        "scheduler_preemption_attempts_total": process.preemption_attempts,
+        "scheduler_preemption_attempts_total": process.decisions.preemption_attempts,
         "scheduler_preemption_victims": tallies.preemption_victims,
-        "kubeshare_preemptors_exhausted_total": process.preemptors_exhausted,
+        "kubeshare_preemptors_exhausted_total": process.decisions.preemptors_exhausted,
         "kubeshare_event_handling_duration_seconds": tallies.event_seconds,
         "kubeshare_loop_lag_seconds": process.loop_lag_s,
         "kubeshare_config_last_reload_successful": int(tallies.reloaded),

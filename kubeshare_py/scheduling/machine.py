@@ -5,12 +5,12 @@ legal in every state: answers may come late, twice, or for pods that are gone.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import assert_never
 
 import numpy as np
 
-from kubeshare_py.domain.effects import Effect, LogPluginFailure
+from kubeshare_py.domain.effects import Effect, LogPluginFailure, ReportPodWarning, ReportWaiting
 from kubeshare_py.domain.events import (
     BindAnswered,
     BindSlotsFree,
@@ -33,14 +33,16 @@ from kubeshare_py.domain.events import (
     PodsListed,
     TimePassed,
 )
+from kubeshare_py.domain.group_objects import GroupApi
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.assembly import assemble
+from kubeshare_py.scheduling.binding import external_binds
 from kubeshare_py.scheduling.binding.overcommitment import Overcommitment
 from kubeshare_py.scheduling.pod_groups.gang_repair import RepairRules
 from kubeshare_py.scheduling.preemption.rules import PreemptionRules
 from kubeshare_py.scheduling.queue import queue_moves
-from kubeshare_py.scheduling.queue.pod_records import PodState
+from kubeshare_py.scheduling.queue.pod_records import PodProgress, PodState
 from kubeshare_py.scheduling.queue.waiting_limit import WaitingLimit
 from kubeshare_py.scheduling.reservations.reservation_patience import ReservationRules
 
@@ -123,6 +125,43 @@ class Machine:
     def unanswered(self) -> int:
         """The number of placements decided and not answered yet."""
         return self._binding_cycles.unanswered
+
+    # --- questions of the process around it -----------------------------------------------------
+
+    def node_names(self) -> Collection[NodeName]:
+        """The nodes with a row, in a view that follows changes."""
+        return self.ledger.columns.row_of.keys()
+
+    def progress_of(self, uid: PodUid) -> PodProgress | None:
+        """How far a pod is; None if it is not known."""
+        record = self.records.get(uid)
+        return None if record is None else record.progress()
+
+    @property
+    def unschedulable_attempts(self) -> Mapping[str, int]:
+        """Attempts so far that found no place, by profile."""
+        return self.attempts.unschedulable
+
+    def is_evicted(self, uid: PodUid) -> bool:
+        """Whether the eviction of a pod was decided and is still wanted."""
+        record = self.records.get(uid)
+        return record is not None and record.evicted
+
+    def awaits_pod_groups(self, api: GroupApi) -> bool:
+        """Whether pods wait for a PodGroup of this API."""
+        return self.group_objects.wanted(api, self.gangs.by_key)
+
+    def waiting_reports(self) -> Iterator[ReportWaiting]:
+        """What is known of waiting pods, for a process that begins to lead."""
+        for record in self.records.values():
+            if record.reported is not None:
+                yield ReportWaiting(record.pod.uid, record.pod.key, record.reported)
+
+    def standing_warnings(self) -> Iterator[ReportPodWarning]:
+        """Problems of bound pods, for a process that begins to lead."""
+        return external_binds.standing(self.records.values(), self.profiles)
+
+    # --- what the parts ask ---------------------------------------------------------------------
 
     def key_of(self, uid: PodUid) -> PodKey:
         """Namespace and name of a pod that holds something, a lingering one included."""

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 
 from kubeshare_py.domain.isolation import IsolationBackend
 
+#: What an attempt to place a pod may lead to, in kube-scheduler's words.
+RESULTS = ("scheduled", "unschedulable", "error")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardFigures:
@@ -48,6 +51,23 @@ class LedgerFigures:
     broken_milli: int = 0
     silent_nodes: int = 0
     binds_in_flight: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionFigures:
+    """What was decided so far, in numbers.
+
+    `attempts` by result (see `RESULTS`) and profile, zeros included: a rate
+    needs to know where a count began. `queue_moves` are pods by queue and event, `plugin_failures`
+    calls by plugin and extension point. `preemption_attempts` are searches for victims,
+    `preemptors_exhausted` pods and gangs that have used up their plans.
+    """
+
+    attempts: Mapping[tuple[str, ...], int] = field(default_factory=dict)
+    queue_moves: Mapping[tuple[str, ...], int] = field(default_factory=dict)
+    plugin_failures: Mapping[tuple[str, ...], int] = field(default_factory=dict)
+    preemption_attempts: int = 0
+    preemptors_exhausted: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

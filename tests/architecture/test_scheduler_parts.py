@@ -3,8 +3,16 @@
 import ast
 from collections.abc import Iterator
 
-from tests.architecture.sources import FILES, ROOT, nodes_of, where
+from tests.architecture.sources import FILES, ROOT, module_of, nodes_of, where
 
+EDGES = [
+    path
+    for room in ("edges", "programs", "embedded_cluster")
+    for path in FILES
+    if path.is_relative_to(ROOT / "kubeshare_py" / room)
+]
+#: Values of a machine that are no parts of it.
+PLAIN = {"name", "profiles"}
 SCHEDULING = ROOT / "kubeshare_py" / "scheduling"
 PARTS = [path for path in FILES if path.is_relative_to(SCHEDULING)]
 #: The parts of the scheduler's state that constructors take apart, and the whole of it.
@@ -20,6 +28,24 @@ def test_effects_are_returned() -> None:
         for node in nodes_of(path)
         if isinstance(node, ast.arg)
         and (node.arg == "effects" or "Effect]" in ast.unparse(node.annotation or node))
+    ]
+    assert not found
+
+
+def test_the_process_around_a_machine_asks_it_and_not_its_parts() -> None:
+    # What edges read of the machine's parts, they would have to know of each change of them.
+    module = module_of(SCHEDULING / "machine.py")
+    machine = next(
+        node for node in module.body if isinstance(node, ast.ClassDef) and node.name == "Machine"
+    )
+    asked = {node.name for node in machine.body if isinstance(node, ast.FunctionDef)} | PLAIN
+    found = [
+        f"{where(path, node.lineno)}: {node.attr}"
+        for path in EDGES
+        for node in nodes_of(path)
+        if isinstance(node, ast.Attribute)
+        and ast.unparse(node.value).rpartition(".")[2] in ("machine", "_machine")
+        and node.attr not in asked
     ]
     assert not found
 

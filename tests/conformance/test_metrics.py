@@ -15,7 +15,7 @@ from kubeshare_py.edges.kube.config import load
 from kubeshare_py.exporters.client_metrics import LATENCY_BOUNDS
 from kubeshare_py.exporters.distribution import Distribution
 from kubeshare_py.exporters.metric import Metric
-from kubeshare_py.exporters.scheduler_metrics import CATALOGUE, RESULTS
+from kubeshare_py.exporters.scheduler_metrics import CATALOGUE
 from kubeshare_py.exporters.tallies import (
     ATTEMPT_BOUNDS,
     POD_ATTEMPTS_BOUNDS,
@@ -23,6 +23,7 @@ from kubeshare_py.exporters.tallies import (
     VICTIM_BOUNDS,
 )
 from kubeshare_py.scheduling.queue import queue_moves
+from kubeshare_py.views.figures import RESULTS
 from tests.conformance.real_api import RealApi
 from tests.controlplane.build import build
 from tests.controlplane.cleaning import clean

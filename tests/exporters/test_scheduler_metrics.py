@@ -19,7 +19,7 @@ from kubeshare_py.exporters.scheduler_metrics import (
     scheduler_values,
 )
 from kubeshare_py.exporters.tallies import ATTEMPT_BOUNDS, SLI_BOUNDS, Tallies
-from kubeshare_py.views.figures import CardFigures, LedgerFigures, PodFigures
+from kubeshare_py.views.figures import CardFigures, DecisionFigures, LedgerFigures, PodFigures
 
 PROFILE = "kubeshare-scheduler"
 BUILD = Build(version="1.2.3", python_version="3.11.7")
@@ -55,15 +55,17 @@ def scraped(
     age: float | None = 1.5,
 ) -> dict[str, Family]:
     process = ProcessFigures(
-        attempts={("scheduled", PROFILE): 7, ("error", PROFILE): 0},
-        queue_moves={("active", "UnschedulablePodAdd"): 4},
-        preemption_attempts=4,
-        preemptors_exhausted=2,
+        decisions=DecisionFigures(
+            attempts={("scheduled", PROFILE): 7, ("error", PROFILE): 0},
+            queue_moves={("active", "UnschedulablePodAdd"): 4},
+            plugin_failures={("CheapNodes", "Score"): 3},
+            preemption_attempts=4,
+            preemptors_exhausted=2,
+        ),
         inventory_age_s=age,
         reports_queued=3,
         reports_dropped=2,
         loop_lag_s=0.25,
-        plugin_failures={("CheapNodes", "Score"): 3},
     )
     values = scheduler_values(
         ledger or LedgerFigures(), pods or PodFigures(), process, tallies or busy()

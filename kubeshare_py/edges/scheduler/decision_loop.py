@@ -18,10 +18,8 @@ from kubeshare_py.domain.effects import (
     Nominate,
     Preempt,
     ReportPodWarning,
-    ReportWaiting,
 )
 from kubeshare_py.domain.events import BindSlotsFree, Event, InventoryFailed, InventoryRead
-from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.edges.inventory.annotated_nodes import AnnotatedNodes
 from kubeshare_py.edges.inventory.cells_inventory import CellsInventory
@@ -42,7 +40,6 @@ from kubeshare_py.manifests.budget import BudgetFields
 from kubeshare_py.manifests.events import BUDGET_EVENTS, NODE_EVENTS, R, T, Translation
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.watch import Changes, Codec, ListResult
-from kubeshare_py.scheduling.binding import external_binds
 from kubeshare_py.scheduling.explain.figures import ledger_figures
 from kubeshare_py.scheduling.machine import MOST_UNANSWERED, Machine
 
@@ -87,12 +84,9 @@ class DecisionLoop:
         """Perform effects from now on, and report what was not reported while standing by."""
         self.leads = True
         self._warn_of([*self.machine.profiles.values()])
-        for record in self.machine.records.values():
-            if record.reported is not None:
-                self.api.report(ReportWaiting(record.pod.uid, record.pod.key, record.reported))
-        self._perform(
-            external_binds.standing(self.machine.records.values(), self.machine.profiles), 0.0
-        )
+        for report in self.machine.waiting_reports():
+            self.api.report(report)
+        self._perform(self.machine.standing_warnings(), 0.0)
 
     async def follow_election(self, campaign: Awaitable[None]) -> None:
         """Take part in an election, and perform no effect from the moment that it is lost.
@@ -174,7 +168,6 @@ class DecisionLoop:
 
     async def read_inventory(self, settings: Inventory, client: KubeClient) -> None:
         """Follow the inventory for ever."""
-        nodes = self.machine.ledger.columns.row_of.keys
         targets = CollectorTargets()
         if settings.source in OF_NODES:
             # Otherwise every waiting pod would be reported as "no card anywhere".
@@ -182,7 +175,9 @@ class DecisionLoop:
         if self.annotated is not None:
             source = self.annotated.readings(self._nodes_read, settings.interval_seconds)
         else:
-            source = readings(settings, nodes, targets, self.health.inventory_read, self._sleep)
+            source = readings(
+                settings, self.machine.node_names, targets, self.health.inventory_read, self._sleep
+            )
         async with asyncio.TaskGroup() as group:
             if settings.source in OF_TARGETS:
                 connected = self.health.watching("collectors")
@@ -229,7 +224,7 @@ class DecisionLoop:
 
     async def _sleep(self, seconds: float) -> None:
         """Sleep; shorter if nodes come or go."""
-        known = self.machine.ledger.columns.row_of
+        known = self.machine.node_names()
         count = len(known)
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -288,7 +283,9 @@ class DecisionLoop:
                 case Bind():
                     self._begin(self._bind(effect))
                 case Evict():
-                    self._begin(self.api.evict(effect, partial(self._is_to_go, effect.uid)))
+                    self._begin(
+                        self.api.evict(effect, partial(self.machine.is_evicted, effect.uid))
+                    )
                 case Nominate():
                     self._begin(self.api.nominate(effect))
                 case Preempt():
@@ -302,11 +299,6 @@ class DecisionLoop:
         task = self.group.create_task(request)
         self._binds.add(task)
         task.add_done_callback(self._binds.discard)
-
-    def _is_to_go(self, uid: PodUid) -> bool:
-        """Whether the machine still wants a pod to be evicted."""
-        record = self.machine.records.get(uid)
-        return record is not None and record.evicted
 
     async def _bind(self, effect: Bind) -> None:
         self._handle(await self.api.bind(effect))

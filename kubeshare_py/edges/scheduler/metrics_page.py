@@ -6,7 +6,7 @@ tasks run, compressed in a thread, and sent in pieces.
 
 import asyncio
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, generate_latest
@@ -18,12 +18,16 @@ from kubeshare_py.exporters.build_info import build_values
 from kubeshare_py.exporters.card_metrics import CardPage
 from kubeshare_py.exporters.client_metrics import RequestTallies, leader_values
 from kubeshare_py.exporters.scheduler_metrics import (
-    RESULTS,
     ProcessFigures,
     page,
     scheduler_values,
 )
-from kubeshare_py.scheduling.explain.figures import card_figures, ledger_figures, pod_figures
+from kubeshare_py.scheduling.explain.figures import (
+    card_figures,
+    decision_figures,
+    ledger_figures,
+    pod_figures,
+)
 from kubeshare_py.views.figures import PodFigures
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -62,15 +66,11 @@ class MetricsPage:
         process_health, machine = self._health, self._health.machine
         queued, dropped = self._reports()
         process = ProcessFigures(
-            attempts=self._attempts(),
-            queue_moves=dict(machine.moves.counts()),
-            preemption_attempts=machine.attempts.preemptions,
-            preemptors_exhausted=machine.attempts.exhausted,
+            decisions=decision_figures(machine),
             inventory_age_s=process_health.inventory_age_s(),
             reports_queued=queued,
             reports_dropped=dropped,
             loop_lag_s=process_health.lag_s,
-            plugin_failures=dict(machine.boundary.failures.counts.items()),
         )
         ledger, pods = ledger_figures(machine), PodFigures()
         for counted in pod_figures(machine):
@@ -90,16 +90,6 @@ class MetricsPage:
             cards.add(portion)
             await asyncio.sleep(0)
         return [*found, *cards.chunks()]
-
-    def _attempts(self) -> Mapping[tuple[str, ...], int]:
-        """Counts, zeros included: a rate needs to know where a count began."""
-        attempts = self._health.machine.attempts
-        tries = (attempts.scheduled, attempts.unschedulable, attempts.failed)
-        return {
-            (result, profile): counts.get(profile, 0)
-            for result, counts in zip(RESULTS, tries, strict=True)
-            for profile in self._health.machine.profiles
-        }
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         async with self._lock:

@@ -64,7 +64,7 @@ class _Watch:
                 await self._absent((), NOT_INSTALLED)
             for _ in range(LOOKS):
                 await self._sleep(LOOK_S)
-                if self._machine.group_objects.wanted(self._api, self._machine.gangs.by_key):
+                if self._machine.awaits_pod_groups(self._api):
                     break
 
     async def _follow(self, path: str) -> int:

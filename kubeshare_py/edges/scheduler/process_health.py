@@ -20,7 +20,6 @@ from kubeshare_py.domain.events import BindAnswered, BindRefused, BindSlotsFree,
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.exporters.tallies import Tallies
 from kubeshare_py.scheduling.machine import MOST_UNANSWERED, Machine
-from kubeshare_py.scheduling.queue.pod_records import PodState
 
 #: Seconds between measurements of lateness, and for how long the worst is kept.
 LAG_INTERVAL_S, LAG_KEPT_S = 0.5, 60.0
@@ -74,8 +73,8 @@ class ProcessHealth:
         iteration: dict[str, object] = {"iteration": self.iterations, "ms": round(took_s * 1000, 3)}
         if isinstance(effect, ReportOvercommit | LogPluginFailure):
             return iteration
-        record = self.machine.records.get(effect.uid)
-        return {"profile": record.pod.scheduler_name if record else "", **iteration}
+        progress = self.machine.progress_of(effect.uid)
+        return {"profile": progress.scheduler_name if progress else "", **iteration}
 
     def inventory_read(self) -> None:
         """The source of the inventory answered, with or without changes."""
@@ -141,9 +140,10 @@ class ProcessHealth:
                 tries += 1
                 # Sent again, it is still the same attempt.
                 self._began_s.setdefault(effect.uid, began_s)
+        unschedulable = self.machine.unschedulable_attempts
         new = {
             profile: count - self._unschedulable.get(profile, 0)
-            for profile, count in self.machine.attempts.unschedulable.items()
+            for profile, count in unschedulable.items()
             if count != self._unschedulable.get(profile)
         }
         tries += sum(new.values())
@@ -152,32 +152,33 @@ class ProcessHealth:
         each_s = took_s / tries
         self.tallies.algorithm_seconds.observe(each_s, tries)
         if new:
-            self._unschedulable = dict(self.machine.attempts.unschedulable)
+            self._unschedulable = dict(unschedulable)
             for profile, count in new.items():
                 self.tallies.attempt("unschedulable", profile, each_s, count)
         if len(self._began_s) > MOST_BEGUN:
             self._forget_the_gone()
 
     def _scheduled(self, effect: ReportScheduled) -> None:
-        record = self.machine.records[effect.uid]
-        profile = record.pod.scheduler_name
+        progress = self.machine.progress_of(effect.uid)
+        assert progress is not None, effect.uid
+        profile = progress.scheduler_name
         began_s = self._began_s.pop(effect.uid, None)
         if began_s is not None:
             self.tallies.attempt("scheduled", profile, self.stopwatch() - began_s)
-        if record.queued_at is not None:
-            self.tallies.bound(record.attempts, self.clock() - record.queued_at)
+        if progress.queued_at is not None:
+            self.tallies.bound(progress.attempts, self.clock() - progress.queued_at)
 
     def _answered(self, event: BindAnswered) -> None:
-        record = self.machine.records.get(event.uid)
-        if record is not None and record.state is PodState.ASSUMED:
+        progress = self.machine.progress_of(event.uid)
+        if progress is not None and progress.is_assumed:
             return  # still unknown, or an answer to an earlier attempt
         began_s = self._began_s.pop(event.uid, None)
-        if began_s is not None and record is not None and isinstance(event.outcome, BindRefused):
-            profile = record.pod.scheduler_name
+        if began_s is not None and progress is not None and isinstance(event.outcome, BindRefused):
+            profile = progress.scheduler_name
             self.tallies.attempt("error", profile, self.stopwatch() - began_s)
 
     def _forget_the_gone(self) -> None:
         """Drop pods that were deleted while their bind was not answered."""
-        records = self.machine.records
-        for uid in [uid for uid in self._began_s if uid not in records]:
+        gone = [uid for uid in self._began_s if self.machine.progress_of(uid) is None]
+        for uid in gone:
             del self._began_s[uid]

@@ -14,7 +14,13 @@ from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.gangs import Gang
 from kubeshare_py.scheduling.queue.held_by import hold_on
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
-from kubeshare_py.views.figures import CardFigures, LedgerFigures, PodFigures
+from kubeshare_py.views.figures import (
+    RESULTS,
+    CardFigures,
+    DecisionFigures,
+    LedgerFigures,
+    PodFigures,
+)
 
 #: The cards of this many rows take some milliseconds, rendering included.
 ROWS_A_PORTION = 128
@@ -54,6 +60,23 @@ def ledger_figures(machine: Machine) -> LedgerFigures:
         broken_milli=int(free[columns.tenants > 0].sum()),
         silent_nodes=len(machine.silent_nodes & columns.row_of.keys()),
         binds_in_flight=machine.unanswered,
+    )
+
+
+def decision_figures(machine: Machine) -> DecisionFigures:
+    """What was decided since the process began."""
+    tried = machine.attempts
+    by_result = (tried.scheduled, tried.unschedulable, tried.failed)
+    return DecisionFigures(
+        attempts={
+            (result, profile): counts.get(profile, 0)
+            for result, counts in zip(RESULTS, by_result, strict=True)
+            for profile in machine.profiles
+        },
+        queue_moves=dict(machine.moves.counts()),
+        plugin_failures=dict(machine.boundary.failures.counts.items()),
+        preemption_attempts=tried.preemptions,
+        preemptors_exhausted=tried.exhausted,
     )
 
 

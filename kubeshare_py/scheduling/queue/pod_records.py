@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import NamedTuple
 
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.diagnosis import Diagnosis
@@ -25,6 +26,19 @@ class PodState(Enum):
 
 #: Pods without a place, which changes of the pod or its PodGroup concern.
 UNDECIDED = (PodState.GATED, PodState.WAITING, PodState.BACKOFF)
+
+
+class PodProgress(NamedTuple):
+    """How far a pod is, for the figures of the process.
+
+    `is_assumed`: it is placed, and its binding is not answered yet. `queued_at` and `attempts` are
+    those of its `Record`.
+    """
+
+    scheduler_name: str
+    is_assumed: bool
+    queued_at: float | None
+    attempts: int
 
 
 @dataclass(slots=True, eq=False)
@@ -81,3 +95,8 @@ class Record:
     def shape(self) -> Shape:
         """The shape by which a place is searched and found."""
         return self.fixed or self.own_shape
+
+    def progress(self) -> PodProgress:
+        """How far the pod is."""
+        is_assumed = self.state is PodState.ASSUMED
+        return PodProgress(self.pod.scheduler_name, is_assumed, self.queued_at, self.attempts)

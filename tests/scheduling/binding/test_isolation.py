@@ -15,7 +15,7 @@ from kubeshare_py.exporters.tallies import Tallies
 from kubeshare_py.manifests.binding import binding_annotations
 from kubeshare_py.scheduling.explain.explanation import cluster_view, why
 from kubeshare_py.scheduling.explain.figures import pod_figures
-from kubeshare_py.views.figures import LedgerFigures
+from kubeshare_py.views.figures import DecisionFigures, LedgerFigures
 from kubeshare_py.views.view import BackendView, CardNotReadyView, CardsNotReadyView, PodView
 from tests.builders import a_claim, a_pod, a_shape, some_gpus, whole
 from tests.scheduling.driver import Driver
@@ -157,10 +157,7 @@ def unheld_pods(driver: Driver) -> dict[str, float]:
     """Those counters of pods that are not 0."""
     *_, pods = pod_figures(driver.machine)
     process = ProcessFigures(
-        attempts={},
-        queue_moves={},
-        preemption_attempts=0,
-        preemptors_exhausted=0,
+        decisions=DecisionFigures(),
         inventory_age_s=None,
         reports_queued=0,
         reports_dropped=0,

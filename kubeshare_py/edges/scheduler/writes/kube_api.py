@@ -61,14 +61,16 @@ class KubeApi:
     async def bind(self, bind: Bind) -> BindAnswered:
         """Send one Binding, once, and return its outcome; never raises for errors of the server.
 
-        The caller resolves an unknown outcome by the same Bind again.
+        The caller resolves an unknown outcome by the same Bind again. A condition of this pod that
+        is being written is waited for, and no further one is begun until the Binding is answered:
+        `PodScheduled` must end as the API server sets it, True.
         """
         annotations = binding_annotations(bind, self._fence())
         problem = annotation_problem(annotations)
         if problem:
             outcome: BindOutcome = BindRefused(Refusal.INVALID, problem)
         else:
-            async with self._reports.binding(bind.uid):
+            async with self._reports.hold_back(bind.uid):
                 outcome = await self._send(bind, binding_body(bind, annotations))
         return BindAnswered(bind.uid, bind.allocation.token, outcome)
 

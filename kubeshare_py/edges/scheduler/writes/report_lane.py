@@ -53,8 +53,8 @@ def _utc_now() -> datetime.datetime:
 class ReportLane:
     """Reports to owners and operators what happens to their pods and cards.
 
-    Reports are handed over without waiting; `run` writes them. Binds go through `binding`, by which
-    the lane knows when to pause.
+    Reports are handed over without waiting; `run` writes them. Binds are sent within `hold_back`,
+    by which the lane knows when to pause.
     """
 
     def __init__(
@@ -128,11 +128,11 @@ class ReportLane:
         self._occurred(about, reason, report.note, self._now())
 
     @contextlib.asynccontextmanager
-    async def binding(self, uid: PodUid) -> AsyncIterator[None]:
-        """Pause while a bind is in flight.
+    async def hold_back(self, uid: PodUid) -> AsyncIterator[None]:
+        """Hold back reports that the pod waits, and pause, while its bind is in flight.
 
-        Nothing about the pod's waiting is written from now on: it would overwrite the condition
-        that the API server sets when it binds.
+        A condition written from now on would overwrite the one that the API server sets when it
+        binds. One that is being written is waited for: the caller goes on once it is answered.
         """
         self._conditions.withdraw(uid)
         self._binding.add(uid)

@@ -293,7 +293,7 @@ async def test_a_refusal_that_may_end_is_not_the_last_word(code: int, message: s
 async def test_binds_go_first_and_the_lane_goes_on_after_them() -> None:
     recorder = Recorder()
     async with recording(recorder, patience_s=3600) as lane:
-        async with lane.binding(PodUid("u-x")), lane.binding(PodUid("u-y")):
+        async with lane.hold_back(PodUid("u-x")), lane.hold_back(PodUid("u-y")):
             lane.waiting(waiting("u-a"))
             for _ in range(20):
                 await asyncio.sleep(0)
@@ -303,7 +303,7 @@ async def test_binds_go_first_and_the_lane_goes_on_after_them() -> None:
 
 async def test_binds_without_end_do_not_silence_the_lane() -> None:
     recorder = Recorder()
-    async with recording(recorder, patience_s=0.001) as lane, lane.binding(PodUid("u-x")):
+    async with recording(recorder, patience_s=0.001) as lane, lane.hold_back(PodUid("u-x")):
         lane.waiting(waiting("u-a"))
         await recorder.next(2)
 
@@ -313,7 +313,7 @@ async def test_nothing_of_a_pods_waiting_is_written_once_it_is_being_bound() -> 
     async with client_of(recorder.answer) as client:
         lane = ReportLane(client, instance="test", workers=1)
         lane.waiting(waiting("u-a"))
-        async with lane.binding(PodUid("u-a")):
+        async with lane.hold_back(PodUid("u-a")):
             lane.scheduled(scheduled("u-a"))
         async with running(lane):
             [(_, event)] = (await recorder.next(1)).items()
@@ -326,7 +326,7 @@ async def test_a_refused_bind_does_not_bring_back_what_was_queued_before_it() ->
     async with client_of(recorder.answer) as client:
         lane = ReportLane(client, instance="test", workers=1)
         lane.waiting(waiting("u-a"))
-        async with lane.binding(PodUid("u-a")):
+        async with lane.hold_back(PodUid("u-a")):
             pass
         async with running(lane):
             assert list(await recorder.next(1)) == [f"POST {EVENTS}"]
@@ -339,7 +339,7 @@ async def test_a_bind_that_overtakes_a_condition_keeps_it_from_being_written() -
     async with recording(recorder, workers=1, patience_s=0) as lane:
         lane.waiting(waiting("u-a"))
         await recorder.get_arrived.wait()
-        async with lane.binding(PodUid("u-a")):
+        async with lane.hold_back(PodUid("u-a")):
             recorder.hold_gets.set()
             assert list(await recorder.next(1)) == [f"POST {EVENTS}"]
 
@@ -389,7 +389,7 @@ async def test_a_bind_waits_for_a_condition_that_is_being_written() -> None:
     order: list[str] = []
 
     async def bind(lane: ReportLane) -> None:
-        async with lane.binding(PodUid("u-a")):
+        async with lane.hold_back(PodUid("u-a")):
             order.append("bind")
 
     async with recording(recorder, workers=1) as lane:
