@@ -40,7 +40,7 @@ def first(cases: Iterable[tuple[str, str]], otherwise: str = NOTHING) -> str:
     return "\n".join([*lines, otherwise])
 
 
-def first_said(variables: Iterable[str]) -> str:
+def first_problem(variables: Iterable[str]) -> str:
     """The first of these variables that is not empty."""
     return first((f"variables.{name} != ''", f"variables.{name}") for name in variables)
 
@@ -50,7 +50,7 @@ def sentence(key: str, value: str, *rule: str) -> str:
     return " + ".join([literal(f'{key}="'), value, literal('": '), *rule])
 
 
-def said(key: str, value: str, rule: str) -> str:
+def problem_text(key: str, value: str, rule: str) -> str:
     """The same sentence with a rule that is plain text."""
     return " + ".join([literal(f'{key}="'), value, literal(f'": {rule}')])
 

@@ -12,12 +12,12 @@ from kubeshare_py.admission.cel_text import (
     digits,
     exceeds,
     first,
-    first_said,
+    first_problem,
     has_label,
     label,
     literal,
     matches,
-    said,
+    problem_text,
     sentence,
     shown,
 )
@@ -70,21 +70,21 @@ def group() -> Variables:
             [
                 (
                     f"{headcount} != '' && !({is_count})",
-                    said(sharedgpu.HEADCOUNT, headcount, sharedgpu.HEADCOUNT_RULE),
+                    problem_text(sharedgpu.HEADCOUNT, headcount, sharedgpu.HEADCOUNT_RULE),
                 ),
                 (
                     exceeds(count, GROUP_MEMBERS.most),
-                    said(sharedgpu.HEADCOUNT, headcount, sharedgpu.MOST_MEMBERS_RULE),
+                    problem_text(sharedgpu.HEADCOUNT, headcount, sharedgpu.MOST_MEMBERS_RULE),
                 ),
                 (
                     f"{threshold} != '' && !{matches(threshold, _ABOVE_ZERO)}",
-                    said(sharedgpu.THRESHOLD, threshold, sharedgpu.THRESHOLD_RULE),
+                    problem_text(sharedgpu.THRESHOLD, threshold, sharedgpu.THRESHOLD_RULE),
                 ),
                 (f"!({in_group})", NOTHING),
                 (over, sentence(sharedgpu.THRESHOLD, threshold, *too_many)),
                 (
                     f"{within} != '' && !{matches(within, group_keys.LABEL_KEY)}",
-                    said(WITHIN, shown(within, group_keys.SHOWN), group_keys.WITHIN_RULE),
+                    problem_text(WITHIN, shown(within, group_keys.SHOWN), group_keys.WITHIN_RULE),
                 ),
             ]
         ),
@@ -101,7 +101,7 @@ def priority() -> Variables:
             [
                 (
                     f"{text} != '' && !{matches(text, within_bounds)}",
-                    said(sharedgpu.PRIORITY, text, sharedgpu.PRIORITY_RULE),
+                    problem_text(sharedgpu.PRIORITY, text, sharedgpu.PRIORITY_RULE),
                 )
             ]
         ),
@@ -131,7 +131,7 @@ def request() -> Variables:
         "shareProblem": _share(),
         "restProblem": _rest(),
         "advice": _advice(),
-        "requestProblem": first_said(["limitProblem", "shareProblem", "restProblem"]),
+        "requestProblem": first_problem(["limitProblem", "shareProblem", "restProblem"]),
     }
 
 
@@ -159,7 +159,7 @@ def _share() -> str:
             (f"!({_HAS_LIMIT} && {_HAS_SHARE})", NOTHING),
             (
                 f"!{matches('variables.request', _DECIMAL)}",
-                said(sharedgpu.REQUEST, "variables.request", sharedgpu.NUMBER_RULE),
+                problem_text(sharedgpu.REQUEST, "variables.request", sharedgpu.NUMBER_RULE),
             ),
             (
                 f"size({share_whole}) > size({whole})"
@@ -181,15 +181,15 @@ def _rest() -> str:
             ("!variables.wantsCards", NOTHING),
             (
                 f"{has_label(sharedgpu.MEMORY)} && !({_is_memory('variables.memory')})",
-                said(sharedgpu.MEMORY, "variables.memory", sharedgpu.MEMORY_RULE),
+                problem_text(sharedgpu.MEMORY, "variables.memory", sharedgpu.MEMORY_RULE),
             ),
             (
                 f"{has_label(sharedgpu.MEMORY)} && {_is_too_much('variables.memory')}",
-                said(sharedgpu.MEMORY, "variables.memory", sharedgpu.TOO_MUCH_MEMORY_RULE),
+                problem_text(sharedgpu.MEMORY, "variables.memory", sharedgpu.TOO_MUCH_MEMORY_RULE),
             ),
             (
                 "!(variables.numaBind in ['', 'true', 'false'])",
-                said(sharedgpu.NUMA_BIND, "variables.numaBind", sharedgpu.FLAG_RULE),
+                problem_text(sharedgpu.NUMA_BIND, "variables.numaBind", sharedgpu.FLAG_RULE),
             ),
         ]
     )
@@ -216,12 +216,15 @@ def _amount(key: str, amount: str) -> str:
     text = f"variables.{amount}"
     return first(
         [
-            (f"!{matches(text, _DECIMAL)}", said(key, text, sharedgpu.NUMBER_RULE)),
+            (f"!{matches(text, _DECIMAL)}", problem_text(key, text, sharedgpu.NUMBER_RULE)),
             (
                 f"{_above_one(amount)} && {text}Part != ''",
-                said(key, text, sharedgpu.WHOLE_CARDS_RULE),
+                problem_text(key, text, sharedgpu.WHOLE_CARDS_RULE),
             ),
-            (exceeds(f"{text}Whole", sharedgpu.MOST_CARDS), said(key, text, sharedgpu.MOST_RULE)),
+            (
+                exceeds(f"{text}Whole", sharedgpu.MOST_CARDS),
+                problem_text(key, text, sharedgpu.MOST_RULE),
+            ),
         ]
     )
 

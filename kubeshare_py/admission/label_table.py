@@ -1,6 +1,6 @@
 """All rules about `sharedgpu/*` of new pods as one CEL variable, for the policies of the chart."""
 
-from kubeshare_py.admission.cel_text import Variables, first_said
+from kubeshare_py.admission.cel_text import Variables, first_problem
 from kubeshare_py.admission.key_rules import keys
 from kubeshare_py.admission.label_rules import group, priority, request
 from kubeshare_py.admission.model_rules import models
@@ -22,7 +22,7 @@ def variables() -> Variables:
     """
     all_rules = (keys(), group(), priority(), request(), models())
     found = {name: text for rules in all_rules for name, text in rules.items()}
-    return {**found, "problem": first_said(PROBLEMS)}
+    return {**found, "problem": first_problem(PROBLEMS)}
 
 
 def template() -> str:

@@ -5,10 +5,10 @@ from kubeshare_py.admission.cel_text import (
     Variables,
     annotation,
     first,
-    first_said,
+    first_problem,
     label,
     matches,
-    said,
+    problem_text,
     sentence,
     shown,
 )
@@ -38,14 +38,14 @@ def models() -> Variables:
                 (
                     f"!(variables.mix in ['', '{sharedgpu_models.SAME}',"
                     f" '{sharedgpu_models.WHICHEVER}'])",
-                    _said(MIX, sharedgpu_models.MIX_RULE),
+                    _problem_text(MIX, sharedgpu_models.MIX_RULE),
                 )
             ]
         ),
         "requestOfProblem": _share_of(),
         "modelProblem": first(
             [("!variables.wantsCards", NOTHING)],
-            first_said(["textProblem", "wishProblem", "mixProblem", "requestOfProblem"]),
+            first_problem(["textProblem", "wishProblem", "mixProblem", "requestOfProblem"]),
         ),
     }
 
@@ -63,7 +63,7 @@ def _texts() -> str:
             ),
             (
                 f"size({text}) > {sharedgpu_models.LONGEST}",
-                _said(key, sharedgpu_models.TOO_LONG_RULE),
+                _problem_text(key, sharedgpu_models.TOO_LONG_RULE),
             ),
         ]
     return first(cases)
@@ -80,12 +80,12 @@ def _wish() -> str:
         [
             (
                 f"variables.models != '' && !{_all_names(names)}",
-                _said(MODELS, names_rule + sharedgpu_models.TIERS_RULE),
+                _problem_text(MODELS, names_rule + sharedgpu_models.TIERS_RULE),
             ),
-            (f"variables.denied != '' && !{_all_names(denied)}", _said(DENIED, names_rule)),
+            (f"variables.denied != '' && !{_all_names(denied)}", _problem_text(DENIED, names_rule)),
             # Before names are compared with each other, which would be too expensive.
-            (f"size({names}) > {too_many}", _said(MODELS, sharedgpu_models.TOO_MANY_RULE)),
-            (_many_stars(names), _said(MODELS, sharedgpu_models.STARS_RULE)),
+            (f"size({names}) > {too_many}", _problem_text(MODELS, sharedgpu_models.TOO_MANY_RULE)),
+            (_many_stars(names), _problem_text(MODELS, sharedgpu_models.STARS_RULE)),
             (
                 f"variables.models != '' && {twice}.size() > 0",
                 sentence(
@@ -96,11 +96,11 @@ def _wish() -> str:
             ),
             (
                 f"{any_name} in {names} && {last} != {any_name}",
-                _said(MODELS, sharedgpu_models.ANY_RULE),
+                _problem_text(MODELS, sharedgpu_models.ANY_RULE),
             ),
-            (f"{any_name} in {denied}", _said(DENIED, sharedgpu_models.ALL_DENIED_RULE)),
-            (f"size({denied}) > {too_many}", _said(DENIED, sharedgpu_models.TOO_MANY_RULE)),
-            (_many_stars(denied), _said(DENIED, sharedgpu_models.STARS_RULE)),
+            (f"{any_name} in {denied}", _problem_text(DENIED, sharedgpu_models.ALL_DENIED_RULE)),
+            (f"size({denied}) > {too_many}", _problem_text(DENIED, sharedgpu_models.TOO_MANY_RULE)),
+            (_many_stars(denied), _problem_text(DENIED, sharedgpu_models.STARS_RULE)),
         ]
     )
 
@@ -112,15 +112,15 @@ def _share_of() -> str:
             ("variables.requestOf == ''", NOTHING),
             (
                 f"!{matches(text, PART)} || {text}.contains('{ANY}')",
-                _said(REQUEST_OF, sharedgpu_models.ONE_MODEL_RULE),
+                _problem_text(REQUEST_OF, sharedgpu_models.ONE_MODEL_RULE),
             ),
-            ("variables.wholeCards", _said(REQUEST_OF, sharedgpu_models.NOT_WHOLE_RULE)),
+            ("variables.wholeCards", _problem_text(REQUEST_OF, sharedgpu_models.NOT_WHOLE_RULE)),
         ]
     )
 
 
-def _said(key: str, rule: str) -> str:
-    return said(key, shown(f"variables.{_TEXTS[key]}", sharedgpu_models.SHOWN), rule)
+def _problem_text(key: str, rule: str) -> str:
+    return problem_text(key, shown(f"variables.{_TEXTS[key]}", sharedgpu_models.SHOWN), rule)
 
 
 def _names(text: str) -> str:

@@ -147,7 +147,7 @@ class Unanswered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Signs:
+class NodeFeatures:
     """What a node shows of the needs of isolation back-ends; None is unknown.
 
     `memory_hook`: whether a CDI specification of cards has the hook that sets memory limits.
@@ -176,7 +176,7 @@ class NodeReading:
     driver: str = ""
     no_driver: str = ""
     took_s: float = 0.0
-    signs: Signs = Signs()
+    features: NodeFeatures = NodeFeatures()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.framework.boundary import shortened
-from kubeshare_py.framework.points import ByHeadroom, CardPreselection, CardQuestion, CardSetScore
+from kubeshare_py.framework.points import ByHeadroom, CardPredicate, CardPreselection, CardSetScore
 from kubeshare_py.framework.scores import MAX_SCORE
 
 #: Characters of a wrong answer that are shown.
@@ -34,22 +34,22 @@ def answered(answer: object, wanted: str) -> str:
     return f"answered {shown}, not {wanted}"
 
 
-def question_or_none(answer: object) -> str | None:
+def function_or_none(answer: object) -> str | None:
     """Check the question of a filter, a score or a bound: a function, or None."""
     return None if answer is None or callable(answer) else answered(answer, "a function or None")
 
 
-def question(answer: object) -> str | None:
+def function(answer: object) -> str | None:
     """Check a question that is required: a function."""
     return None if callable(answer) else answered(answer, "a function")
 
 
-def card_question(answer: object) -> str | None:
-    """Check the answer of `CardFilter.card_filter`: a CardQuestion, or None."""
+def card_predicate(answer: object) -> str | None:
+    """Check the answer of `CardFilter.card_filter`: a CardPredicate, or None."""
     if answer is None:
         return None
-    if not isinstance(answer, CardQuestion):
-        return answered(answer, "a CardQuestion or None")
+    if not isinstance(answer, CardPredicate):
+        return answered(answer, "a CardPredicate or None")
     least = answer.least_headroom
     if least is not None and not (_is_integer(least) and 0 <= least <= WHOLE_MILLI + 1):
         return answered(least, f"a least_headroom of 0 to {WHOLE_MILLI}")
@@ -69,7 +69,7 @@ def card_rank(answer: object) -> str | None:
         return answered(ranks, f"{WHOLE_MILLI + 1} ranks of 0 or more") if bad else None
     if isinstance(answer, CardSetScore | CardPreselection):
         return None
-    return question_or_none(answer)
+    return function_or_none(answer)
 
 
 def row_masks(registered: Callable[[], int]) -> Callable[[object, Rows], str | None]:

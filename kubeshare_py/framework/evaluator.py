@@ -403,7 +403,7 @@ class Evaluator:
                 bound = boundary.call(
                     plugin,
                     CAPACITY_BOUND,
-                    answer_checks.question_or_none,
+                    answer_checks.function_or_none,
                     plugin.capacity_bound,
                     shape,
                 )

@@ -19,7 +19,7 @@ from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.model_table import ModelTable
-from kubeshare_py.framework.points import CardQuestion, Depends, Ground, Guard, RowFilter
+from kubeshare_py.framework.points import CardPredicate, Depends, Ground, Guard, RowFilter
 from kubeshare_py.framework.reasons import NO_USABLE_GPU, ReasonTable
 from kubeshare_py.framework.scheduler_profile import Profile
 
@@ -65,7 +65,7 @@ class LedgerCards:
     name = NAME
     guards = Ground.CARDS
 
-    def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardQuestion | None:
+    def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardPredicate | None:
         """Cards without flags that have the share and memory; idle ones for exclusive claims."""
         claim = shape.claim
         if claim is None:
@@ -87,7 +87,7 @@ class LedgerCards:
             gone = rows.column("flags") & (ABSENT | UNHEALTHY) > 0
             return np.where(fits(rows), 0, np.where(gone, unusable, mask))
 
-        return CardQuestion(fits, lacks)
+        return CardPredicate(fits, lacks)
 
 
 def _asked(shape: Shape) -> Iterator[tuple[str, int]]:

@@ -85,7 +85,7 @@ def gives_way(
     boundary: Boundary, plugin: PostFilter, preemptor: Preemptor
 ) -> Callable[[Pod], bool]:
     """The plugin's rule of which pods give way to this preemptor; both raise PluginFailed."""
-    check = answer_checks.question
+    check = answer_checks.function
     rule = boundary.call(plugin, "PostFilter", check, plugin.post_filter, preemptor)
 
     def yes_or_no(answer: object, pod: Pod) -> str | None:
@@ -108,7 +108,7 @@ def gang_scores(boundary: Boundary, plugin: GangScore, count: int, rows: Rows) -
     def check(answer: object, rows: Rows, cards: BestCards | None) -> str | None:
         return answer_checks.row_numbers(answer, rows)
 
-    question = boundary.call(plugin, "GangScore", answer_checks.question, plugin.gang_score, count)
+    question = boundary.call(plugin, "GangScore", answer_checks.function, plugin.gang_score, count)
     return boundary.guarded(plugin, "GangScore", check, question)(rows, None)
 
 

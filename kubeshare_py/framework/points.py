@@ -69,7 +69,7 @@ RowFilter = Callable[[Rows], IntArray | None]
 
 
 @dataclass(frozen=True, slots=True)
-class CardQuestion:
+class CardPredicate:
     """A CardFilter's question about one shape, in two strengths.
 
     `fits` says which cards may hold one share of the claim, (k, width) bool; it is called for every
@@ -203,7 +203,7 @@ class CardFilter(Protocol):
 
     name: str
 
-    def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardQuestion | None:
+    def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardPredicate | None:
         """The question for this shape."""
 
 

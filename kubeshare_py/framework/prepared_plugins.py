@@ -16,8 +16,8 @@ from kubeshare_py.framework.points import (
     MOST_KEPT,
     PLACES,
     ByHeadroom,
+    CardPredicate,
     CardPreselection,
-    CardQuestion,
     CardRank,
     CardScore,
     CardSetScore,
@@ -73,7 +73,7 @@ class PreparedPlugins:
         self.reasons = ReasonTable()
         self.static: list[RowFilter] = []
         self.row_filters: list[RowFilter] = []
-        self.cards: list[CardQuestion] = []
+        self.cards: list[CardPredicate] = []
         self.ranks: list[tuple[CardRank, int, object | None]] = []
         self.best_set: CardSetScore | None = None
         self.among: list[CardPreselection] = []
@@ -97,7 +97,7 @@ class PreparedPlugins:
         check = answer_checks.row_masks(lambda: reasons.registered)
         for plugin in self._profile.filters:
             question = call(
-                plugin, FILTER, answer_checks.question_or_none, plugin.filter, shape, reasons
+                plugin, FILTER, answer_checks.function_or_none, plugin.filter, shape, reasons
             )
             if question is not None:
                 static = plugin.depends is Depends.STATIC
@@ -109,7 +109,12 @@ class PreparedPlugins:
         masks = answer_checks.card_masks(lambda: reasons.registered)
         for plugin in self._profile.card_filters:
             question = call(
-                plugin, CARD_FILTER, answer_checks.card_question, plugin.card_filter, shape, reasons
+                plugin,
+                CARD_FILTER,
+                answer_checks.card_predicate,
+                plugin.card_filter,
+                shape,
+                reasons,
             )
             if question is not None:
                 fits = self._if_checked(plugin, answer_checks.card_fits)
@@ -164,7 +169,7 @@ class PreparedPlugins:
     def _prepare_scores(self, shape: Shape) -> None:
         call, guarded = self._boundary.call, self._boundary.guarded
         for plugin, weight in self._profile.scores:
-            score = call(plugin, SCORE, answer_checks.question_or_none, plugin.score, shape)
+            score = call(plugin, SCORE, answer_checks.function_or_none, plugin.score, shape)
             if score is None:
                 continue
             numbers = self._if_checked(plugin, answer_checks.row_numbers)

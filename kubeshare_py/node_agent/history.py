@@ -148,7 +148,7 @@ class History:
     def _isolation(self, reading: NodeReading) -> Iterator[Notice]:
         """Which back-ends are not ready, and why; for known cards, only what is new."""
         found = {
-            card.uuid: readiness(card, reading.driver, reading.signs) for card in reading.cards
+            card.uuid: readiness(card, reading.driver, reading.features) for card in reading.cards
         }
         for uuid in sorted(found.keys() & self._readiness.keys()):
             for one in found[uuid]:

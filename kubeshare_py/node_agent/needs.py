@@ -5,7 +5,7 @@ A back-end is ready if it has all that it needs; one thing missing is the reason
 
 import re
 
-from kubeshare_py.domain.card_reading import CardReading, Signs
+from kubeshare_py.domain.card_reading import CardReading, NodeFeatures
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.domain.readiness import NotReadyReason, Readiness, ReadinessReport, one_object
 
@@ -13,30 +13,30 @@ from kubeshare_py.domain.readiness import NotReadyReason, Readiness, ReadinessRe
 LIMITING_BRANCH = 615
 
 
-def readiness(card: CardReading, driver: str, signs: Signs) -> ReadinessReport:
+def readiness(card: CardReading, driver: str, features: NodeFeatures) -> ReadinessReport:
     """The readiness of one card or instance with this driver version; without the unknown."""
     judged = (
-        (IsolationBackend.DRIVER, _driver(card, driver, signs)),
-        (IsolationBackend.MPS, _mps(card, signs)),
-        (IsolationBackend.GEMINI, _verdict((NotReadyReason.NO_LIBRARY, signs.gemini_library))),
+        (IsolationBackend.DRIVER, _driver(card, driver, features)),
+        (IsolationBackend.MPS, _mps(card, features)),
+        (IsolationBackend.GEMINI, _verdict((NotReadyReason.NO_LIBRARY, features.gemini_library))),
     )
     return one_object(
         tuple(Readiness(backend, reason) for backend, reason in judged if reason is not None)
     )
 
 
-def _driver(card: CardReading, driver: str, signs: Signs) -> str | None:
+def _driver(card: CardReading, driver: str, features: NodeFeatures) -> str | None:
     branch = re.match(r"\d+", driver)
     return _verdict(
         (NotReadyReason.MIG, card.parent is None),
         (NotReadyReason.OLD_DRIVER, int(branch[0]) >= LIMITING_BRANCH if branch else None),
-        (NotReadyReason.CGROUP_V1, signs.cgroup_v2),
-        (NotReadyReason.NO_HOOK, signs.memory_hook),
+        (NotReadyReason.CGROUP_V1, features.cgroup_v2),
+        (NotReadyReason.NO_HOOK, features.memory_hook),
     )
 
 
-def _mps(card: CardReading, signs: Signs) -> str | None:
-    daemons = signs.mps_daemons
+def _mps(card: CardReading, features: NodeFeatures) -> str | None:
+    daemons = features.mps_daemons
     return _verdict((NotReadyReason.NO_DAEMON, None if daemons is None else card.uuid in daemons))
 
 

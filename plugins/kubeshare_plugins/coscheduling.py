@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kubeshare_py.topology.places import LABELS
+from kubeshare_py.topology.topology_labels import LABELS
 
 
 class Coscheduling:

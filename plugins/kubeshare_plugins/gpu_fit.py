@@ -38,7 +38,7 @@ from kubeshare_py.framework.claims.claim_fit import (
     headroom_for,
 )
 from kubeshare_py.framework.model_table import ModelTable
-from kubeshare_py.framework.points import CardQuestion, Ground, RowHeadroom
+from kubeshare_py.framework.points import CardPredicate, Ground, RowHeadroom
 from kubeshare_py.framework.reasons import TOO_FEW_GPUS, ReasonTable
 
 
@@ -48,7 +48,7 @@ class GpuFit:
     name = "GpuFit"
     guards = Ground.CARDS
 
-    def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardQuestion | None:
+    def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardPredicate | None:
         """Exclusive claims need idle cards; shared ones need share and memory."""
         claim = shape.claim
         if claim is None:
@@ -96,7 +96,7 @@ class GpuFit:
             return np.where(kept & fits_but_for_reservations(claim, rows), reserved, masks)
 
         shared = not claim.exclusive and claim.memory_bytes is None and not claim.share_of
-        return CardQuestion(fits_claim(claim), reasons_of, claim.milli if shared else None)
+        return CardPredicate(fits_claim(claim), reasons_of, claim.milli if shared else None)
 
     def queueing_hint(self, shape: Shape, ledger: Ledger, row: int) -> bool:
         """False if too few cards are idle, or none has the share; in plain integers."""

@@ -12,7 +12,7 @@ from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.claims.model_fit import is_choosy
 from kubeshare_py.framework.model_table import ModelTable
-from kubeshare_py.framework.points import CardQuestion
+from kubeshare_py.framework.points import CardPredicate
 from kubeshare_py.framework.reasons import ReasonTable
 
 
@@ -25,7 +25,7 @@ class GpuModel:
 
     name = "GpuModel"
 
-    def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardQuestion | None:
+    def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardPredicate | None:
         """No question for claims that accept any model."""
         claim = shape.claim
         if claim is None or not is_choosy(claim):
@@ -52,7 +52,7 @@ class GpuModel:
             any_card = (rows.column("model") > 0).any(1, keepdims=True)
             return np.where(any_card, masks.of(rows), 0)
 
-        return CardQuestion(lambda rows: reasons_of(rows) == 0, reasons_of)
+        return CardPredicate(lambda rows: reasons_of(rows) == 0, reasons_of)
 
     def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterator[Shortfall]:
         """Each card of another model; one line if all are."""

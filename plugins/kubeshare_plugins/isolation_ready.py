@@ -12,7 +12,7 @@ from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.readiness import ReadinessReport, in_words, not_ready_reason
 from kubeshare_py.framework.number_table import NumberTable
-from kubeshare_py.framework.points import BestCards, CardQuestion, CardRank, Normaliser, RowScore
+from kubeshare_py.framework.points import BestCards, CardPredicate, CardRank, Normaliser, RowScore
 from kubeshare_py.framework.reasons import ReasonTable
 
 _READY, _UNREPORTED, _NOT_READY = 100, 50, 0
@@ -28,7 +28,7 @@ class IsolationReady:
     name = "IsolationReady"
     normaliser: Normaliser | None = None
 
-    def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardQuestion | None:
+    def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardPredicate | None:
         """One reason for each thing that may be lacking."""
         if not _matters(shape):
             return None
@@ -46,7 +46,7 @@ class IsolationReady:
             is_empty = rows.column("flags") & ABSENT > 0
             return np.where(is_empty, found.max(1, keepdims=True), found)
 
-        return CardQuestion(lambda rows: reasons_of(rows) == 0, reasons_of)
+        return CardPredicate(lambda rows: reasons_of(rows) == 0, reasons_of)
 
     def card_score(self, shape: Shape) -> CardRank | None:
         """The points of each card; other policies order cards that are equally ready."""

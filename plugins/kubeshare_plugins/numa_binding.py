@@ -9,7 +9,7 @@ from kubeshare_py.cluster.rows import SomeRows
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.claims.card_groups import in_one_group, too_few
-from kubeshare_py.framework.points import CardQuestion
+from kubeshare_py.framework.points import CardPredicate
 from kubeshare_py.framework.reasons import ReasonTable
 
 TOO_FEW_NEAR = "too few GPUs of one NUMA node"
@@ -28,7 +28,7 @@ class NumaBinding:
 
     name = "NumaBinding"
 
-    def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardQuestion | None:
+    def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardPredicate | None:
         """Only for claims that ask for it."""
         claim = shape.claim
         if claim is None or not claim.one_numa_node:

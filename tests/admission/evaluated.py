@@ -28,7 +28,7 @@ class Rules:
             extensions=[strings.ExtStrings()],
             functions=[cel.FunctionDecl("find", [find]), cel.FunctionDecl("min", [least])],
         )
-        self._compiled = {name: env.compile(said) for name, said in variables.items()}
+        self._compiled = {name: env.compile(text) for name, text in variables.items()}
 
     def evaluate(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, Any]:
         """All of them, for a pod with these."""

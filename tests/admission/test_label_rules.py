@@ -31,9 +31,9 @@ def said_by_dialect(labels: dict[str, str], annotations: dict[str, str] | None =
     return str(first_problem(labels, annotations or {}) or "")
 
 
-def without_hint(said: str) -> str:
+def without_hint(problem: str) -> str:
     """The policy lists the keys that are known, the dialect guesses what was meant."""
-    head, unknown, _ = said.partition(NEITHER_KNOWS)
+    head, unknown, _ = problem.partition(NEITHER_KNOWS)
     return head + unknown
 
 
@@ -51,16 +51,18 @@ def test_policy_and_scheduler_say_the_same(given: tuple[dict[str, str], dict[str
 
 
 def test_a_misspelt_key_is_named_with_those_that_are_known() -> None:
-    said = said_by_policy({"sharedgpu/gpu_limit": "1.0", "sharedgpu/gpu_requset": "0.5"})
-    assert said.startswith("label sharedgpu/gpu_requset is not known; labels are sharedgpu/gpu_req")
+    problem = said_by_policy({"sharedgpu/gpu_limit": "1.0", "sharedgpu/gpu_requset": "0.5"})
+    assert problem.startswith(
+        "label sharedgpu/gpu_requset is not known; labels are sharedgpu/gpu_req"
+    )
 
 
 @pytest.mark.parametrize("size", [60, 61, 5000])
 def test_a_long_value_is_shown_in_part(size: int) -> None:
     annotations = {"sharedgpu/gpu_models": "é" * size}
-    said = said_by_policy(SHARE, annotations)
-    assert said == said_by_dialect(SHARE, annotations)
-    assert len(said) < 300
+    problem = said_by_policy(SHARE, annotations)
+    assert problem == said_by_dialect(SHARE, annotations)
+    assert len(problem) < 300
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.per_node import PerNodeFilter, PerNodeScore
 from kubeshare_py.framework.points import (
     ByHeadroom,
+    CardPredicate,
     CardPreselection,
-    CardQuestion,
     CardSetScore,
     Depends,
 )
@@ -56,7 +56,7 @@ class Plugin:
     def card_filter(self, shape: Shape, reasons: Any) -> Any:
         if self.prepared is not None:
             return self.prepared
-        return CardQuestion(lambda rows: self.answer, lambda rows: self.answer)
+        return CardPredicate(lambda rows: self.answer, lambda rows: self.answer)
 
     def score(self, shape: Shape) -> Any:
         return self.question()
@@ -117,7 +117,7 @@ def raising(*asked: object) -> Any:
 def test_what_is_raised_names_the_plugin_wherever_it_is_raised(point: str, shape: Shape) -> None:
     question: Any = raising
     if point == "card_filters":
-        question = CardQuestion(raising, raising)
+        question = CardPredicate(raising, raising)
     text = "ValueError: cannot read this"
     assert fails(shape, **{point: Plugin(None, question)}) == text
 
@@ -154,10 +154,10 @@ def test_wrong_answers_are_failures(point: str, shape: Shape, answer: Any, said:
     [
         ("filters", 5, "answered 5, not a function or None"),
         ("scores", "x", "answered 'x', not a function or None"),
-        ("card_filters", raising, "not a CardQuestion or None"),
+        ("card_filters", raising, "not a CardPredicate or None"),
         (
             "card_filters",
-            CardQuestion(raising, raising, 5000),
+            CardPredicate(raising, raising, 5000),
             "answered 5000, not a least_headroom",
         ),
         ("card_scores", ByHeadroom(np.ones(7, np.int64)), "not 1001 ranks of 0 or more"),

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.domain.card_reading import CardReading, Signs
+from kubeshare_py.domain.card_reading import CardReading, NodeFeatures
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.domain.readiness import NotReadyReason, not_ready_reason
@@ -35,15 +35,15 @@ GOOD = {"cgroup_v2": True, "memory_hook": True}
     ],
 )
 def test_memory_limits_of_the_driver_need_all_of_it(
-    card: CardReading, driver: str, signs: dict[str, Any], reason: str | None
+    card: CardReading, driver: str, features: dict[str, Any], reason: str | None
 ) -> None:
-    assert not_ready_reason(readiness(card, driver, Signs(**signs)), DRIVER) == reason
+    assert not_ready_reason(readiness(card, driver, NodeFeatures(**features)), DRIVER) == reason
 
 
 def test_a_daemon_is_for_its_card_alone() -> None:
     def reason(*daemons: str) -> str | None:
-        signs = Signs(mps_daemons=tuple(map(GpuUuid, daemons)))
-        return not_ready_reason(readiness(CARD, "", signs), MPS)
+        features = NodeFeatures(mps_daemons=tuple(map(GpuUuid, daemons)))
+        return not_ready_reason(readiness(CARD, "", features), MPS)
 
     assert reason("GPU-a", "GPU-b") == ""
     assert reason("GPU-b") == reason() == NotReadyReason.NO_DAEMON
@@ -53,9 +53,10 @@ def test_a_daemon_is_for_its_card_alone() -> None:
     ("there", "reason"), [(True, ""), (False, NotReadyReason.NO_LIBRARY), (None, None)]
 )
 def test_the_library_is_there_or_not_or_not_seen(there: bool | None, reason: str | None) -> None:
-    assert not_ready_reason(readiness(CARD, "", Signs(gemini_library=there)), GEMINI) == reason
+    features = NodeFeatures(gemini_library=there)
+    assert not_ready_reason(readiness(CARD, "", features), GEMINI) == reason
 
 
 def test_nothing_is_told_of_what_nobody_sees_and_none_needs_nothing() -> None:
-    assert readiness(CARD, "", Signs()) == ()
+    assert readiness(CARD, "", NodeFeatures()) == ()
     assert not_ready_reason((), IsolationBackend.NONE) == ""

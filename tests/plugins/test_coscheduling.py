@@ -3,7 +3,7 @@
 import pytest
 
 from kubeshare_plugins.coscheduling import Coscheduling
-from kubeshare_py.topology.places import LABELS
+from kubeshare_py.topology.topology_labels import LABELS
 
 
 def test_the_usual_labels_unless_others_are_given() -> None:

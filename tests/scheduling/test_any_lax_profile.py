@@ -16,7 +16,7 @@ from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import CardQuestion, Depends, Ground, RowFilter
+from kubeshare_py.framework.points import CardPredicate, Depends, Ground, RowFilter
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.scheduling.machine import Machine
@@ -57,11 +57,11 @@ class Careless:
     def filter(self, shape: Shape, reasons: ReasonTable) -> RowFilter | None:
         return None
 
-    def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardQuestion | None:
+    def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardPredicate | None:
         def lacks(rows: Rows) -> IntArray:
             return rows.column("flags") * 0
 
-        return CardQuestion(lambda rows: lacks(rows) == 0, lacks)
+        return CardPredicate(lambda rows: lacks(rows) == 0, lacks)
 
 
 def lax_world(without: Sequence[str]) -> World:

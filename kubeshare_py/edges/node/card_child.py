@@ -34,10 +34,10 @@ def main(interval_s: float, reopen_s: float, root: str = "/") -> None:
     """Report cards until standard input ends."""
     _end_with_parent()
     idle_memory.give_back()
-    reader, signs = NvmlCards(reopen_s), NodeProbe(root)
+    reader, probe = NvmlCards(reopen_s), NodeProbe(root)
     while True:
         began = time.monotonic()
-        print(json.dumps(asdict(_report(reader, signs))), flush=True)
+        print(json.dumps(asdict(_report(reader, probe))), flush=True)
         if _ended(reader, began, interval_s):
             return
 
@@ -49,9 +49,9 @@ def _end_with_parent() -> None:
         prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
 
 
-def _report(reader: CardReader, signs: NodeProbe) -> CardReport:
+def _report(reader: CardReader, probe: NodeProbe) -> CardReport:
     try:
-        return CardReport(reading=replace(plausible(reader.read()), signs=signs.look()))
+        return CardReport(reading=replace(plausible(reader.read()), features=probe.look()))
     except OSError as error:
         return CardReport(failure=str(error))
 

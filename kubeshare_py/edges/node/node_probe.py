@@ -9,7 +9,7 @@ import os
 import stat
 from collections.abc import Iterator
 
-from kubeshare_py.domain.card_reading import Signs
+from kubeshare_py.domain.card_reading import NodeFeatures
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.edges.process.liveness_lock import alive
 
@@ -36,10 +36,10 @@ class NodeProbe:
         self._seen: _FolderVersion | None = None
         self._hook: bool | None = None
 
-    def look(self) -> Signs:
+    def look(self) -> NodeFeatures:
         """The present signs."""
         daemons = alive(self._below(MPS))
-        return Signs(
+        return NodeFeatures(
             cgroup_v2=_has(self._below(CGROUPS), ONLY_V2),
             memory_hook=self._memory_hook(),
             mps_daemons=None if daemons is None else tuple(GpuUuid(one) for one in daemons),

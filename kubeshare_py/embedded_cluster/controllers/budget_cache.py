@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from kubeshare_py.embedded_cluster.controllers.budgets import Controlled, NoScale, work_for
-from kubeshare_py.embedded_cluster.controllers.controller_cache import ControllerBook
+from kubeshare_py.embedded_cluster.controllers.controller_cache import ControllerCache
 from kubeshare_py.embedded_cluster.controllers.controller_work import ControllerRole, ControllerWork
 from kubeshare_py.embedded_cluster.controllers.object_kinds import (
     BUDGETS,
@@ -18,7 +18,7 @@ from kubeshare_py.embedded_cluster.controllers.unstructured import Owner, Unstru
 from kubeshare_py.embedded_cluster.protocol.label_selectors import selects
 
 
-class BudgetBook(ControllerBook):
+class BudgetCache(ControllerCache):
     """Marks a budget for work when its pods change, or any controller of its namespace."""
 
     role = ControllerRole(

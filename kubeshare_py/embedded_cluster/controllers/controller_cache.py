@@ -12,7 +12,7 @@ from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredO
 from kubeshare_py.embedded_cluster.protocol.label_selectors import selects
 
 
-class ControllerBook(ABC):
+class ControllerCache(ABC):
     """Takes in watches and answers, and gives the work once all lists are in.
 
     A controller whose selector claims unowned objects sets `adopts`.

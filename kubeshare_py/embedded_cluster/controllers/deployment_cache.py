@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kubeshare_py.embedded_cluster.controllers.controller_cache import ControllerBook
+from kubeshare_py.embedded_cluster.controllers.controller_cache import ControllerCache
 from kubeshare_py.embedded_cluster.controllers.controller_work import ControllerRole, ControllerWork
 from kubeshare_py.embedded_cluster.controllers.dependents import Dependents
 from kubeshare_py.embedded_cluster.controllers.deployments import DeploymentContext, work_for
@@ -17,7 +17,7 @@ from kubeshare_py.embedded_cluster.controllers.rollouts import RECREATE
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject, is_finished
 
 
-class DeploymentBook(ControllerBook):
+class DeploymentCache(ControllerCache):
     """Pods matter only to Deployments that wait for the last old one."""
 
     role = ControllerRole(

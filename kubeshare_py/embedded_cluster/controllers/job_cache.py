@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kubeshare_py.embedded_cluster.controllers.controller_cache import ControllerBook
+from kubeshare_py.embedded_cluster.controllers.controller_cache import ControllerCache
 from kubeshare_py.embedded_cluster.controllers.controller_work import ControllerRole, ControllerWork
 from kubeshare_py.embedded_cluster.controllers.job_pods import owning_job
 from kubeshare_py.embedded_cluster.controllers.jobs import Finished, finish_of, work_for
@@ -10,7 +10,7 @@ from kubeshare_py.embedded_cluster.controllers.object_kinds import JOBS, PODS, O
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
 
 
-class JobBook(ControllerBook):
+class JobCache(ControllerCache):
     """Remembers how pods ended, even after they are gone."""
 
     role = ControllerRole(

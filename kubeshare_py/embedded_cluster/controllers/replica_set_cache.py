@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from kubeshare_py.embedded_cluster.controllers.controller_cache import ControllerBook
+from kubeshare_py.embedded_cluster.controllers.controller_cache import ControllerCache
 from kubeshare_py.embedded_cluster.controllers.controller_work import ControllerRole, ControllerWork
 from kubeshare_py.embedded_cluster.controllers.object_kinds import PODS, REPLICA_SETS
 from kubeshare_py.embedded_cluster.controllers.ownership import claim, controller_of
@@ -10,7 +10,7 @@ from kubeshare_py.embedded_cluster.controllers.replica_sets import ReplicaSetCon
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
 
 
-class ReplicaSetBook(ControllerBook):
+class ReplicaSetCache(ControllerCache):
     """A ReplicaSet whose pods were refused reports it in its status before it tries again."""
 
     role = ControllerRole(

@@ -10,7 +10,7 @@ import msgspec
 
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError, KubeFailure
-from kubeshare_py.embedded_cluster.controllers.controller_cache import ControllerBook
+from kubeshare_py.embedded_cluster.controllers.controller_cache import ControllerCache
 from kubeshare_py.embedded_cluster.controllers.controller_work import (
     Change,
     ControllerEvent,
@@ -30,13 +30,13 @@ _OVERTAKEN = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
 
 
 class ControllerWorker:
-    """One controller. After its `book` is updated, `news` must be called."""
+    """One controller. After its `cache` is updated, `news` must be called."""
 
     def __init__(
-        self, client: KubeClient, book: ControllerBook, retry_s: float, clock: Callable[[], float]
+        self, client: KubeClient, cache: ControllerCache, retry_s: float, clock: Callable[[], float]
     ) -> None:
         """Refused work is repeated after `retry_s`. `clock` gives Unix time (s)."""
-        self.book = book
+        self.cache = cache
         self._client = client
         self._retry_s = retry_s
         self._clock = clock
@@ -45,7 +45,7 @@ class ControllerWorker:
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
     def news(self) -> None:
-        """The book may have work."""
+        """The cache may have work."""
         self._news.set()
 
     async def run(self) -> None:
@@ -53,9 +53,9 @@ class ControllerWorker:
         while True:
             await self._news.wait()
             self._news.clear()
-            while self.book.has_work():
+            while self.cache.has_work():
                 async with asyncio.TaskGroup() as group:
-                    for owner, work in self.book.work(self._clock()):
+                    for owner, work in self.cache.work(self._clock()):
                         group.create_task(self._sync(owner, work))
 
     async def _sync(self, owner: UnstructuredObject, work: ControllerWork) -> None:
@@ -75,12 +75,12 @@ class ControllerWorker:
                 await self._record(owner, event)
         except* KubeFailure as failures:
             for error in failures.exceptions:
-                _log.warning("%s %s: %s", self.book.role.owner.kind, owner.key, error)
-            self.book.refused(owner.uid, str(failures.exceptions[0]))
+                _log.warning("%s %s: %s", self.cache.role.owner.kind, owner.key, error)
+            self.cache.refused(owner.uid, str(failures.exceptions[0]))
             loop = asyncio.get_running_loop()
             loop.call_later(self._retry_s, self._try_again, owner.uid)
         else:
-            self.book.settled(owner.uid)
+            self.cache.settled(owner.uid)
 
     def _look_later(self, uid: str, delay_s: float) -> None:
         """Look again once, at the last requested time."""
@@ -91,15 +91,15 @@ class ControllerWorker:
 
     def _look_again(self, uid: str) -> None:
         del self._timers[uid]
-        self.book.look_again(uid)
+        self.cache.look_again(uid)
         self.news()
 
     def _try_again(self, uid: str) -> None:
-        self.book.try_again(uid)
+        self.cache.try_again(uid)
         self.news()
 
     async def _create(self, owner: UnstructuredObject, new: Creation) -> None:
-        path = self.book.role.dependents.collection(owner.metadata.namespace)
+        path = self.cache.role.dependents.collection(owner.metadata.namespace)
         try:
             # Not repeated: an object whose answer was lost is found by the watch.
             made = await self._client.create(path, new.body)
@@ -109,24 +109,24 @@ class ControllerWorker:
             await self._record(owner, new.refused, error=error.message)
             raise
         found = msgspec.convert(made, UnstructuredObject)
-        self.book.created(found, asyncio.get_running_loop().time())
+        self.cache.created(found, asyncio.get_running_loop().time())
         await self._record(owner, new.made, name=found.metadata.name)
 
     async def _delete(self, owner: UnstructuredObject, gone: Deletion) -> None:
         metadata = gone.object.metadata
-        path = self.book.role.dependents.object_path(metadata.namespace, metadata.name)
+        path = self.cache.role.dependents.object_path(metadata.namespace, metadata.name)
         try:
             await persist(partial(self._client.delete, path, uid=metadata.uid))
         except KubeError as error:
             if error.status not in _OVERTAKEN:
                 raise
             return
-        self.book.deleted(metadata.uid)
+        self.cache.deleted(metadata.uid)
         await self._record(owner, gone.done, name=metadata.name)
 
     async def _change(self, owner: UnstructuredObject, changed: Change) -> None:
         metadata = changed.object.metadata
-        path = self.book.role.dependents.object_path(metadata.namespace, metadata.name)
+        path = self.cache.role.dependents.object_path(metadata.namespace, metadata.name)
         seen = {"uid": metadata.uid, "resourceVersion": metadata.resourceVersion}
         body = {**changed.body, "metadata": {**changed.body.get("metadata", {}), **seen}}
         if await self._patched(path, body):
@@ -134,7 +134,7 @@ class ControllerWorker:
 
     async def _write_status(self, owner: UnstructuredObject, status: Json) -> None:
         metadata = owner.metadata
-        path = self.book.role.owner.object_path(metadata.namespace, metadata.name)
+        path = self.cache.role.owner.object_path(metadata.namespace, metadata.name)
         seen = {**status.get("metadata", {}), "uid": owner.uid}
         await self._patched(f"{path}/status", {**status, "metadata": seen})
 
@@ -166,7 +166,7 @@ class ControllerWorker:
             _log.warning("event %s of %s: %s", event.reason, owner.key, failure)
 
     def _event(self, owner: UnstructuredObject, event: ControllerEvent) -> Json:
-        now, metadata, role = self._clock(), owner.metadata, self.book.role
+        now, metadata, role = self._clock(), owner.metadata, self.cache.role
         # kubectl sorts events of one second by name.
         self._last_event = max(self._last_event + 1, int(now * _NANOSECONDS))
         name = f"{metadata.name}.{self._last_event:x}"

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from functools import partial
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.embedded_cluster.controllers.budget_cache import BudgetBook
-from kubeshare_py.embedded_cluster.controllers.deployment_cache import DeploymentBook
-from kubeshare_py.embedded_cluster.controllers.job_cache import JobBook
+from kubeshare_py.embedded_cluster.controllers.budget_cache import BudgetCache
+from kubeshare_py.embedded_cluster.controllers.deployment_cache import DeploymentCache
+from kubeshare_py.embedded_cluster.controllers.job_cache import JobCache
 from kubeshare_py.embedded_cluster.controllers.object_kinds import (
     BUDGETS,
     DEPLOYMENTS,
@@ -21,7 +21,7 @@ from kubeshare_py.embedded_cluster.controllers.object_kinds import (
     REPLICA_SETS,
     ObjectKind,
 )
-from kubeshare_py.embedded_cluster.controllers.replica_set_cache import ReplicaSetBook
+from kubeshare_py.embedded_cluster.controllers.replica_set_cache import ReplicaSetCache
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
 from kubeshare_py.embedded_cluster.serving.controller_worker import ControllerWorker
 from kubeshare_py.embedded_cluster.serving.custom_collection import CustomCollection
@@ -32,7 +32,7 @@ from kubeshare_py.manifests.watch import ListResult
 #: Seconds until failed work is repeated.
 RETRY_S = 2.0
 
-_BOOKS = (JobBook, ReplicaSetBook, DeploymentBook, BudgetBook)
+_CACHES = (JobCache, ReplicaSetCache, DeploymentCache, BudgetCache)
 #: Kinds that may own objects, or be owned.
 _COLLECTED = (PODS, JOBS, REPLICA_SETS, DEPLOYMENTS)
 _WATCHED = (*_COLLECTED, BUDGETS)
@@ -50,7 +50,7 @@ class SimulatedControllers:
     ) -> None:
         """Refused work is repeated after `retry_s`. `clock` gives Unix time (s)."""
         self._client = client
-        self._workers = [ControllerWorker(client, book(), retry_s, clock) for book in _BOOKS]
+        self._workers = [ControllerWorker(client, cache(), retry_s, clock) for cache in _CACHES]
         self._collector = GarbageCollector(client, _COLLECTED, retry_s)
         self._custom = CustomCollection(client, self._collector.garbage, self._collector.news)
 
@@ -74,19 +74,19 @@ class SimulatedControllers:
         if kind in _COLLECTED:
             self._collector.garbage.listed(kind, found.items)
         for worker in self._workers_for(kind):
-            worker.book.listed(kind, found.items, found.asked_at)
+            worker.cache.listed(kind, found.items, found.asked_at)
 
     def _seen(self, kind: ObjectKind, found: UnstructuredObject) -> None:
         if kind in _COLLECTED:
             self._collector.garbage.seen(kind, found)
         for worker in self._workers_for(kind):
-            worker.book.seen(kind, found)
+            worker.cache.seen(kind, found)
 
     def _gone(self, kind: ObjectKind, uid: str) -> None:
         if kind in _COLLECTED:
             self._collector.garbage.gone(uid)
         for worker in self._workers_for(kind):
-            worker.book.gone(kind, uid)
+            worker.cache.gone(kind, uid)
 
     def _news(self) -> None:
         self._collector.news()
@@ -94,4 +94,4 @@ class SimulatedControllers:
             worker.news()
 
     def _workers_for(self, kind: ObjectKind) -> list[ControllerWorker]:
-        return [worker for worker in self._workers if kind in worker.book.role.watched]
+        return [worker for worker in self._workers if kind in worker.cache.role.watched]

@@ -17,7 +17,7 @@ from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.claims.claim_fit import fits_claim
 from kubeshare_py.framework.claims.model_fit import fits_model
 from kubeshare_py.framework.model_table import ModelTable
-from kubeshare_py.framework.points import CardQuestion
+from kubeshare_py.framework.points import CardPredicate
 from kubeshare_py.framework.scores import MAX_SCORE
 
 #: The group of cards in no group, and that of rows in which no group has enough cards.
@@ -86,7 +86,7 @@ def chosen_group(
     return groups == chosen, best
 
 
-def in_one_group(claim: GpuClaim, mask: int) -> CardQuestion:
+def in_one_group(claim: GpuClaim, mask: int) -> CardPredicate:
     """A question that leaves the cards of each row's best group.
 
     If too few cards fit altogether, all are left, because another filter gives that reason.
@@ -99,7 +99,7 @@ def in_one_group(claim: GpuClaim, mask: int) -> CardQuestion:
         few: NDArray[np.bool_] = fitting.sum(1, keepdims=True) < claim.count
         return allowed | few
 
-    return CardQuestion(fits, lambda rows: np.where(fits(rows), 0, mask))
+    return CardPredicate(fits, lambda rows: np.where(fits(rows), 0, mask))
 
 
 def too_few(claim: GpuClaim, rows: Rows, column: str, reason: str) -> Iterator[Shortfall]:

@@ -21,7 +21,7 @@ from kubeshare_py.framework.plugin_calls import PluginCalls
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.queue import queue_moves
 from kubeshare_py.scheduling.queue.gangs import Gang, Gangs
-from kubeshare_py.scheduling.queue.held_by import chosen_backend
+from kubeshare_py.scheduling.queue.isolation_hold import chosen_backend
 from kubeshare_py.scheduling.queue.pod_queue import PodQueue, ShapeQueueKey, SortKey
 from kubeshare_py.scheduling.queue.pod_records import UNDECIDED, PodState, Record
 from kubeshare_py.scheduling.queue.pod_table import PodTable

@@ -25,7 +25,7 @@ from kubeshare_py.scheduling.explain.pod_view import QueueMessages, pod_view
 from kubeshare_py.scheduling.explain.preemption_view import preemption_view
 from kubeshare_py.scheduling.explain.visibility import Sees, sees_all
 from kubeshare_py.scheduling.machine import Machine
-from kubeshare_py.scheduling.queue.held_by import not_ready_on
+from kubeshare_py.scheduling.queue.isolation_hold import not_ready_on
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
 from kubeshare_py.views.view import ClusterView, NodeWhy, PodView, WhyView
 

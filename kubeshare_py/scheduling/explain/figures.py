@@ -12,7 +12,7 @@ from kubeshare_py.cluster.reserved_places import overdrawn
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.gangs import Gang
-from kubeshare_py.scheduling.queue.held_by import hold_on
+from kubeshare_py.scheduling.queue.isolation_hold import hold_on
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
 from kubeshare_py.views.figures import (
     RESULTS,

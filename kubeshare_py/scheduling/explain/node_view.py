@@ -7,7 +7,7 @@ from kubeshare_py.domain.readiness import NEEDY, ReadinessReport, in_words, not_
 from kubeshare_py.scheduling.explain.card_topology import node_topology
 from kubeshare_py.scheduling.explain.visibility import Sees, reservation_name, sees_all
 from kubeshare_py.scheduling.machine import Machine
-from kubeshare_py.scheduling.queue.held_by import hold_on
+from kubeshare_py.scheduling.queue.isolation_hold import hold_on
 from kubeshare_py.views.view import BackendView, CardView, LingeringView, NodeView, TenantView
 
 

@@ -7,7 +7,7 @@ from kubeshare_py.scheduling.binding.holdings import asks_for_other, holdings
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.pod_groups.gang_reports import too_few
 from kubeshare_py.scheduling.queue.gangs import Gang
-from kubeshare_py.scheduling.queue.held_by import IsolationHold, backend_of, hold_on
+from kubeshare_py.scheduling.queue.isolation_hold import IsolationHold, backend_of, hold_on
 from kubeshare_py.scheduling.queue.pod_queue import ShapeQueue
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
 from kubeshare_py.views.view import CardNotReadyView, PodView

@@ -24,7 +24,7 @@ from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.headroom import Headroom
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.pod_groups.gang_nodes import best_first, cards_together
-from kubeshare_py.topology.places import CLIQUE
+from kubeshare_py.topology.topology_labels import CLIQUE
 
 #: How many pods of each profile and shape.
 WantedPlaces = Mapping[tuple[str, Shape], int]

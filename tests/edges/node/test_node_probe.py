@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kubeshare_py.domain.card_reading import Signs
+from kubeshare_py.domain.card_reading import NodeFeatures
 from kubeshare_py.edges.node.node_probe import CDI, GEMINI, MPS, NodeProbe
 from kubeshare_py.edges.process.liveness_lock import shown
 from kubeshare_py.isolation.gemini import LIBRARY
@@ -32,7 +32,7 @@ def put(root: Path, file: str, text: str = "") -> Path:
 
 
 def test_where_nothing_is_mounted_nothing_is_known(tmp_path: Path) -> None:
-    assert NodeProbe(str(tmp_path)).look() == Signs()
+    assert NodeProbe(str(tmp_path)).look() == NodeFeatures()
 
 
 @pytest.mark.parametrize(("file", "is_v2"), [("cgroup.controllers", True), ("memory/x", False)])
@@ -65,31 +65,31 @@ def test_a_specification_of_cards_has_the_hook_or_not(
 
 
 def test_a_specification_that_changes_is_read_anew(tmp_path: Path) -> None:
-    signs = NodeProbe(str(tmp_path))
+    probe = NodeProbe(str(tmp_path))
     file = put(tmp_path, f"{CDI[0]}/nvidia.yaml", OLD)
-    assert signs.look().memory_hook is False
+    assert probe.look().memory_hook is False
     file.write_text(NEW)
-    assert signs.look().memory_hook is True
+    assert probe.look().memory_hook is True
     file.unlink()
-    assert signs.look().memory_hook is None
+    assert probe.look().memory_hook is None
 
 
 def test_a_pipe_or_a_broken_link_among_specifications_is_nobodys_undoing(tmp_path: Path) -> None:
     file = put(tmp_path, f"{CDI[0]}/nvidia.yaml", NEW)
     os.mkfifo(file.with_name("pipe.yaml"))
-    signs = NodeProbe(str(tmp_path))
-    assert signs.look().memory_hook is True
+    probe = NodeProbe(str(tmp_path))
+    assert probe.look().memory_hook is True
     file.with_name("link.yaml").symlink_to("nowhere")
-    assert signs.look().memory_hook is None
+    assert probe.look().memory_hook is None
 
 
 def test_daemons_are_seen_where_the_launcher_shows_them(tmp_path: Path) -> None:
     assert f"/{MPS}" == ALIVE
     (tmp_path / MPS).mkdir(parents=True)
-    signs = NodeProbe(str(tmp_path))
-    assert signs.look().mps_daemons == ()
+    probe = NodeProbe(str(tmp_path))
+    assert probe.look().mps_daemons == ()
     with shown(tmp_path / MPS / "GPU-a"):
-        assert signs.look().mps_daemons == ("GPU-a",)
+        assert probe.look().mps_daemons == ("GPU-a",)
 
 
 def test_the_library_is_missing_where_its_folder_is_mounted_and_it_is_not_there(

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubeshare_py.embedded_cluster.controllers.budget_cache import BudgetBook
+from kubeshare_py.embedded_cluster.controllers.budget_cache import BudgetCache
 from kubeshare_py.embedded_cluster.controllers.controller_work import ControllerWork
 from kubeshare_py.embedded_cluster.controllers.object_kinds import (
     BUDGETS,
@@ -53,8 +53,8 @@ def budget(status: dict[str, Any] | None = None, **spec: Any) -> UnstructuredObj
     return UnstructuredObject(metadata=metadata, spec={**selector, **spec}, status=status or {})
 
 
-def book(one: UnstructuredObject, *pods: UnstructuredObject, replicas: int = 3) -> BudgetBook:
-    made = BudgetBook()
+def book(one: UnstructuredObject, *pods: UnstructuredObject, replicas: int = 3) -> BudgetCache:
+    made = BudgetCache()
     made.listed(DEPLOYMENTS, [scaled("deployment", replicas)], 0.0)
     made.listed(REPLICA_SETS, [scaled("set", 1, "deployment"), scaled("alone", 2)], 0.0)
     made.listed(PODS, pods, 0.0)
@@ -62,7 +62,7 @@ def book(one: UnstructuredObject, *pods: UnstructuredObject, replicas: int = 3) 
     return made
 
 
-def work(known: BudgetBook, now: float = NOW) -> ControllerWork:
+def work(known: BudgetCache, now: float = NOW) -> ControllerWork:
     ((_, found),) = known.work(now)
     return found
 

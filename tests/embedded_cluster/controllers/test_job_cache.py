@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from kubeshare_py.embedded_cluster.controllers.job_cache import JobBook
+from kubeshare_py.embedded_cluster.controllers.job_cache import JobCache
 from kubeshare_py.embedded_cluster.controllers.job_pods import pod_of
 from kubeshare_py.embedded_cluster.controllers.object_kinds import JOBS, PODS
 from kubeshare_py.embedded_cluster.controllers.unstructured import (
@@ -27,20 +27,20 @@ def pod(name: str, phase: str = "Running") -> UnstructuredObject:
 
 
 @pytest.fixture
-def book() -> JobBook:
-    book = JobBook()
+def book() -> JobCache:
+    book = JobCache()
     book.listed(PODS, [], 0.0)
     book.listed(JOBS, [JOB], 0.0)
     return book
 
 
-def created(book: JobBook) -> int:
+def created(book: JobCache) -> int:
     return sum(len(work.create) for _, work in book.work(NOW))
 
 
 @pytest.mark.parametrize("first", ["jobs", "pods"])
 def test_nothing_is_done_before_both_lists_are_in(first: str) -> None:
-    book = JobBook()
+    book = JobCache()
     if first == "jobs":
         book.listed(JOBS, [JOB], 0.0)
     else:
@@ -54,7 +54,7 @@ def test_nothing_is_done_before_both_lists_are_in(first: str) -> None:
     assert (book.has_work(), created(book)) == (True, 0)
 
 
-def test_pods_just_created_count_before_the_watch_shows_them(book: JobBook) -> None:
+def test_pods_just_created_count_before_the_watch_shows_them(book: JobCache) -> None:
     assert created(book) == 2
     book.created(pod("a"), 1.0)
     book.created(pod("b"), 1.0)
@@ -63,7 +63,7 @@ def test_pods_just_created_count_before_the_watch_shows_them(book: JobBook) -> N
     assert created(book) == 0
 
 
-def test_a_list_asked_for_before_a_creation_does_not_hide_the_pod(book: JobBook) -> None:
+def test_a_list_asked_for_before_a_creation_does_not_hide_the_pod(book: JobCache) -> None:
     created(book)
     for name in ("a", "b"):
         book.created(pod(name), 5.0)
@@ -73,7 +73,7 @@ def test_a_list_asked_for_before_a_creation_does_not_hide_the_pod(book: JobBook)
     assert created(book) == 1
 
 
-def test_an_answer_after_the_pods_end_does_not_bring_it_back(book: JobBook) -> None:
+def test_an_answer_after_the_pods_end_does_not_bring_it_back(book: JobCache) -> None:
     created(book)
     book.seen(PODS, pod("a"))
     book.gone(PODS, "a")
@@ -82,7 +82,7 @@ def test_an_answer_after_the_pods_end_does_not_bring_it_back(book: JobBook) -> N
     assert created(book) == 1
 
 
-def test_a_pod_that_succeeded_and_went_is_remembered(book: JobBook) -> None:
+def test_a_pod_that_succeeded_and_went_is_remembered(book: JobCache) -> None:
     created(book)
     book.seen(PODS, pod("a", "Succeeded"))
     book.gone(PODS, "a")
@@ -92,7 +92,7 @@ def test_a_pod_that_succeeded_and_went_is_remembered(book: JobBook) -> None:
     assert work.status["status"]["succeeded"] == 1
 
 
-def test_pods_of_nobody_and_unchanged_jobs_are_no_work(book: JobBook) -> None:
+def test_pods_of_nobody_and_unchanged_jobs_are_no_work(book: JobCache) -> None:
     created(book)
     book.seen(
         PODS, UnstructuredObject(metadata=UnstructuredMetadata(name="x", namespace="ns", uid="x"))
@@ -102,6 +102,6 @@ def test_pods_of_nobody_and_unchanged_jobs_are_no_work(book: JobBook) -> None:
     assert book.has_work()
 
 
-def test_a_job_that_is_gone_needs_nothing(book: JobBook) -> None:
+def test_a_job_that_is_gone_needs_nothing(book: JobCache) -> None:
     book.gone(JOBS, "uid-j")
     assert book.work(NOW) == []

@@ -7,7 +7,7 @@ import pytest
 
 from kubeshare_py.embedded_cluster.controllers.controller_work import ControllerWork
 from kubeshare_py.embedded_cluster.controllers.object_kinds import PODS, REPLICA_SETS
-from kubeshare_py.embedded_cluster.controllers.replica_set_cache import ReplicaSetBook
+from kubeshare_py.embedded_cluster.controllers.replica_set_cache import ReplicaSetCache
 from kubeshare_py.embedded_cluster.controllers.unstructured import (
     Owner,
     UnstructuredMetadata,
@@ -58,8 +58,8 @@ def pod(
     )
 
 
-def book(*objects: UnstructuredObject, one: UnstructuredObject | None = None) -> ReplicaSetBook:
-    made = ReplicaSetBook()
+def book(*objects: UnstructuredObject, one: UnstructuredObject | None = None) -> ReplicaSetCache:
+    made = ReplicaSetCache()
     made.listed(REPLICA_SETS, [one or replica_set()], 0.0)
     made.listed(PODS, objects, 0.0)
     return made
@@ -162,7 +162,7 @@ def test_pods_of_a_sibling_count_as_a_crowd() -> None:
     mine = replica_set(1, meta={"ownerReferences": [above]})
     other = replica_set(2, "uid-o", meta={"ownerReferences": [above]})
     sibling = msgspec.structs.replace(OWNER, uid="uid-o")
-    made = ReplicaSetBook()
+    made = ReplicaSetCache()
     made.listed(REPLICA_SETS, [mine, other], 0.0)
     lonely, crowded = pod("a", spec={"nodeName": "n2"}), pod("b")
     made.listed(PODS, [lonely, crowded, *(pod(n, owner=sibling) for n in ("c", "d"))], 0.0)

@@ -8,14 +8,14 @@ import msgspec
 import pytest
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.embedded_cluster.controllers.controller_cache import ControllerBook
+from kubeshare_py.embedded_cluster.controllers.controller_cache import ControllerCache
 from kubeshare_py.embedded_cluster.controllers.controller_work import (
     Change,
     ControllerEvent,
     ControllerWork,
     Creation,
 )
-from kubeshare_py.embedded_cluster.controllers.deployment_cache import DeploymentBook
+from kubeshare_py.embedded_cluster.controllers.deployment_cache import DeploymentCache
 from kubeshare_py.embedded_cluster.controllers.object_kinds import DEPLOYMENTS, REPLICA_SETS
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
 from kubeshare_py.embedded_cluster.serving.controller_worker import ControllerWorker
@@ -26,10 +26,10 @@ LABELS = {"app": "w"}
 DONE = ControllerEvent("Normal", "Done", "did {name}")
 
 
-class Told(ControllerBook):
+class Told(ControllerCache):
     """Asks for what the test says, once; `over` when that was answered."""
 
-    role = DeploymentBook.role
+    role = DeploymentCache.role
 
     def __init__(self, owner: UnstructuredObject, work: ControllerWork) -> None:
         super().__init__()

@@ -10,7 +10,7 @@ from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import InventoryRead, NodeSeen, NodesListed
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.topology.places import CLIQUE
+from kubeshare_py.topology.topology_labels import CLIQUE
 from tests.builders import a_claim, a_node, a_pod, a_shape, some_gpus, whole
 from tests.scale import examples
 from tests.scheduling.gang_driver import GangDriver, a_group, members

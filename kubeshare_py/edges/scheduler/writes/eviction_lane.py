@@ -10,7 +10,7 @@ from kubeshare_py.domain.effects import Evict, Nominate
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.scheduler.writes.evictions import evict, nominate
-from kubeshare_py.edges.scheduler.writes.fair_yield import FairYield
+from kubeshare_py.edges.scheduler.writes.fair_semaphore import FairSemaphore
 
 #: The most pods that are written to at the same time.
 AT_ONCE = 4
@@ -22,7 +22,7 @@ class EvictionLane:
     def __init__(self, client: KubeClient, *, at_once: int = AT_ONCE) -> None:
         """At most `at_once` pods are written to at the same time."""
         self._client = client
-        self._turns = FairYield(at_once)
+        self._turns = FairSemaphore(at_once)
         self._evicting: set[PodUid] = set()
 
     async def evict(self, effect: Evict, is_wanted: Callable[[], bool]) -> None:
@@ -34,7 +34,7 @@ class EvictionLane:
             return
         self._evicting.add(effect.uid)
         try:
-            async with self._turns.yielded(effect.on_behalf_of):
+            async with self._turns.slot(effect.on_behalf_of):
                 if is_wanted():
                     await evict(self._client, effect)
         finally:
@@ -42,5 +42,5 @@ class EvictionLane:
 
     async def nominate(self, effect: Nominate) -> None:
         """Nominate the pod, or clear its nomination."""
-        async with self._turns.yielded(effect.key.namespace):
+        async with self._turns.slot(effect.key.namespace):
             await nominate(self._client, effect)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 
-class FairYield:
+class FairSemaphore:
     """At most `at_once` turns at a time; those of one namespace begin in the order of requests."""
 
     def __init__(self, at_once: int) -> None:
@@ -15,7 +15,7 @@ class FairYield:
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
     @asynccontextmanager
-    async def yielded(self, namespace: str) -> AsyncIterator[None]:
+    async def slot(self, namespace: str) -> AsyncIterator[None]:
         """Wait for a turn of this namespace, which lasts while entered."""
         if self._free:
             self._free -= 1

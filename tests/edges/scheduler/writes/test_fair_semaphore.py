@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 
-from kubeshare_py.edges.scheduler.writes.fair_yield import FairYield
+from kubeshare_py.edges.scheduler.writes.fair_semaphore import FairSemaphore
 
 Names = list[str]
 
@@ -12,7 +12,7 @@ class Waiting:
     """Tasks that each take a turn and keep it until `end`; `begun` says in which order."""
 
     def __init__(self, at_once: int) -> None:
-        self._turns = FairYield(at_once)
+        self._turns = FairSemaphore(at_once)
         self.begun: Names = []
         self._ends: dict[str, asyncio.Event] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -42,7 +42,7 @@ class Waiting:
         self._tasks[name].cancel()
 
     async def _take(self, name: str) -> None:
-        async with self._turns.yielded(name[0]):
+        async with self._turns.slot(name[0]):
             self.begun.append(name)
             await self._ends[name].wait()
 
@@ -97,12 +97,12 @@ async def test_a_turn_that_is_given_to_one_being_cancelled_goes_to_the_next() ->
 
 
 async def test_a_turn_ends_where_what_it_was_for_fails() -> None:
-    turns = FairYield(1)
+    turns = FairSemaphore(1)
     for _ in range(2):
         try:
-            async with turns.yielded("a"):
+            async with turns.slot("a"):
                 raise ValueError
         except ValueError:
             pass
-    async with turns.yielded("b"):
+    async with turns.slot("b"):
         pass
