@@ -12,8 +12,9 @@ from kubeshare_py.cluster.what_if import WhatIf
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.evaluation_cost import ASKING
-from kubeshare_py.framework.evaluator import SHAPES_KEPT, Evaluator
+from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.points import MOST_PODS, RowHeadroom
+from kubeshare_py.framework.result_cache import SHAPES_KEPT
 
 
 @dataclass(slots=True)

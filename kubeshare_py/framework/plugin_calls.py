@@ -1,6 +1,7 @@
-"""Calls of the plugins that are asked about pods and gangs, each through the boundary.
+"""Calls of plugins, each through the boundary.
 
-Questions about shapes are in `asks`.
+About pods and gangs, and what is said of a shape beforehand: hints of where it may fit, and bounds
+of how many of its pods do. Filters and scores of shapes are in `prepared_plugins`.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,8 +18,21 @@ from kubeshare_py.domain.preemption import Preemptor
 from kubeshare_py.framework import answer_checks
 from kubeshare_py.framework.answer_checks import SortKeys
 from kubeshare_py.framework.boundary import Boundary, PluginFailed
-from kubeshare_py.framework.points import BestCards, Explain, GangScore, Locality, PostFilter
+from kubeshare_py.framework.points import (
+    BestCards,
+    CapacityBound,
+    Explain,
+    GangScore,
+    Locality,
+    PostFilter,
+    QueueingHint,
+    RowHeadroom,
+)
 from kubeshare_py.framework.scheduler_profile import Profile
+
+HINT, CAPACITY_BOUND = "QueueingHint", "CapacityBound"
+
+Hint = Callable[[Shape, Ledger, int], bool]
 
 
 class PluginCalls:
@@ -121,3 +135,36 @@ def explain(
         return answer_checks.each(plugin.explain(shape, ledger, row), Shortfall)
 
     return boundary.call(plugin, "Explain", None, listed)
+
+
+def hints(profile: Profile, boundary: Boundary) -> list[Hint]:
+    """The plugins' hints of whether a shape may fit a row; they raise PluginFailed."""
+    return [
+        boundary.guarded(
+            plugin, HINT, None if profile.trusts(plugin) else _yes_or_no, plugin.queueing_hint
+        )
+        for plugin in (*profile.card_filters, *profile.filters)
+        if isinstance(plugin, QueueingHint)
+    ]
+
+
+def bounds(profile: Profile, boundary: Boundary, shape: Shape) -> list[RowHeadroom]:
+    """The plugins' bounds of how many pods of the shape a row takes. Raises PluginFailed."""
+    found = []
+    for plugin in (*profile.card_filters, *profile.filters):
+        if isinstance(plugin, CapacityBound):
+            bound = boundary.call(
+                plugin,
+                CAPACITY_BOUND,
+                answer_checks.function_or_none,
+                plugin.capacity_bound,
+                shape,
+            )
+            check = None if profile.trusts(plugin) else answer_checks.row_numbers
+            if bound is not None:
+                found.append(boundary.guarded(plugin, CAPACITY_BOUND, check, bound))
+    return found
+
+
+def _yes_or_no(answer: object, shape: Shape, ledger: Ledger, row: int) -> str | None:
+    return answer_checks.yes_or_no(answer)

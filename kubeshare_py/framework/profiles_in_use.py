@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.framework.boundary import Boundary
-from kubeshare_py.framework.evaluator import EvaluationWork, Evaluator
+from kubeshare_py.framework.evaluation_cost import EvaluationWork
+from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.plugin_calls import PluginCalls
 from kubeshare_py.framework.scheduler_profile import Profile
 

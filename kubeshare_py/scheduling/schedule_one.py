@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.framework.evaluator import Choice, Evaluator
+from kubeshare_py.framework.choice import Choice
+from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.scheduling.binding.enqueue import report_waiting
 from kubeshare_py.scheduling.binding.scheduler_state import PodLifecycle, Queues
 from kubeshare_py.scheduling.pod_groups.gang_cycles import GangCycles

@@ -17,9 +17,10 @@ from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.node import Taint
 from kubeshare_py.domain.pod import NodeTerm, Shape, Toleration
-from kubeshare_py.framework.evaluator import SHAPES_KEPT, Evaluator
+from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.points import BestCards, Depends, Normaliser, RowScore
 from kubeshare_py.framework.profile_making import profiles
+from kubeshare_py.framework.result_cache import SHAPES_KEPT
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.framework.scores import maximum, reverse
 from tests.builders import a_claim, a_gpu, a_node, a_shape, some_gpus, whole

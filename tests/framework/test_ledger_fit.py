@@ -11,7 +11,8 @@ from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.framework.evaluator import Choice, Evaluator
+from kubeshare_py.framework.choice import Choice
+from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.ledger_fit import unguarded
 from kubeshare_py.framework.points import Ground
 from kubeshare_py.framework.profile_warnings import warnings

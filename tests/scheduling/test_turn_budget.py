@@ -11,7 +11,7 @@ from kubeshare_py.domain.events import BindSlotsFree, PodGone, PodSeen, TimePass
 from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.pod import NodeTerm, Pod, PodGroup, Shape
 from kubeshare_py.framework.evaluation_cost import ASKING, preparing
-from kubeshare_py.framework.evaluator import SHAPES_KEPT
+from kubeshare_py.framework.result_cache import SHAPES_KEPT
 from kubeshare_py.scheduling.binding.iteration_budget import LOOK, ROWS_PER_ITERATION
 from kubeshare_py.scheduling.reservations.reservation_policy import QUEUES_AT_ONCE
 from tests.builders import a_claim, a_machine, a_pod, a_shape, whole

@@ -10,7 +10,8 @@ from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.isolation import Isolation, IsolationBackend
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.framework.evaluator import Choice, Evaluator
+from kubeshare_py.framework.choice import Choice
+from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.plugin_calls import PluginCalls
 from kubeshare_py.scheduling.queue.pod_records import Record
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from kubeshare_py.cluster.changes import ChangeLog
 from kubeshare_py.cluster.columns import IntArray
-from kubeshare_py.framework.evaluator import EvaluationWork, Evaluator
+from kubeshare_py.framework.evaluation_cost import EvaluationWork
+from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.scheduling.binding.wake_sweeps import Sweeps
 from kubeshare_py.scheduling.queue.pod_queue import PodQueue, ShapeQueue
 from kubeshare_py.scheduling.queue.queue_moves import QueueMoves

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.evaluator import Choice
+from kubeshare_py.framework.choice import Choice
 from kubeshare_py.scheduling.pod_groups.gang_cards import GangCards, Some
 from kubeshare_py.scheduling.queue.gangs import Shapes
 from kubeshare_py.topology.gang_context import GangContext

@@ -13,7 +13,8 @@ from kubeshare_py.cluster.columns import Columns, IntArray
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.framework.evaluator import Choice, Evaluator
+from kubeshare_py.framework.choice import Choice
+from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.scheduling.queue.gangs import PLACED, Gang
 from kubeshare_py.topology.gang_context import GangContext
 from kubeshare_py.topology.rings import PositionSet

@@ -9,9 +9,10 @@ from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.remembered import MOST_BYTES, weight_of
-from kubeshare_py.framework.evaluator import SHAPES_KEPT, Choice
+from kubeshare_py.framework.choice import Choice
 from kubeshare_py.framework.headroom import Headroom
 from kubeshare_py.framework.profiles_in_use import ProfilesInUse
+from kubeshare_py.framework.result_cache import SHAPES_KEPT
 from kubeshare_py.scheduling.binding.iteration_budget import IterationBudget
 from kubeshare_py.scheduling.binding.scheduler_state import Charges, PodLifecycle, Pods, Queues
 from kubeshare_py.scheduling.pod_groups.constrained_members import ConstrainedMembers

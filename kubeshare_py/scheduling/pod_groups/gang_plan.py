@@ -15,8 +15,11 @@ from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.boundary import PluginFailed
-from kubeshare_py.framework.evaluator import Choice, EvaluationWork, Evaluator, failed
+from kubeshare_py.framework.choice import Choice
+from kubeshare_py.framework.evaluation_cost import EvaluationWork
+from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.headroom import Headroom
+from kubeshare_py.framework.shape_diagnosis import failed
 from kubeshare_py.scheduling.binding.assume import Assumer
 from kubeshare_py.scheduling.binding.iteration_budget import LOOK
 from kubeshare_py.scheduling.pod_groups.gang_attempt import Attempt, Run

@@ -15,7 +15,7 @@ T = TypeVar("T")
 _Key = tuple[tuple[int | str, ...] | int, ...]
 
 #: The cost that one namespace may use in a round, and the cost of a successful attempt that is not
-#: counted: in rows of about 0.4 µs (`framework.evaluator`).
+#: counted: in rows of about 0.4 µs (`framework.evaluation_cost`).
 A_SHARE, A_PLACE = 25_000, 1_000
 #: Invalid entries are dropped beyond twice the valid ones and this many.
 SPARE_ENTRIES = 64

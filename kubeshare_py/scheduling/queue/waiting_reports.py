@@ -13,7 +13,8 @@ from dataclasses import replace
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import ReportWaiting
 from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.framework.evaluator import EvaluationWork, Evaluator
+from kubeshare_py.framework.evaluation_cost import EvaluationWork
+from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.scheduling.queue.pod_queue import PodQueue, ShapeQueue
 from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.scheduling.queue.synced import Synced

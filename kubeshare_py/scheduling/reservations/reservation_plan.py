@@ -18,7 +18,9 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.evaluator import Choice, EvaluationWork, Evaluator
+from kubeshare_py.framework.choice import Choice
+from kubeshare_py.framework.evaluation_cost import EvaluationWork
+from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.headroom import Headroom
 from kubeshare_py.scheduling.binding.assume import Assumer
 from kubeshare_py.scheduling.pod_groups.gang_models import models_for, narrowed, narrowed_all

@@ -12,7 +12,7 @@ from kubeshare_py.domain.effects import Bind, Evict
 from kubeshare_py.domain.events import BindSlotsFree, PodGone, PodSeen
 from kubeshare_py.domain.identity import PodKey, PodUid
 from kubeshare_py.domain.pod import Pod, PodGroup
-from kubeshare_py.framework.evaluator import SHAPES_KEPT
+from kubeshare_py.framework.result_cache import SHAPES_KEPT
 from kubeshare_py.scheduling.binding.iteration_budget import ROWS_PER_ITERATION
 from kubeshare_py.scheduling.queue.fair_share import (
     A_PLACE,

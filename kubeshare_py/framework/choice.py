@@ -1,0 +1,62 @@
+"""Chooses a row for a shape, and its cards there, from cached results."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kubeshare_py.cluster.columns import Columns
+from kubeshare_py.cluster.rows import SomeRows
+from kubeshare_py.framework.result_cache import CachedResults
+from kubeshare_py.topology.gang_context import GangContext
+
+
+@dataclass(slots=True)
+class Choice:
+    """The best row for a shape, and the slots of its cards there, best first."""
+
+    row: int
+    slots: tuple[int, ...]
+
+
+def best_row(answers: CachedResults) -> int | None:
+    """The row with the highest score; None if the shape fits nowhere.
+
+    Raises PluginFailed if a normaliser fails.
+    """
+    keys = answers.keys
+    if not len(keys):
+        return None
+    if answers.questions.normalised:
+        return _best_normalised(answers)
+    row = int(keys.argmax())
+    return row if keys.item(row) >= 0 else None
+
+
+def cards_on(
+    row: int, answers: CachedResults, columns: Columns, gang_context: GangContext | None = None
+) -> Choice:
+    """The shape's best cards on a row where it fits.
+
+    With a context, cards near those that the pod's gang has there, or is to get. Raises
+    PluginFailed.
+    """
+    count = answers.questions.count
+    if not count:
+        return Choice(row, ())
+    if count == 1:
+        slot = answers.slots.item(row)
+        # In a gang, the best card is known only if the gang has it already.
+        if gang_context is None or gang_context.taken & columns.position_bit.item(row, slot):
+            return Choice(row, (slot,))
+    asked = SomeRows(columns, np.array([row]))
+    return Choice(row, answers.questions.best_slots(asked, gang_context))
+
+
+def _best_normalised(answers: CachedResults) -> int | None:
+    fitting = np.flatnonzero(answers.keys >= 0)
+    if not len(fitting):
+        return None
+    total = answers.keys[fitting]
+    for asked, raw in zip(answers.questions.normalised, answers.raw, strict=True):
+        total = total + asked.weight * asked.normaliser(raw[fitting])
+    return int(fitting[total.argmax()])

@@ -1,0 +1,202 @@
+"""Caches the answers of one profile's plugins about the ledger's rows, by shape.
+
+For each of the last 256 shapes (fewer where shapes are large) one number per row is kept: the row's
+score, 0 or more, where the shape fits, and minus its mask of reasons where it does not. Asking
+again for a shape costs one question for each row that changed since.
+"""
+
+from collections import OrderedDict
+from dataclasses import replace
+
+import numpy as np
+
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.cluster.rows import AllRows, SomeRows
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.remembered import MOST_BYTES, weight_of
+from kubeshare_py.framework.boundary import Boundary, PluginFailed
+from kubeshare_py.framework.evaluation_cost import EvaluationWork, preparing
+from kubeshare_py.framework.prepared_plugins import PreparedPlugins
+from kubeshare_py.framework.reasons import NO_NODE
+from kubeshare_py.framework.row_evaluation import RowEvaluation
+from kubeshare_py.framework.scheduler_profile import Profile
+
+SHAPES_KEPT = 256
+
+
+class CachedResults:
+    """The cached answers about one shape.
+
+    `keys` are the numbers of the module's docstring, `static` is minus the mask of STATIC filters,
+    and `slots` is the best card slot of each row (one-card claims only): (rows,) int64 each. `raw`
+    has a (rows,) int64 array for each normalised score.
+    """
+
+    __slots__ = (
+        "closed_at",
+        "failure",
+        "keys",
+        "layout",
+        "questions",
+        "raw",
+        "seen",
+        "seen_labels",
+        "slots",
+        "static",
+    )
+
+    def __init__(self, prepared: PreparedPlugins) -> None:
+        self.questions = prepared
+        #: The failure of a plugin: the shape fits nowhere until it is tried again.
+        self.failure: PluginFailed | None = None
+        self.layout = self.closed_at = -1
+        self.seen = self.seen_labels = 0
+        self.keys = self.slots = self.static = np.zeros(0, np.int64)
+        self.raw: list[IntArray] = []
+
+
+class ResultCache:
+    """The cached results, refreshed when they are asked for.
+
+    A shape for which a plugin fails fits nowhere until it is forgotten.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        ledger: Ledger,
+        evaluation: RowEvaluation,
+        work: EvaluationWork,
+        boundary: Boundary,
+    ) -> None:
+        #: Shapes that fit nowhere because a plugin failed for them.
+        self.failed: dict[Shape, PluginFailed] = {}
+        self._profile = profile
+        self._bare = replace(profile, filters=(), card_filters=(), scores=(), card_scores=())
+        self._ledger = ledger
+        self._evaluation = evaluation
+        self._work = work
+        self._boundary = boundary
+        self._answers: OrderedDict[Shape, CachedResults] = OrderedDict()
+        self._bytes = 0
+
+    def __contains__(self, shape: Shape) -> bool:
+        return shape in self._answers
+
+    def use(self, profile: Profile) -> None:
+        """Ask this profile's plugins from now on; all that is cached is dropped."""
+        self._profile = profile
+        self._answers.clear()
+        self._bytes = 0
+        self.failed.clear()
+
+    def prepared(self, shape: Shape) -> PreparedPlugins:
+        """The questions about a shape; if it is not cached, they are made and not cached.
+
+        Raises PluginFailed.
+        """
+        known = self._answers.get(shape)
+        if known is None:
+            self._work.other += preparing(shape, self._ledger.columns.rows)
+            return PreparedPlugins(self._profile, shape, self._boundary)
+        if known.failure is not None:
+            raise known.failure
+        return known.questions
+
+    def refreshed(self, shape: Shape) -> CachedResults:
+        """The results for a shape as of now; if a plugin fails, no row fits."""
+        answers = self._answers.get(shape)
+        if answers is None:
+            answers = self._answers[shape] = self._unasked(shape)
+            self._bytes += weight_of(shape)
+            while len(self._answers) > SHAPES_KEPT or (
+                self._bytes > MOST_BYTES and len(self._answers) > 1
+            ):
+                forgotten, _ = self._answers.popitem(last=False)
+                self._bytes -= weight_of(forgotten)
+                self.failed.pop(forgotten, None)
+        else:
+            self._answers.move_to_end(shape)
+        if answers.failure is not None:
+            self._close(answers)
+            return answers
+        try:
+            self._refresh(answers)
+        except PluginFailed as failure:
+            self.fail(shape, answers, failure)
+        return answers
+
+    def forget(self, shape: Shape) -> None:
+        """Drop all that is cached about a shape."""
+        self.failed.pop(shape, None)
+        if self._answers.pop(shape, None) is not None:
+            self._bytes -= weight_of(shape)
+
+    def fail(self, shape: Shape, answers: CachedResults, failure: PluginFailed) -> None:
+        """Record that a plugin failed: the shape fits nowhere until it is forgotten."""
+        answers.failure = self.failed[shape] = failure
+        self._work.rows += self._ledger.columns.rows
+        self._close(answers)
+
+    def _unasked(self, shape: Shape) -> CachedResults:
+        self._work.other += preparing(shape, self._ledger.columns.rows)
+        try:
+            return CachedResults(PreparedPlugins(self._profile, shape, self._boundary))
+        except PluginFailed as failure:
+            answers = CachedResults(PreparedPlugins(self._bare, shape, self._boundary))
+            self._answers[shape] = answers
+            self.fail(shape, answers, failure)
+            return answers
+
+    def _refresh(self, answers: CachedResults) -> None:
+        ledger = self._ledger
+        seen, labels_seen = answers.seen, answers.seen_labels
+        answers.seen, answers.seen_labels = ledger.changed.end, ledger.relabelled.end
+        if answers.layout != ledger.columns.layout:
+            self._evaluate_all(answers)
+            return
+        if labels_seen != ledger.relabelled.end:
+            relabelled = ledger.relabelled.since(labels_seen, ledger.columns.rows)
+            if relabelled is None:
+                self._evaluate_all(answers)
+                return
+            rows = SomeRows(ledger.columns, relabelled)
+            answers.static[relabelled] = answers.questions.static_reasons(rows)
+        if seen != ledger.changed.end:
+            changed = ledger.changed.since(seen, ledger.columns.rows)
+            if changed is None:
+                self._evaluate_all(answers)
+            else:
+                self._evaluate_some(answers, changed)
+
+    def _close(self, answers: CachedResults) -> None:
+        """Let no row fit, because a plugin failed."""
+        failure, ledger = answers.failure, self._ledger
+        if failure is not None and answers.closed_at != ledger.changed.end:
+            reasons = answers.questions.reasons
+            mask = reasons.register(failure.plugin, str(failure), resolvable=False)
+            answers.keys = -np.where(ledger.columns.present, mask, NO_NODE)
+            answers.closed_at = ledger.changed.end
+
+    def _evaluate_all(self, answers: CachedResults) -> None:
+        columns = self._ledger.columns
+        rows = AllRows(columns)
+        answers.layout = columns.layout
+        answers.static = answers.questions.static_reasons(rows)
+        keys, slots, answers.raw = self._evaluation.evaluate(
+            answers.questions, rows, answers.static
+        )
+        answers.keys = keys
+        if slots is not None:
+            answers.slots = slots
+
+    def _evaluate_some(self, answers: CachedResults, index: IntArray) -> None:
+        rows = SomeRows(self._ledger.columns, index)
+        static = answers.static.take(index)
+        keys, slots, raw = self._evaluation.evaluate(answers.questions, rows, static)
+        answers.keys[index] = keys
+        if slots is not None:
+            answers.slots[index] = slots
+        for remembered, fresh in zip(answers.raw, raw, strict=True):
+            remembered[index] = fresh
