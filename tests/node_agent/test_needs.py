@@ -17,7 +17,7 @@ GOOD = {"cgroup_v2": True, "memory_hook": True}
 
 
 @pytest.mark.parametrize(
-    ("card", "driver", "signs", "reason"),
+    ("card", "driver", "features", "reason"),
     [
         (CARD, "615.12.03", GOOD, ""),
         (CARD, "700.1", GOOD, ""),

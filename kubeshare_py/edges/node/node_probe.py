@@ -37,7 +37,7 @@ class NodeProbe:
         self._hook: bool | None = None
 
     def look(self) -> NodeFeatures:
-        """The present signs."""
+        """The present features."""
         daemons = alive(self._below(MPS))
         return NodeFeatures(
             cgroup_v2=_has(self._below(CGROUPS), ONLY_V2),
