@@ -18,7 +18,7 @@ from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.framework.model_table import ModelTable
+from kubeshare_py.framework.number_table import ModelTable
 from kubeshare_py.framework.points import CardPredicate, Depends, Ground, Guard, RowFilter
 from kubeshare_py.framework.reasons import NO_USABLE_GPU, ReasonTable
 from kubeshare_py.framework.scheduler_profile import Profile

@@ -1,4 +1,4 @@
-"""A number for each of a few values that many cards have, computed once per value."""
+"""A number for each of a few values of cards, such as their models, computed once per value."""
 
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
@@ -45,3 +45,17 @@ class NumberTable(Generic[T]):
             more = [self._number_of(value) for value in values[known:]]
             self._numbers = np.append(self._numbers, np.array(more, np.int64))
         return self._numbers.take(codes)
+
+
+class ModelTable(NumberTable[str]):
+    """The numbers of card models, for one question of one ledger."""
+
+    __slots__ = ()
+
+    def __init__(self, number_of: Callable[[str], int], empty: int = 0) -> None:
+        """`number_of` gets each model's full name; `empty` is the number of empty slots."""
+        super().__init__(_models, number_of, empty)
+
+
+def _models(rows: Rows) -> tuple[IntArray, Sequence[str]]:
+    return rows.models()

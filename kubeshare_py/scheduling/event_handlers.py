@@ -1,6 +1,6 @@
 """Handlers of events about pods."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.events import PodGone, PodsListed
@@ -11,7 +11,6 @@ from kubeshare_py.scheduling.binding.lingering_pods import deletion_seen, may_li
 from kubeshare_py.scheduling.binding.scheduler_state import Charges, PodLifecycle, Pods
 from kubeshare_py.scheduling.preemption.preemption import Preemption
 from kubeshare_py.scheduling.queue import queue_moves
-from kubeshare_py.scheduling.queue.arrivals import in_order_of_arrival
 from kubeshare_py.scheduling.queue.pod_queue import PodQueue
 from kubeshare_py.scheduling.queue.pod_records import UNDECIDED, PodState, Record
 from kubeshare_py.scheduling.queue.synced import Synced
@@ -148,7 +147,7 @@ class EventHandlers:
     def listed(self, event: PodsListed, now: float, *, decides: bool) -> list[Effect]:
         """Take a complete list of pods. Not `decides`: other schedulers may have placed them."""
         effects: list[Effect] = []
-        listed = {pod.uid: pod for pod in in_order_of_arrival(event.pods)}
+        listed = {pod.uid: pod for pod in _in_order_of_arrival(event.pods)}
         for uid in [uid for uid in self._records if uid not in listed]:
             if uid not in event.unreadable:
                 gone = PodGone(uid, stopped=uid in event.stopped)
@@ -175,6 +174,16 @@ class EventHandlers:
         if not decides:
             self._gangs.recall()
         return effects
+
+
+def _in_order_of_arrival(listed: Iterable[Pod]) -> list[Pod]:
+    """The pods of a list, by namespace and name.
+
+    The order of arrival decides between pods that were created in the same second, because uids are
+    random. A watch brings pods in the order in which the API server stored them; a list has no such
+    order.
+    """
+    return sorted(listed, key=lambda pod: (pod.key.namespace, pod.key.name))
 
 
 def _token(pod: Pod) -> DecisionToken | None:

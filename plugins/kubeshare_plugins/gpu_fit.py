@@ -37,7 +37,7 @@ from kubeshare_py.framework.claims.claim_fit import (
     fits_claim,
     headroom_for,
 )
-from kubeshare_py.framework.model_table import ModelTable
+from kubeshare_py.framework.number_table import ModelTable
 from kubeshare_py.framework.points import CardPredicate, Ground, RowHeadroom
 from kubeshare_py.framework.reasons import TOO_FEW_GPUS, ReasonTable
 

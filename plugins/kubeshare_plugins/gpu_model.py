@@ -10,8 +10,8 @@ from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.framework.claims.model_fit import is_choosy
-from kubeshare_py.framework.model_table import ModelTable
+from kubeshare_py.framework.claims.claim_fit import is_choosy
+from kubeshare_py.framework.number_table import ModelTable
 from kubeshare_py.framework.points import CardPredicate
 from kubeshare_py.framework.reasons import ReasonTable
 

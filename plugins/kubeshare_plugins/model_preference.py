@@ -16,7 +16,7 @@ from kubeshare_py.framework.claims.card_groups import (
     nth_best,
     tier_points,
 )
-from kubeshare_py.framework.model_table import ModelTable
+from kubeshare_py.framework.number_table import ModelTable
 from kubeshare_py.framework.points import (
     BestCards,
     CardPreselection,

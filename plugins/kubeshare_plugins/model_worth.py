@@ -21,7 +21,7 @@ from kubeshare_py.framework.claims.card_groups import (
     fitting_cards,
     nth_best,
 )
-from kubeshare_py.framework.model_table import ModelTable
+from kubeshare_py.framework.number_table import ModelTable
 from kubeshare_py.framework.points import (
     BestCards,
     CardPreselection,

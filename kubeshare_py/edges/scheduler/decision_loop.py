@@ -31,15 +31,21 @@ from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.scheduler.configuration_watch import Updates
 from kubeshare_py.edges.scheduler.leader_lease import LeadershipLost
 from kubeshare_py.edges.scheduler.process_health import ProcessHealth
-from kubeshare_py.edges.scheduler.watched_events import logged
 from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
 from kubeshare_py.framework.profile_warnings import warnings
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.inventory.portions import CARDS_A_PORTION, portions
 from kubeshare_py.manifests.budget import BudgetFields
-from kubeshare_py.manifests.events import BUDGET_EVENTS, NODE_EVENTS, R, T, Translation
+from kubeshare_py.manifests.events import (
+    BUDGET_EVENTS,
+    NODE_EVENTS,
+    BadAllocation,
+    R,
+    T,
+    Translation,
+)
 from kubeshare_py.manifests.node import NodeFields
-from kubeshare_py.manifests.watch import Changes, Codec, ListResult
+from kubeshare_py.manifests.watch import Changes, Codec, ListResult, Problem
 from kubeshare_py.scheduling.explain.figures import ledger_figures
 from kubeshare_py.scheduling.machine import MOST_UNANSWERED, Machine
 
@@ -72,10 +78,19 @@ class DecisionLoop:
     _binds: set[asyncio.Task[None]] = field(default_factory=set)
     _has_logged_found: bool = False
 
-    async def deliver(self, events: Iterable[Event]) -> None:
-        """Hand events to the machine in order; other tasks run between batches."""
+    async def deliver(self, events: Iterable[Event | Problem | BadAllocation]) -> None:
+        """Hand events to the machine in order; other tasks run between batches.
+
+        Objects that cannot be read are logged.
+        """
         for number, event in enumerate(events, 1):
-            self._handle(event)
+            if isinstance(event, Problem):
+                where = f"{event.namespace}/{event.name}"
+                decision_log.warn("unreadable", object=where, uid=event.uid, message=event.text)
+            elif isinstance(event, BadAllocation):
+                decision_log.warn("allocation", pod=str(event.key), message=event.text)
+            else:
+                self._handle(event)
             if number % BATCH == 0:
                 await asyncio.sleep(0)
         self.wakeup.set()
@@ -136,7 +151,7 @@ class DecisionLoop:
         watched = follow_reduced(client, path, codec, reduce, connected=connected)
         async with aclosing(watched) as stream:
             async for update in stream:
-                await self.deliver(logged(translation.events(update)))
+                await self.deliver(translation.events(update))
                 if isinstance(update, ListResult):
                     # Objects of a list stay: no garbage collection needs to look at them again.
                     gc.freeze()

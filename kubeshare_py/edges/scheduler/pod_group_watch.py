@@ -16,10 +16,9 @@ from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.edges.kube.watch import follow_reduced
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.backoff import Sleep
-from kubeshare_py.edges.scheduler.watched_events import logged
-from kubeshare_py.manifests.events import pod_group_events
+from kubeshare_py.manifests.events import BadAllocation, pod_group_events
 from kubeshare_py.manifests.pod_group import PATHS, PodGroupFields
-from kubeshare_py.manifests.watch import Codec
+from kubeshare_py.manifests.watch import Codec, Problem
 from kubeshare_py.scheduling.machine import Machine
 
 #: Seconds between searches for a missing API: this many times longer when no pod waits for it.
@@ -27,7 +26,7 @@ LOOK_S, LOOKS = 2.0, 30
 NOT_INSTALLED = "is not installed in this cluster"
 FORBIDDEN = "may not be read by the scheduler"
 
-Deliver = Callable[[Iterable[Event]], Awaitable[None]]
+Deliver = Callable[[Iterable[Event | Problem | BadAllocation]], Awaitable[None]]
 
 
 async def watch_pod_groups(
@@ -80,7 +79,7 @@ class _Watch:
             async with aclosing(watched) as stream:
                 async for update in stream:
                     self._trouble = ""
-                    await self._deliver(logged(self._translation.events(update)))
+                    await self._deliver(self._translation.events(update))
         except KubeError as error:
             return error.status
         raise AssertionError("the watch ended")

@@ -14,9 +14,8 @@ from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.gpu_models import PreferredModels
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.framework.claims.claim_fit import fits_claim
-from kubeshare_py.framework.claims.model_fit import fits_model
-from kubeshare_py.framework.model_table import ModelTable
+from kubeshare_py.framework.claims.claim_fit import fits_claim, fits_model
+from kubeshare_py.framework.number_table import ModelTable
 from kubeshare_py.framework.points import CardPredicate
 from kubeshare_py.framework.scores import MAX_SCORE
 

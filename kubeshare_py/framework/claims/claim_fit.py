@@ -1,4 +1,4 @@
-"""Compares what a claim asks of a card with columns.
+"""Compares what a claim asks of a card, and which models it takes, with columns.
 
 Shapes: (k,) for k rows, (k, width) for their cards. Shares are int64 in milli, memory in bytes.
 """
@@ -12,7 +12,7 @@ from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.request import TOO_MUCH, GpuClaim
-from kubeshare_py.framework.model_table import ModelTable
+from kubeshare_py.framework.number_table import ModelTable
 from kubeshare_py.framework.points import MOST_PODS
 
 
@@ -74,6 +74,22 @@ def _fits_share(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
     return lambda rows: (
         (rows.column("share_headroom") >= milli_of(rows)) & (rows.column("free_bytes") >= memory)
     )
+
+
+def is_choosy(claim: GpuClaim) -> bool:
+    """Whether the claim does not take every model."""
+    return bool(claim.models) or claim.preferred is not None
+
+
+def fits_model(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]] | None:
+    """Which GPUs have a model that the claim takes, shape (rows, width); None if it takes all.
+
+    Slots without a GPU do not.
+    """
+    if not is_choosy(claim):
+        return None
+    taken = ModelTable(lambda model: int(claim.takes(model)), empty=0)
+    return lambda rows: taken.of(rows) == 1
 
 
 def headroom_for(

@@ -47,7 +47,8 @@ class Record:
 
     pod: Pod
     state: PodState
-    #: Its number in order of arrival; see `arrivals`.
+    #: Its number in order of arrival, from 1: it decides between pods that were created in the
+    #: same second.
     arrived: int
     key: SortKey = ()
     node: NodeName | None = None

@@ -5,12 +5,12 @@ preemption follow it. `PodTable.transition` passes the change on to them, so cal
 """
 
 from collections.abc import Mapping
+from itertools import count
 from typing import Protocol
 
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.scheduling.queue import queue_moves
-from kubeshare_py.scheduling.queue.arrivals import Arrivals
 from kubeshare_py.scheduling.queue.gangs import Gang, Gangs
 from kubeshare_py.scheduling.queue.pod_queue import PodQueue
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
@@ -69,7 +69,7 @@ class PodTable:
         self._queue = queue
         self._gangs = gangs
         self._moves = moves
-        self._arrivals = Arrivals()
+        self._arrivals = count(1)
         self._followers: list[Follower] = []
 
     def follow(self, follower: Follower) -> None:
@@ -78,7 +78,7 @@ class PodTable:
 
     def add(self, pod: Pod) -> Record:
         """Remember a pod that the scheduler has not seen before; its state is NEW."""
-        record = self.records[pod.uid] = Record(pod, PodState.NEW, self._arrivals.next())
+        record = self.records[pod.uid] = Record(pod, PodState.NEW, next(self._arrivals))
         return record
 
     def transition(self, record: Record, to: PodState, event: str = "") -> Gang | None:

@@ -6,8 +6,8 @@ import pytest
 from aiohttp import web
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge
-from kubeshare_py.domain.events import BindSlotsFree, PodGone, PodSeen, TimePassed
-from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName
+from kubeshare_py.domain.events import BindSlotsFree, NodeGone, PodGone, PodSeen, TimePassed
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
@@ -16,6 +16,8 @@ from kubeshare_py.edges.scheduler.process_health import ProcessHealth
 from kubeshare_py.edges.scheduler.writes.eviction_lane import AT_ONCE
 from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
 from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
+from kubeshare_py.manifests.events import BadAllocation
+from kubeshare_py.manifests.watch import Problem
 from kubeshare_py.scheduling.preemption.evictions_in_flight import AGAIN_S
 from tests.builders import a_claim, a_cluster, a_machine, a_pod, a_shape
 from tests.edges.bare_server import client_of, plain
@@ -91,3 +93,19 @@ async def test_pods_stay_whose_preemptor_is_gone_before_their_eviction_is_sent()
         answering.set()
     # The nomination and the first evictions had their turns before.
     assert 3 <= len(sent) <= AT_ONCE
+
+
+async def test_events_are_handled_and_problems_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    gone = NodeGone(NodeName("n1"))
+    problem = Problem(text="odd", namespace="ns", name="x", uid="u")
+    bad = BadAllocation(PodKey("ns", "p"), "is empty")
+    async with asyncio.TaskGroup() as group:
+        loop = loop_of(group)
+        caplog.clear()
+        await loop.deliver([problem, gone, bad])
+    assert not loop.machine.node_names()
+    said = [(record.getMessage(), record.__dict__["fields"]) for record in caplog.records]
+    assert said == [
+        ("unreadable", {"object": "ns/x", "uid": "u", "message": "odd"}),
+        ("allocation", {"pod": "ns/p", "message": "is empty"}),
+    ]

@@ -5,15 +5,19 @@ from hypothesis import given
 
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_py.cluster.rows import AllRows
+from kubeshare_py.domain.gpu_models import PreferredModels
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.claims.claim_fit import (
     asked_bytes,
     asked_milli,
     fits_claim,
+    fits_model,
     headroom_for,
 )
 from kubeshare_py.framework.points import MOST_PODS
+from tests.builders import a_gpu
 from tests.plugins.random_clusters import CLAIMS, NODES, Nodes, random_cluster
+from tests.plugins.small_cluster import SmallCluster
 from tests.scale import examples
 
 
@@ -54,3 +58,30 @@ def test_the_room_of_one_card_is_what_can_be_taken_from_it(nodes: Nodes, claim: 
         bounds += [1000 // claim.milli] if claim.milli else []
         bounds += [capacity // each] if each else []
         assert most == min(bounds)
+
+
+def fitting(claim: GpuClaim) -> list[list[str]] | None:
+    cluster = SmallCluster()
+    cluster.node("n1", a_gpu("a", model="T4"), a_gpu("b", index=1, model="A100"))
+    cluster.node("n2", a_gpu("c", model="T4"))
+    fits = fits_model(claim)
+    if fits is None:
+        return None
+    columns = cluster.ledger.columns
+    slots = fits(AllRows(columns)).tolist()
+    return [
+        [columns.uuids[row][slot] for slot, fit in enumerate(slots[row]) if fit] for row in (0, 1)
+    ]
+
+
+def test_a_claim_without_a_model_takes_every_gpu() -> None:
+    assert fitting(GpuClaim(milli=500)) is None
+
+
+def test_only_gpus_of_a_named_model_fit_and_no_empty_slot() -> None:
+    assert fitting(GpuClaim(milli=500, models=("T4",))) == [["a"], ["c"]]
+
+
+def test_gpus_of_a_denied_model_do_not_fit() -> None:
+    claim = GpuClaim(milli=500, preferred=PreferredModels(denied=("T4",)))
+    assert fitting(claim) == [["b"], []]

@@ -2,7 +2,7 @@
 
 from kubeshare_py.cluster.numbering import SPARE_VALUES
 from kubeshare_py.cluster.rows import AllRows
-from kubeshare_py.framework.model_table import ModelTable
+from kubeshare_py.framework.number_table import ModelTable
 from tests.builders import a_gpu
 from tests.plugins.small_cluster import SmallCluster
 
