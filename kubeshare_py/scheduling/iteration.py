@@ -17,6 +17,9 @@ from kubeshare_py.scheduling.queue.synced import Synced
 from kubeshare_py.scheduling.reservations.reservation_iterations import ReservationIterations
 from kubeshare_py.scheduling.schedule_one import Outcome, PodCycles
 
+# Python 3.11 takes 0.15 us to look up a member of an Enum, and each pod passes here.
+_PLACED = Outcome.PLACED
+
 
 class Iterations:
     """Makes the decisions of each iteration."""
@@ -57,24 +60,24 @@ class Iterations:
 
     def run(self, free: int, synced: Synced, now: float) -> list[Effect]:
         """Make at most `free` placements, or those of one gang."""
-        self._inventory_read = synced.inventory
+        ready, self._inventory_read = synced.ready, synced.inventory
         self._retries.look(now)
         self._preemption.begin_iteration(now)
         self._reservations.begin(now)
         is_long = self._gang_cycles.sweeps
         self._budget.begin_iteration(self._gang_cycles.constrained.among, is_long=is_long)
-        gangs = synced.ready and self._gang_cycles.has_gangs
+        gangs = ready and self._gang_cycles.has_gangs
         if gangs:
             self._gang_cycles.begin_iteration(now, self._inventory_read)
             if self._gang_cycles.sweeps and not is_long:
                 free = 0  # as while shape queues of pods are looked at
         effects: list[Effect] = []
-        if synced.ready:
+        if ready:
             effects += self._preemption.resume(now, cards_known=self._inventory_read)
             if self._preemption.resumes(cards_known=self._inventory_read):
                 free = 0
         effects += self._try_all(free, gangs, now)
-        if synced.ready and self._inventory_read:
+        if ready and self._inventory_read:
             effects += self._search(now)
         self._reservations.end(now)
         self._retries.look(now)
@@ -143,14 +146,17 @@ class Iterations:
         return tried
 
     def _try_pod(self, uid: PodUid, shape_queue: ShapeQueue, now: float) -> Tried:
-        decided = self._pod_cycles.run(uid, shape_queue, now, inventory_read=self._inventory_read)
-        if decided.outcome is Outcome.PLACED:
-            return Tried(1, decided.effects)
-        if decided.outcome is Outcome.UNSCHEDULABLE:
+        outcome, effects = self._pod_cycles.run(
+            uid, shape_queue, now, inventory_read=self._inventory_read
+        )
+        if outcome is _PLACED:
+            return Tried(1, effects)
+        if outcome is Outcome.UNSCHEDULABLE:
             self._preemption.queue.unschedulable(shape_queue)
-        if decided.outcome in (Outcome.UNSCHEDULABLE, Outcome.CONSTRAINED):
             self._reservations.does_not_fit(uid, now)
-        return Tried(effects=decided.effects)
+        elif outcome is Outcome.CONSTRAINED:
+            self._reservations.does_not_fit(uid, now)
+        return Tried(effects=effects)
 
     def _search(self, now: float) -> Sequence[Effect]:
         """Run preemption; in the next iteration if attempts took more than half of this one."""

@@ -337,7 +337,8 @@ class Machine:
     # --- decisions -----------------------------------------------------------------------------
 
     def _free_slots(self, slots: int) -> int:
-        return min(slots, MOST_UNANSWERED - self.unanswered) if self.ready else 0
+        unanswered = self._binding_cycles.unanswered
+        return min(slots, MOST_UNANSWERED - unanswered) if self.synced.ready else 0
 
     # --- inventory -----------------------------------------------------------------------------
 

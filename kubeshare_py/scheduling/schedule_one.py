@@ -1,6 +1,6 @@
 """The scheduling cycle of one pod: the first of its shape queue, which stands for the others."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -29,11 +29,15 @@ class Outcome(Enum):
     UNSCHEDULABLE = auto()  # no node fits
 
 
+# Python 3.11 takes 0.15 us to look up a member of an Enum, and each pod passes here.
+_PLACED = Outcome.PLACED
+
+
 class Decided(NamedTuple):
     """The end of a scheduling cycle, and its effects in order."""
 
     outcome: Outcome
-    effects: list[Effect]
+    effects: Sequence[Effect] = ()
 
 
 class PodCycles:
@@ -66,18 +70,18 @@ class PodCycles:
         if shape_queue.shape.claim is not None and not inventory_read:
             self._mark_unschedulable(shape_queue)
             self._reports.unread(shape_queue, now)
-            return Decided(Outcome.UNREAD, [])
+            return Decided(Outcome.UNREAD)
         evaluator = self._evaluators[shape_queue.profile]
         best = evaluator.best(shape_queue.shape)
         choice = None if best is None else self._gang_cycles.nearer(record, best)
         if not isinstance(choice, Choice):
-            return Decided(self._does_not_fit(shape_queue, record, choice, now), [])
+            return Decided(self._does_not_fit(shape_queue, record, choice, now))
         refusal = self._assumer.place(record, choice)
         if refusal is not None:
             return Decided(Outcome.REFUSED, self._refused(record, refusal, now))
         binds = self._binding_cycles.commit(record.pod.uid, [record])
         self._gang_cycles.one_placed(shape_queue.shape, now)
-        return Decided(Outcome.PLACED, [*binds])
+        return Decided(_PLACED, binds)
 
     # --- inside --------------------------------------------------------------------------------
 
