@@ -81,7 +81,7 @@ class EventHandlers:
             # What it holds was decided when it was bound: an edit of the annotation takes and frees
             # no card. A resize changes what it takes of the node.
             if pod.shape.resources != record.pod.shape.resources:
-                self._ledger.charge(pod.uid, node, pod.shape.resources, record.allocation)
+                self._assumer.resize(record, pod.shape.resources)
             warnings = external_binds.changed(record.pod, pod, is_ours)
             record.pod = pod
             self._table.update(record)

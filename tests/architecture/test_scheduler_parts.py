@@ -1,7 +1,10 @@
 """How the scheduler's parts work together: what each gives back, and what each is handed."""
 
 import ast
+import re
 from collections.abc import Iterator
+
+import pytest
 
 from tests.architecture.sources import FILES, ROOT, module_of, nodes_of, where
 
@@ -18,6 +21,16 @@ PARTS = [path for path in FILES if path.is_relative_to(SCHEDULING)]
 #: The parts of the scheduler's state that constructors take apart, and the whole of it.
 STATE = {"Pods", "Queues", "Charges", "PodLifecycle", "ProfilesInUse"}
 WHOLE = "MachineParts"
+#: The calls that change what a row of the map's table names, by the name that the part goes by.
+CHANGES = {
+    "nodes and cards": ("ledger", {"put_node", "drop_node", "put_cards", "put_silent"}),
+    "charges of pods": ("ledger", {"charge", "release", "linger", "take_back", "end_lingering"}),
+    "reserved places": ("ledger", {"reserve", "dissolve"}),
+    "which pods are known": ("table", {"add", "remove"}),
+    "states of pods": ("table", {"transition"}),
+    "members of gangs": ("gangs", {"file", "gone", "drop", "declare", "finish", "finished_are"}),
+    "nominees with reservations": ("reservations", {"hold"}),
+}
 
 
 def test_effects_are_returned() -> None:
@@ -48,6 +61,32 @@ def test_the_process_around_a_machine_asks_it_and_not_its_parts() -> None:
         and node.attr not in asked
     ]
     assert not found
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_the_map_says_what_changes_the_state(what: str) -> None:
+    part, calls = CHANGES[what]
+    found = {
+        path.stem
+        for path in PARTS
+        for node in nodes_of(path)
+        if isinstance(node, ast.Attribute)
+        and node.attr in calls
+        and ast.unparse(node.value).rpartition(".")[2].lstrip("_") == part
+    }
+    assert found == _changers()[what]
+
+
+def test_the_table_of_changes_has_no_other_rows() -> None:
+    assert _changers().keys() == CHANGES.keys()
+
+
+def _changers() -> dict[str, set[str]]:
+    """The last column of the map's table, by its first one."""
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    lines = text.partition("| what | kept by | changed by |\n")[2].partition("\n\n")[0].splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[1:]]
+    return {what: set(re.findall(r"`([a-z_]+)`", modules)) for what, _, modules in rows}
 
 
 def _constructors() -> Iterator[tuple[str, ast.FunctionDef, ast.arg]]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+from kubeshare_py.cluster.charge import Resources
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.refusal import NO_SUCH_CARD, REFUSES
 from kubeshare_py.domain.allocation import Allocation, CardCharge
@@ -69,6 +70,11 @@ class Assumer:
         self._ledger.charge(pod.uid, node, pod.shape.resources, allocation)
         record.node, record.allocation = node, allocation
         return self._calls.reserve(pod, node, allocation)
+
+    def resize(self, record: Record, resources: Resources) -> None:
+        """Charge a placed pod these amounts of its node; what it holds of cards stays."""
+        assert record.node is not None
+        self._ledger.charge(record.pod.uid, record.node, resources, record.allocation)
 
     def release(self, record: Record) -> None:
         """Undo `charge`; the record must be charged."""
