@@ -5,6 +5,7 @@ import io
 import re
 import tokenize
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -73,15 +74,18 @@ def own_raises(function: Function) -> Iterator[ast.Raise]:
             waiting.extend(ast.iter_child_nodes(node))
 
 
-#: The project's exceptions that callers may see.
-ERRORS = {
-    node.name
-    for path in FILES
-    for node in nodes_of(path)
-    if isinstance(node, ast.ClassDef)
-    and not node.name.startswith("_")
-    and any(re.search(r"Error|Exception|Failed|Refused", ast.unparse(base)) for base in node.bases)
-}
+@cache
+def errors() -> frozenset[str]:
+    """The project's exceptions that callers may see."""
+    named = re.compile(r"Error|Exception|Failed|Refused")
+    return frozenset(
+        node.name
+        for path in FILES
+        for node in nodes_of(path)
+        if isinstance(node, ast.ClassDef)
+        and not node.name.startswith("_")
+        and any(named.search(ast.unparse(base)) for base in node.bases)
+    )
 
 
 def raised(statement: ast.Raise) -> str:
@@ -106,7 +110,7 @@ def silent(tree: ast.Module) -> list[str]:
     return [
         f"{name}: {error}"
         for name, function, words in documented(tree)
-        for error in sorted(ERRORS & {raised(one) for one in own_raises(function)})
+        for error in sorted(errors() & {raised(one) for one in own_raises(function)})
         if error not in re.findall(r"\w+", words)
     ]
 

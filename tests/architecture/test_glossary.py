@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -39,13 +40,16 @@ def contains(name: tuple[str, ...], part: tuple[str, ...]) -> bool:
     return any(name[at : at + len(part)] == part for at in range(len(name) - len(part) + 1))
 
 
-NAMES = {(where(path), name): words(name) for path in FILES for name in names(path)}
+@cache
+def all_names() -> dict[tuple[str, str], tuple[str, ...]]:
+    """The words of each name, by its file and the name."""
+    return {(where(path), name): words(name) for path in FILES for name in {*names(path)}}
 
 
 @pytest.mark.parametrize("word", [row[0] for row in table(UNUSED)])
 def test_a_word_that_we_do_not_use_does_not_occur(word: str) -> None:
     part = words(word)
-    assert [where for where, name in NAMES.items() if contains(name, part)] == []
+    assert [where for where, name in all_names().items() if contains(name, part)] == []
 
 
 def test_instead_of_each_of_them_there_is_a_word_that_we_use() -> None:

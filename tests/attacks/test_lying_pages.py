@@ -7,6 +7,7 @@ import asyncio
 import gzip
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,14 +21,18 @@ from tests.edges.bare_server import Handler, serving
 
 pytestmark = pytest.mark.real_only("it needs admission policies, Helm and a scheduler's own role")
 
-#: Half a gibibyte of nothing in 500 KB.
-BOMB = gzip.compress(b"\0" * 2**29, 9)
 #: What the limit of an answer may cost (bytes): it is unpacked in pieces, in a process beside.
 ROOM = 400 * 2**20
 
 
+@cache
+def compressed() -> bytes:
+    """Half a gibibyte of nothing in 500 KB."""
+    return gzip.compress(b"\0" * 2**29, 9)
+
+
 async def bomb(_request: web.Request) -> web.Response:
-    return web.Response(body=BOMB, headers={"Content-Encoding": "gzip"})
+    return web.Response(body=compressed(), headers={"Content-Encoding": "gzip"})
 
 
 async def endless(request: web.Request) -> web.StreamResponse:
