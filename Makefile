@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LOCK := deploy/release/development.lock
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
-# On every core. With AGAIN=failed the tests that failed last time run alone, one after the other.
+# On every core (tests/conftest.py says how many workers). With AGAIN=failed the tests that failed last time run alone, one after the other.
 SPREAD = $(if $(AGAIN),--last-failed --last-failed-no-failures none,--numprocesses auto --dist worksteal)
 # Workers, and hundreds of child processes, import the package and the tests: each would compile them anew.
 export PYTHONDONTWRITEBYTECODE :=

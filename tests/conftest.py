@@ -4,7 +4,8 @@
 tests/controlplane.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+import os
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,9 @@ from tests.controlplane.cleaning import clean, ship_lease
 from tests.controlplane.front import front
 from tests.controlplane.running import ControlPlane, control_plane
 from tests.scale import DEFAULT, choose, is_full, parse
+
+#: Workers beside one for each core: half of a worker's time is waiting for processes and timers.
+WORKERS_BESIDE = 2
 
 NewCluster = Callable[[Path, Sequence[SimulatedNode]], AbstractAsyncContextManager[EmbeddedCluster]]
 
@@ -59,6 +63,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [item for item in items if item.get_closest_marker(other)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.hookimpl(optionalhook=True, wrapper=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> Generator[None, int, int]:
+    """Say how many `--numprocesses auto` are. A control plane keeps a core busy by itself."""
+    cores = yield
+    embedded = config.getoption("--control-plane") == "embedded"
+    chosen = "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ
+    return cores + WORKERS_BESIDE if embedded and not chosen else cores
 
 
 @pytest.hookimpl(optionalhook=True)
