@@ -99,7 +99,11 @@ def test_a_test_that_passes_alone_is_named_and_does_not_fail(tree: Path) -> None
     ), said
 
 
-@pytest.mark.parametrize("text", [BAD, BROKEN, CRASH], ids=["fails", "no import", "crashes"])
+@pytest.mark.parametrize(
+    "text",
+    [BAD, *(pytest.param(text, marks=pytest.mark.long) for text in (BROKEN, CRASH))],
+    ids=["fails", "no import", "crashes"],
+)
 def test_what_fails_twice_or_cannot_be_run_fails(tree: Path, text: str) -> None:
     add(tree, "stories/test_flaky.py", FLAKY)
     add(tree, "stories/test_other.py", text)

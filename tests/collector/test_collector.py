@@ -229,11 +229,16 @@ async def test_once_a_driver_that_hangs_is_1(new_board: NewBoard) -> None:
     "arguments",
     [
         ["-o", "json"],
-        ["--once", "-o", "yaml"],
-        ["--interval", "0"],
         ["--interval", "60"],
-        ["--port", "70000"],
-        ["--port", "http"],
+        *(
+            pytest.param(wrong, marks=pytest.mark.long)
+            for wrong in (
+                ["--once", "-o", "yaml"],
+                ["--interval", "0"],
+                ["--port", "70000"],
+                ["--port", "http"],
+            )
+        ),
     ],
 )
 async def test_wrong_usage_is_2(no_driver: Mapping[str, str], arguments: list[str]) -> None:

@@ -17,7 +17,7 @@ def test_annotations_that_are_no_more_are_not_kept() -> None:
     card["memory"] = 2**34
     tracemalloc.start()
     try:
-        for number in range(1, 40):
+        for number in range(1, 30):
             card["links"] = [[peer % 4000, "PHB", number] for peer in range(4000)]
             card["isolation"] = {"mps": f"{number}" * 200_000}
             assert read_annotation(json.dumps([card])).cards

@@ -67,9 +67,11 @@ async def test_what_is_no_review_is_a_bad_request(asking: aiohttp.ClientSession)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--key-file=x"], "go together"),
+        pytest.param(["--key-file=x"], "go together", marks=pytest.mark.long),
         (["--certificate-file=x", "--key-file=y"], "--certificate-file x"),
-        (["--config=missing.yaml"], "missing.yaml: No such file"),
+        pytest.param(
+            ["--config=missing.yaml"], "missing.yaml: No such file", marks=pytest.mark.long
+        ),
     ],
 )
 async def test_arguments_that_cannot_be_used_end_it(

@@ -89,7 +89,11 @@ async def test_check_config_warns_of_a_key_of_an_earlier_version(tmp_path: Path)
             "profiles: [{schedulerName: 3}]",
             "bad.yaml: profiles[0].schedulerName: Expected `str`, got `int`",
         ),
-        ("server: {tokenFile: nowhere}", "server.tokenFile: nowhere: No such file or directory"),
+        pytest.param(
+            "server: {tokenFile: nowhere}",
+            "server.tokenFile: nowhere: No such file or directory",
+            marks=pytest.mark.long,
+        ),
         pytest.param(
             "inventory: {caFile: nowhere}",
             "inventory.caFile: nowhere: No such file or directory",
@@ -125,7 +129,9 @@ async def test_an_address_of_prometheus_without_a_scheme_ends_it_with_2(tmp_path
     assert errors.startswith("kubeshare-scheduler: --prometheus-url: must be a URL such as http://")
 
 
-@pytest.mark.parametrize("program", ["admission", "collector", "demo"])
+@pytest.mark.parametrize(
+    "program", ["admission", "collector", pytest.param("demo", marks=pytest.mark.long)]
+)
 @pytest.mark.parametrize(
     "port",
     ["99999", *(pytest.param(port, marks=pytest.mark.long) for port in ("-1", "https"))],
@@ -139,7 +145,7 @@ async def test_every_program_refuses_a_port_that_is_none(
     assert said in errors.splitlines()[-1]
 
 
-@pytest.mark.parametrize("content", [None, "clusters: 3"])
+@pytest.mark.parametrize("content", [pytest.param(None, marks=pytest.mark.long), "clusters: 3"])
 async def test_credentials_that_cannot_be_used_end_it_with_3(
     tmp_path: Path, content: str | None
 ) -> None:
@@ -151,7 +157,9 @@ async def test_credentials_that_cannot_be_used_end_it_with_3(
     assert "kubeconfig" in line
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGTERM]
+)
 async def test_told_to_end_it_hears_the_answers_to_its_binds_first(
     cluster: EmbeddedCluster, tmp_path: Path, number: signal.Signals
 ) -> None:

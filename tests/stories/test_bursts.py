@@ -55,6 +55,7 @@ class TestEightNodesOfOneCard:
     def nodes(self) -> str:
         return 'nodes: [{name: "n{n}", count: 8, gpus: [{model: T4, count: 1, memory: 16GiB}]}]'
 
+    @pytest.mark.long
     async def test_sixteen_halves_fill_them_again_and_again(self, stage: Stage) -> None:
         await again_and_again(stage, 16)
 

@@ -40,7 +40,7 @@ async def test_ports_go_up_before_they_are_used_again(empty_stage: Stage) -> Non
     assert found == ["50051", "50052", "50053", "50054"]
 
 
-@pytest.mark.parametrize("code", ["0", "7"])
+@pytest.mark.parametrize("code", ["0", pytest.param("7", marks=pytest.mark.long)])
 async def test_a_finished_pod_gives_back_all_it_had_and_once(stage: Stage, code: str) -> None:
     plan = {"kubeshare.sim/run-seconds": "0.1", "kubeshare.sim/exit-code": code}
     for number in range(4):

@@ -30,10 +30,16 @@ async def scheduled_events(stage: Stage, name: str) -> int:
     "how",
     [
         {"status": 0},
-        {"status": 500},
+        pytest.param({"status": 500}, marks=pytest.mark.long),
         {"status": 503, "retry_after_s": 1, "times": 1},
-        {"status": 429, "reason": "TooManyRequests", "retry_after_s": 1},
-        {"status": 403, "reason": "Forbidden", "message": 'cannot create resource "pods/binding"'},
+        pytest.param(
+            {"status": 429, "reason": "TooManyRequests", "retry_after_s": 1},
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            {"status": 403, "reason": "Forbidden", "message": "cannot create pods/binding"},
+            marks=pytest.mark.long,
+        ),
     ],
     ids=["cut", "500", "503", "429", "403"],
 )
@@ -48,7 +54,9 @@ async def test_a_binding_that_was_not_stored_is_sent_again_unchanged(
     await the_card_is_used_exactly(stage)
 
 
-@pytest.mark.parametrize("status", [0, 500, 429, 403])
+@pytest.mark.parametrize(
+    "status", [0, *(pytest.param(code, marks=pytest.mark.long) for code in (500, 429, 403))]
+)
 async def test_a_binding_that_was_stored_although_the_answer_was_bad_counts_once(
     stage: Stage, status: int
 ) -> None:
@@ -75,7 +83,10 @@ async def test_a_slow_answer_holds_up_nobody(stage: Stage) -> None:
     "message",
     [
         "Operation cannot be fulfilled on pods/binding: pod a has non-empty .spec.schedulingGates",
-        "Precondition failed: UID in precondition: 1, UID in object meta: 2",
+        pytest.param(
+            "Precondition failed: UID in precondition: 1, UID in object meta: 2",
+            marks=pytest.mark.long,
+        ),
     ],
     ids=["gates", "uid"],
 )

@@ -34,7 +34,7 @@ async def theirs(stage: Stage, name: str, **amounts: str) -> None:
     ("resource", "taken", "asked", "reason"),
     [
         ("cpu", "5", "4", "Insufficient cpu"),
-        ("memory", "10Gi", "7Gi", "Insufficient memory"),
+        pytest.param("memory", "10Gi", "7Gi", "Insufficient memory", marks=pytest.mark.long),
         ("example.com_nic", "2", "1", "Insufficient example.com/nic"),
     ],
 )

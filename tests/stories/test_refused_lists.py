@@ -53,7 +53,16 @@ def nodes() -> str:
     return "nodes: [{name: n1, gpus: [{model: T4, count: 1, memory: 16GiB}]}]"
 
 
-@pytest.fixture(params=REFUSALS)
+#: One refusal of each form: the first event of a watch, and the status of an answer.
+ONE_OF_EACH_FORM = {"an event", "no verb"}
+
+
+@pytest.fixture(
+    params=[
+        name if name in ONE_OF_EACH_FORM else pytest.param(name, marks=pytest.mark.long)
+        for name in REFUSALS
+    ]
+)
 async def stage(empty_stage: Stage, request: pytest.FixtureRequest) -> AsyncIterator[Stage]:
     """A scheduler that never saw a list in a watch."""
     empty_stage.faults.inject(REFUSALS[request.param])

@@ -33,7 +33,9 @@ async def a_process(stage: Stage, folder: Path) -> AsyncIterator[asyncio.subproc
         await process.wait()
 
 
-@pytest.mark.parametrize("sent", [1, 3, 6, 8])
+@pytest.mark.parametrize(
+    "sent", [*(pytest.param(sent, marks=pytest.mark.long) for sent in (1, 6, 8)), 3]
+)
 async def test_stopped_in_the_middle_of_a_burst_and_started_again(
     empty_stage: Stage, sent: int
 ) -> None:

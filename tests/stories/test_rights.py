@@ -6,8 +6,6 @@ That the API server reads it as we do, every story on a real one says: none may 
 from dataclasses import dataclass
 from http import HTTPStatus
 
-import pytest
-
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest
 from kubeshare_py.embedded_cluster.serving.faults import Fault
@@ -76,11 +74,8 @@ async def test_it_asks_for_everything_that_it_may_and_for_nothing_else(empty_sta
     assert [own for own in sorted(rights) if not any(own.covers(one) for one in found)] == []
 
 
-@pytest.mark.parametrize("elects", [True, False])
-async def test_whether_it_elects_or_not_the_role_is_enough(
-    empty_stage: Stage, elects: bool
-) -> None:
-    await do_everything(empty_stage, {"leaderElection": {"leaderElect": elects}})
+async def test_without_an_election_the_role_is_enough(empty_stage: Stage) -> None:
+    await do_everything(empty_stage, {"leaderElection": {"leaderElect": False}})
     rights = granted(shipped(*IDENTITY), SCHEDULER)
     assert all(any(own.covers(one) for own in rights) for one in asked(empty_stage))
 

@@ -60,7 +60,7 @@ async def test_a_user_of_one_namespace_sees_its_pods_and_amounts_of_others(
     assert sorted((one.name, one.milli) for one in tenants) == [("", 250), ("mine", 500)]
 
 
-@pytest.mark.parametrize("way", ["certificate", "--as"])
+@pytest.mark.parametrize("way", ["certificate", pytest.param("--as", marks=pytest.mark.long)])
 async def test_a_user_reads_the_pods_of_her_namespace_and_no_others(
     people: People, way: str
 ) -> None:
@@ -75,7 +75,7 @@ async def test_a_user_reads_the_pods_of_her_namespace_and_no_others(
         assert 'User "jane" cannot' in body["message"]
 
 
-@pytest.mark.parametrize("way", ["certificate", "--as"])
+@pytest.mark.parametrize("way", ["certificate", pytest.param("--as", marks=pytest.mark.long)])
 async def test_somebody_without_rights_reads_nothing(people: People, way: str) -> None:
     for path in ("gpus", "pods", "namespaces/default/pods", "namespaces/default/pods/mine"):
         code, body = await ways(people)[way]("nobody", f"{ROOT}/{path}")
@@ -148,7 +148,13 @@ def kubeconfig_of_jane(people: People, way: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("way", ["certificate", "exec plugin", "--as"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        *(pytest.param(way, marks=pytest.mark.long) for way in ("certificate", "exec plugin")),
+        "--as",
+    ],
+)
 async def test_the_command_shows_a_user_what_she_may_see(people: People, way: str) -> None:
     kubeconfig = kubeconfig_of_jane(people, way)
     as_user = "jane" if way == "--as" else None

@@ -133,8 +133,18 @@ def test_without_other_distributions_there_are_only_in_tree_plugins(tmp_path: Pa
 @pytest.mark.parametrize(
     ("entry", "module", "problem"),
     [
-        ("Gone = nowhere:Gone", "", "ModuleNotFoundError: No module named 'nowhere'"),
-        ("Gone = broken:Gone", "", "AttributeError: module 'broken' has no attribute 'Gone'"),
+        pytest.param(
+            "Gone = nowhere:Gone",
+            "",
+            "ModuleNotFoundError: No module named 'nowhere'",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "Gone = broken:Gone",
+            "",
+            "AttributeError: module 'broken' has no attribute 'Gone'",
+            marks=pytest.mark.long,
+        ),
         ("Bad = broken:Bad", "raise RuntimeError('no driver')", "RuntimeError: no driver"),
         ("Bad = broken:Bad", "Bad = 3", "is no class or function that makes a plugin"),
         ("BinPack = broken:B", "class B: ...", "kubeshare-py has a plugin of that name already"),

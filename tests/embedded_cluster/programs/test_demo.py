@@ -41,7 +41,9 @@ async def test_for_some_seconds_in_plain_lines(tmp_path: Path) -> None:
     assert "pod default/preview waiting" in printed
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)]
+)
 async def test_a_signal_ends_everything(tmp_path: Path, number: signal.Signals) -> None:
     async with running(tmp_path, "demo", "--plain", "--no-workloads") as process:
         await until_said(process.stdout, "node a100-1 appeared")
@@ -121,10 +123,20 @@ async def test_nobody_has_to_read_to_the_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--workloads", "bad.yaml"), "bad.yaml: document 1: needs apiVersion and kind"),
+        pytest.param(
+            ("--workloads", "bad.yaml"),
+            "bad.yaml: document 1: needs apiVersion and kind",
+            marks=pytest.mark.long,
+        ),
         (("--workloads", "pod.yaml"), 'pod.yaml: Pod BAD: Pod "BAD" is invalid'),
-        (("--workloads", "kind.yaml"), "kind.yaml: Gateway g: no kind Gateway in v1"),
-        (("--directory", "/proc/none"), "API server in /proc/none: "),
+        pytest.param(
+            ("--workloads", "kind.yaml"),
+            "kind.yaml: Gateway g: no kind Gateway in v1",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            ("--directory", "/proc/none"), "API server in /proc/none: ", marks=pytest.mark.long
+        ),
     ],
 )
 async def test_what_cannot_be_used_ends_it_with_2_in_one_line(
