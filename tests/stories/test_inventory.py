@@ -174,7 +174,7 @@ async def test_a_card_that_falls_ill_keeps_its_pod_and_takes_no_other(stage: Sta
     # What the first pod holds was charged all the time: there is room for 0.7 and no more.
     await stage.create("fourth", gpu("0.7"), **here)
     assert await stage.place("fourth") == ("n1", uuid)
-    await stage.waiting("third", "Insufficient GPU")
+    assert "Insufficient GPU" in (await port.fetch("/state/v1/why/default/third"))[1]
 
 
 async def test_a_new_node_has_its_cards_of_the_file_at_once(
