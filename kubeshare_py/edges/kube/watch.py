@@ -6,106 +6,25 @@ ever. Rules: https://kubernetes.io/docs/reference/using-api/api-concepts/
 """
 
 import asyncio
-import random
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
-from functools import partial
-from http import HTTPStatus
-from typing import Generic, TypedDict, TypeVar, Unpack
+from typing import TypedDict, TypeVar, Unpack
 
 import msgspec
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.errors import KubeError, KubeFailure, KubeUnreachable
-from kubeshare_py.edges.kube.stream_timeout import Patience, complete_lines, with_timeout
+from kubeshare_py.edges.kube.errors import KubeError, KubeFailure
+from kubeshare_py.edges.kube.stream_timeout import Patience
+from kubeshare_py.edges.kube.watch_connection import Expired, NotStreamed, WatchPosition, watch
+from kubeshare_py.edges.kube.watched_resource import WatchedResource
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.backoff import Backoff
-from kubeshare_py.manifests.initial_list import InitialList
-from kubeshare_py.manifests.watch import (
-    ADDED,
-    BOOKMARK,
-    DELETED,
-    ERROR,
-    MODIFIED,
-    Changes,
-    Codec,
-    ListResult,
-    Problem,
-    UnreadableAnswer,
-    WatchLine,
-)
+from kubeshare_py.manifests.watch import Changes, Codec, ListResult, Problem, UnreadableAnswer
 
 T = TypeVar("T", bound=msgspec.Struct)
 R = TypeVar("R")
 
 PAGE_SIZE = 500
-#: The server ends a watch after a random time in this range (seconds), so that clients spread.
-SHORTEST_WATCH_S, LONGEST_WATCH_S = 300, 600
-#: Silence beyond the watch's own time, before the connection counts as dead.
-READ_SLACK_S = 30.0
-#: A watch that ends within this time (s) without a change counts as a failure, even if it ended in
-#: order.
-SHORT_LIFE_S = 5.0
-#: After this time (s) without contact the server may have been restored to another past: list
-#: again.
-OUTAGE_S = 120.0
-#: Statuses of servers that cannot begin a watch with a list.
-_CANNOT_STREAM = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
-_LOOK_TIMEOUT_S = 10.0
-
-_CHANGES = frozenset({ADDED, MODIFIED, DELETED})
-
-
-class _Expired(Exception):
-    """The server no longer has the history from which the watch should resume: list again."""
-
-
-class _NotStreamed(Exception):
-    """The server did not begin the watch with the list; `is_for_good`: it never will."""
-
-    def __init__(self, error: KubeFailure) -> None:
-        super().__init__(str(error))
-        status = error.status if isinstance(error, KubeError) else 0
-        self.is_for_good = status in _CANNOT_STREAM or isinstance(error, _NoEnd)
-
-
-class _NoEnd(KubeUnreachable):
-    """The end of a watch's initial list did not come: an old server, or a proxy."""
-
-
-@dataclass(slots=True, kw_only=True)
-class _Position:
-    """The watch's position ("" before the list), whether it received anything since, and when (s).
-
-    `answered`: the server began to answer. `reopened`: how many connections in a row were dropped
-    because of silence. `in_doubt`: the last one broke or ended soon, so another server may be
-    answering now.
-    """
-
-    resource_version: str = ""
-    answered: bool = False
-    moved: bool = False
-    last_line_at: float = 0.0
-    reopened: int = 0
-    in_doubt: bool = False
-
-
-@dataclass(slots=True, kw_only=True)
-class _Source(Generic[T, R]):
-    """One resource to follow, and how. `streams`: whether watches may begin with the list."""
-
-    client: KubeClient
-    path: str
-    codec: Codec[T]
-    reduce: Callable[[T], R]
-    selector: dict[str, str]
-    backoff: Backoff
-    patience: Patience
-    connected: Callable[[bool], None]
-    gives_up_at: frozenset[int]
-    streams: bool = True
-    rng: random.Random = field(default_factory=random.Random)
 
 
 class FollowOptions(TypedDict, total=False):
@@ -143,7 +62,7 @@ async def follow_reduced(
     a KubeError with a status of `gives_up_at`: it logs, pauses and goes on. Close it with
     `contextlib.aclosing`.
     """
-    source = _Source(
+    resource = WatchedResource(
         client=client,
         path=path,
         codec=codec,
@@ -156,222 +75,53 @@ async def follow_reduced(
     )
     by_pages = False
     while True:
-        position = _Position()
+        position = WatchPosition()
         try:
             if by_pages:
-                listed, position.resource_version = await _list(source)
+                listed, position.resource_version = await _list(resource)
                 yield listed
                 del listed
-            async with aclosing(_watch(source, position)) as stream:
+            async with aclosing(watch(resource, position)) as stream:
                 async for news in stream:
                     yield news
                     del news  # not kept while the stream is silent, here and below
-        except _NotStreamed as error:
+        except NotStreamed as error:
             if by_pages:
-                await _pause(source, "list", error)  # its list names no version
+                await resource.pause("list", error)  # its list names no version
             else:
                 decision_log.inform("list by pages", path=path, message=str(error))
             by_pages = True
-            source.streams &= not error.is_for_good
+            resource.streams &= not error.is_for_good
         except (KubeFailure, UnreadableAnswer) as error:
-            if isinstance(error, KubeError) and error.status in source.gives_up_at:
+            if isinstance(error, KubeError) and error.status in resource.gives_up_at:
                 raise
-            await _pause(source, "list", error)
-        except _Expired as error:
-            by_pages = not source.streams
+            await resource.pause("list", error)
+        except Expired as error:
+            by_pages = not resource.streams
             if not position.moved:
-                await _pause(source, "watch", error)
+                await resource.pause("watch", error)
 
 
-async def _list(source: _Source[T, R]) -> tuple[ListResult[R], str]:
+async def _list(resource: WatchedResource[T, R]) -> tuple[ListResult[R], str]:
     """LIST page by page; a failed page is requested again, an expired continuation raises."""
     # Without resourceVersion the answer is consistent: at least as new as the request.
-    query: dict[str, str | int] = {**source.selector, "limit": PAGE_SIZE}
+    query: dict[str, str | int] = {**resource.selector, "limit": PAGE_SIZE}
     items: list[R] = []
     problems: list[Problem] = []
     asked_at = asyncio.get_running_loop().time()
     while True:
         try:
-            answer = await source.client.request("GET", source.path, query=query)
+            answer = await resource.client.request("GET", resource.path, query=query)
         except KubeFailure as error:
             if "continue" not in query or not error.may_pass:
                 raise
-            await _pause(source, "list", error)
+            await resource.pause("list", error)
             continue
-        page = source.codec.page(answer.body)
-        items += map(source.reduce, page.items)
+        page = resource.codec.page(answer.body)
+        items += map(resource.reduce, page.items)
         problems += page.problems
         if not page.continue_token:
             return ListResult(
                 items=items, problems=problems, asked_at=asked_at
             ), page.resource_version
         query["continue"] = page.continue_token
-
-
-async def _watch(
-    source: _Source[T, R], position: _Position
-) -> AsyncGenerator[ListResult[R] | Changes[T], None]:
-    """Watch and reconnect until the server has lost our position: then raises _Expired.
-
-    Without a position the watch begins with the list: errors before its end are raised, as
-    _NotStreamed unless the server is away or busy.
-    """
-    loop = asyncio.get_running_loop()
-    position.last_line_at = loop.time()
-    while True:
-        started, begun_at = loop.time(), position.resource_version
-        error: KubeFailure | None = None
-        try:
-            async with aclosing(_connection(source, position)) as stream:
-                async for news in stream:
-                    yield news
-                    del news
-        except KubeFailure as failure:
-            error = failure
-        is_soon = error is None and loop.time() - started < SHORT_LIFE_S
-        position.in_doubt = is_soon or isinstance(error, KubeUnreachable)
-        if not position.resource_version:
-            error = error or _NoEnd("the watch ended before the list did")
-            if _is_away(error, position):
-                raise error
-            raise _NotStreamed(error) from error
-        if error is not None and not error.may_pass:
-            raise _Expired(str(error)) from error
-        if loop.time() - position.last_line_at > OUTAGE_S:
-            raise _Expired("the server was away for long")
-        # A busy server ends watches whose reader is slower than the changes. client-go resumes at
-        # once too: during a pause more would pile up.
-        is_new = position.resource_version != begun_at
-        if error is not None or (is_soon and not is_new):
-            await _pause(source, "watch", error)
-
-
-async def _connection(
-    source: _Source[T, R], position: _Position
-) -> AsyncGenerator[ListResult[R] | Changes[T], None]:
-    """One watch request, from the position until the server or the network ends it."""
-    loop = asyncio.get_running_loop()
-    seconds = source.rng.randint(SHORTEST_WATCH_S, LONGEST_WATCH_S)
-    query: dict[str, str | int] = {
-        **source.selector,
-        "watch": "1",
-        "allowWatchBookmarks": "true",
-        "timeoutSeconds": seconds,
-    }
-    initial: InitialList[T, R] | None = None
-    if position.resource_version:
-        query["resourceVersion"] = position.resource_version
-        if position.in_doubt:
-            await _version_there(source, position)
-    else:
-        # No resourceVersion: at least as new as the request.
-        query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-        initial = InitialList(source.codec, source.reduce)
-    look = partial(_look, source, position)
-    asked_at = loop.time()
-    async with (
-        source.client.stream(
-            source.path, query=query, read_timeout_s=seconds + READ_SLACK_S
-        ) as chunks,
-        aclosing(with_timeout(chunks, _patience(source, position), look)) as heeded,
-    ):
-        position.last_line_at = loop.time()
-        position.answered = True
-        source.connected(True)
-        async for lines in complete_lines(heeded):
-            position.last_line_at = loop.time()
-            decoded = [source.codec.line(line) for line in lines]
-            stop = _stop(decoded)
-            if initial is not None and stop is None:
-                decoded = initial.take(decoded)
-                if not initial.resource_version:
-                    continue
-                position.resource_version = initial.resource_version
-                yield ListResult(
-                    items=initial.items(), problems=initial.problems(), asked_at=asked_at
-                )
-                initial = None
-            del lines
-            changed = _move(position, decoded) if initial is None else []
-            del decoded
-            if changed:
-                yield Changes(changed=changed)
-            del changed
-            if stop is not None:
-                raise stop
-
-
-def _move(position: _Position, decoded: list[WatchLine[T]]) -> list[WatchLine[T]]:
-    """Advance to the last received version; the lines that are changes."""
-    versions = (line.resource_version for line in reversed(decoded))
-    version = next(filter(None, versions), "")
-    if version:
-        position.resource_version = version
-        position.moved = True
-        position.reopened = 0
-    return [line for line in decoded if line.type in _CHANGES]
-
-
-def _patience(source: _Source[T, R], position: _Position) -> Patience:
-    """The patience with silence; it grows while nothing happens."""
-    patience = source.patience
-    look_s = min(patience.look_s * 2.0**position.reopened, patience.silence_s)
-    return replace(patience, look_s=look_s)
-
-
-async def _look(source: _Source[T, R], position: _Position) -> bool:
-    """Ask a server whose watch is silent for its version; whether the silence may be right.
-
-    If it is ahead, a new watch delivers what this one may have lost: a half-open connection is
-    silent for ever. If it is behind, it was restored from a backup and its watches are silent until
-    it has caught up: raises KubeError 410.
-    """
-    if not position.resource_version:
-        raise _NoEnd("the end of the list was never told")
-    there = await _version_there(source, position)
-    if there in ("", position.resource_version):
-        return True
-    position.reopened += 1
-    return False
-
-
-async def _version_there(source: _Source[T, R], position: _Position) -> str:
-    """The server's present version, "" if unknown; raises KubeError 410 if it went back."""
-    query: dict[str, str | int] = {**source.selector, "limit": 1}
-    try:
-        answer = await source.client.request(
-            "GET", source.path, query=query, timeout_s=_LOOK_TIMEOUT_S, patient=False
-        )
-        there = source.codec.page(answer.body).resource_version
-    except (KubeError, UnreadableAnswer):
-        return ""
-    # Versions of one resource are growing numbers: KEP-5504, and etcd's revisions before it.
-    here = position.resource_version
-    if there.isdecimal() and here.isdecimal() and int(there) < int(here):
-        raise KubeError(HTTPStatus.GONE, "Expired", f"the server went back from {here} to {there}")
-    return there
-
-
-def _is_away(error: KubeFailure, position: _Position) -> bool:
-    """Whether the server would not answer other requests either: it is away, or asks to wait."""
-    if isinstance(error, KubeError):
-        return error.status == HTTPStatus.TOO_MANY_REQUESTS
-    return not position.answered
-
-
-def _stop(decoded: list[WatchLine[T]]) -> KubeFailure | None:
-    """Why this connection cannot go on: an ERROR event, or bytes that are no event; or None."""
-    for line in decoded:
-        if line.type == ERROR:
-            return KubeError(line.status_code, "", line.problem.text if line.problem else "")
-        if line.type not in _CHANGES and line.type != BOOKMARK:
-            return KubeError(0, "", line.problem.text if line.problem else f"event {line.type!r}")
-    return None
-
-
-async def _pause(source: _Source[T, R], verb: str, error: Exception | None) -> None:
-    source.connected(False)
-    what = " ".join((source.path, *source.selector.values()))
-    source.client.contact.failed(verb, error, what)
-    asked_s = error.retry_after_s if isinstance(error, KubeError) else None
-    await source.backoff.pause(asked_s or 0.0)

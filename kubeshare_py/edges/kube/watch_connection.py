@@ -1,0 +1,244 @@
+"""WATCH of one resource over one connection after the other, until the position is lost.
+
+Rules: https://kubernetes.io/docs/reference/using-api/api-concepts/
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from functools import partial
+from http import HTTPStatus
+from typing import TypeVar
+
+import msgspec
+
+from kubeshare_py.edges.kube.errors import KubeError, KubeFailure, KubeUnreachable
+from kubeshare_py.edges.kube.stream_timeout import Patience, complete_lines, with_timeout
+from kubeshare_py.edges.kube.watched_resource import WatchedResource
+from kubeshare_py.manifests.initial_list import InitialList
+from kubeshare_py.manifests.watch import (
+    ADDED,
+    BOOKMARK,
+    DELETED,
+    ERROR,
+    MODIFIED,
+    Changes,
+    ListResult,
+    UnreadableAnswer,
+    WatchLine,
+)
+
+T = TypeVar("T", bound=msgspec.Struct)
+R = TypeVar("R")
+
+#: The server ends a watch after a random time in this range (seconds), so that clients spread.
+SHORTEST_WATCH_S, LONGEST_WATCH_S = 300, 600
+#: Silence beyond the watch's own time, before the connection counts as dead.
+READ_SLACK_S = 30.0
+#: A watch that ends within this time (s) without a change counts as a failure, even if it ended in
+#: order.
+SHORT_LIFE_S = 5.0
+#: After this time (s) without contact the server may have been restored to another past: list
+#: again.
+OUTAGE_S = 120.0
+#: Statuses of servers that cannot begin a watch with a list.
+_CANNOT_STREAM = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
+_LOOK_TIMEOUT_S = 10.0
+
+_CHANGES = frozenset({ADDED, MODIFIED, DELETED})
+
+
+class Expired(Exception):
+    """The server no longer has the history from which the watch should resume: list again."""
+
+
+class NotStreamed(Exception):
+    """The server did not begin the watch with the list; `is_for_good`: it never will."""
+
+    def __init__(self, error: KubeFailure) -> None:
+        super().__init__(str(error))
+        status = error.status if isinstance(error, KubeError) else 0
+        self.is_for_good = status in _CANNOT_STREAM or isinstance(error, _NoEnd)
+
+
+class _NoEnd(KubeUnreachable):
+    """The end of a watch's initial list did not come: an old server, or a proxy."""
+
+
+@dataclass(slots=True, kw_only=True)
+class WatchPosition:
+    """The watch's position ("" before the list), whether it received anything since, and when (s).
+
+    `answered`: the server began to answer. `reopened`: how many connections in a row were dropped
+    because of silence. `in_doubt`: the last one broke or ended soon, so another server may be
+    answering now.
+    """
+
+    resource_version: str = ""
+    answered: bool = False
+    moved: bool = False
+    last_line_at: float = 0.0
+    reopened: int = 0
+    in_doubt: bool = False
+
+
+async def watch(
+    resource: WatchedResource[T, R], position: WatchPosition
+) -> AsyncGenerator[ListResult[R] | Changes[T], None]:
+    """Watch and reconnect until the server has lost our position: then raises Expired.
+
+    Without a position the watch begins with the list: errors before its end are raised, as
+    NotStreamed unless the server is away or busy.
+    """
+    loop = asyncio.get_running_loop()
+    position.last_line_at = loop.time()
+    while True:
+        started, begun_at = loop.time(), position.resource_version
+        error: KubeFailure | None = None
+        try:
+            async with aclosing(_connection(resource, position)) as stream:
+                async for news in stream:
+                    yield news
+                    del news
+        except KubeFailure as failure:
+            error = failure
+        is_soon = error is None and loop.time() - started < SHORT_LIFE_S
+        position.in_doubt = is_soon or isinstance(error, KubeUnreachable)
+        if not position.resource_version:
+            error = error or _NoEnd("the watch ended before the list did")
+            if _is_away(error, position):
+                raise error
+            raise NotStreamed(error) from error
+        if error is not None and not error.may_pass:
+            raise Expired(str(error)) from error
+        if loop.time() - position.last_line_at > OUTAGE_S:
+            raise Expired("the server was away for long")
+        # A busy server ends watches whose reader is slower than the changes. client-go resumes at
+        # once too: during a pause more would pile up.
+        is_new = position.resource_version != begun_at
+        if error is not None or (is_soon and not is_new):
+            await resource.pause("watch", error)
+
+
+async def _connection(
+    resource: WatchedResource[T, R], position: WatchPosition
+) -> AsyncGenerator[ListResult[R] | Changes[T], None]:
+    """One watch request, from the position until the server or the network ends it."""
+    loop = asyncio.get_running_loop()
+    seconds = resource.rng.randint(SHORTEST_WATCH_S, LONGEST_WATCH_S)
+    query: dict[str, str | int] = {
+        **resource.selector,
+        "watch": "1",
+        "allowWatchBookmarks": "true",
+        "timeoutSeconds": seconds,
+    }
+    initial: InitialList[T, R] | None = None
+    if position.resource_version:
+        query["resourceVersion"] = position.resource_version
+        if position.in_doubt:
+            await _version_there(resource, position)
+    else:
+        # No resourceVersion: at least as new as the request.
+        query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        initial = InitialList(resource.codec, resource.reduce)
+    look = partial(_look, resource, position)
+    asked_at = loop.time()
+    async with (
+        resource.client.stream(
+            resource.path, query=query, read_timeout_s=seconds + READ_SLACK_S
+        ) as chunks,
+        aclosing(with_timeout(chunks, _patience(resource, position), look)) as heeded,
+    ):
+        position.last_line_at = loop.time()
+        position.answered = True
+        resource.connected(True)
+        async for lines in complete_lines(heeded):
+            position.last_line_at = loop.time()
+            decoded = [resource.codec.line(line) for line in lines]
+            stop = _stop(decoded)
+            if initial is not None and stop is None:
+                decoded = initial.take(decoded)
+                if not initial.resource_version:
+                    continue
+                position.resource_version = initial.resource_version
+                yield ListResult(
+                    items=initial.items(), problems=initial.problems(), asked_at=asked_at
+                )
+                initial = None
+            del lines
+            changed = _move(position, decoded) if initial is None else []
+            del decoded
+            if changed:
+                yield Changes(changed=changed)
+            del changed
+            if stop is not None:
+                raise stop
+
+
+def _move(position: WatchPosition, decoded: list[WatchLine[T]]) -> list[WatchLine[T]]:
+    """Advance to the last received version; the lines that are changes."""
+    versions = (line.resource_version for line in reversed(decoded))
+    version = next(filter(None, versions), "")
+    if version:
+        position.resource_version = version
+        position.moved = True
+        position.reopened = 0
+    return [line for line in decoded if line.type in _CHANGES]
+
+
+def _patience(resource: WatchedResource[T, R], position: WatchPosition) -> Patience:
+    """The patience with silence; it grows while nothing happens."""
+    patience = resource.patience
+    look_s = min(patience.look_s * 2.0**position.reopened, patience.silence_s)
+    return replace(patience, look_s=look_s)
+
+
+async def _look(resource: WatchedResource[T, R], position: WatchPosition) -> bool:
+    """Ask a server whose watch is silent for its version; whether the silence may be right.
+
+    If it is ahead, a new watch delivers what this one may have lost: a half-open connection is
+    silent for ever. If it is behind, it was restored from a backup and its watches are silent until
+    it has caught up: raises KubeError 410.
+    """
+    if not position.resource_version:
+        raise _NoEnd("the end of the list was never told")
+    there = await _version_there(resource, position)
+    if there in ("", position.resource_version):
+        return True
+    position.reopened += 1
+    return False
+
+
+async def _version_there(resource: WatchedResource[T, R], position: WatchPosition) -> str:
+    """The server's present version, "" if unknown; raises KubeError 410 if it went back."""
+    query: dict[str, str | int] = {**resource.selector, "limit": 1}
+    try:
+        answer = await resource.client.request(
+            "GET", resource.path, query=query, timeout_s=_LOOK_TIMEOUT_S, patient=False
+        )
+        there = resource.codec.page(answer.body).resource_version
+    except (KubeError, UnreadableAnswer):
+        return ""
+    # Versions of one resource are growing numbers: KEP-5504, and etcd's revisions before it.
+    here = position.resource_version
+    if there.isdecimal() and here.isdecimal() and int(there) < int(here):
+        raise KubeError(HTTPStatus.GONE, "Expired", f"the server went back from {here} to {there}")
+    return there
+
+
+def _is_away(error: KubeFailure, position: WatchPosition) -> bool:
+    """Whether the server would not answer other requests either: it is away, or asks to wait."""
+    if isinstance(error, KubeError):
+        return error.status == HTTPStatus.TOO_MANY_REQUESTS
+    return not position.answered
+
+
+def _stop(decoded: list[WatchLine[T]]) -> KubeFailure | None:
+    """Why this connection cannot go on: an ERROR event, or bytes that are no event; or None."""
+    for line in decoded:
+        if line.type == ERROR:
+            return KubeError(line.status_code, "", line.problem.text if line.problem else "")
+        if line.type not in _CHANGES and line.type != BOOKMARK:
+            return KubeError(0, "", line.problem.text if line.problem else f"event {line.type!r}")
+    return None
