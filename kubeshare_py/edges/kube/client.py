@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from time import perf_counter
-from types import TracebackType
 from typing import Any, Self, cast
 from urllib.parse import urlencode
 
@@ -113,13 +112,8 @@ class KubeClient:
         await self._transport.__aenter__()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._transport.__aexit__(kind, error, trace)
+    async def __aexit__(self, *error: object) -> None:
+        await self._transport.__aexit__(*error)
 
     async def request(
         self,

@@ -7,7 +7,6 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from types import TracebackType
 from typing import Self, TypedDict, TypeVar, Unpack
 
 import aiohttp
@@ -81,12 +80,7 @@ class KubeTransport:
             )
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         if self._connections is not None:
             self._connections.close()
             self._connections = None

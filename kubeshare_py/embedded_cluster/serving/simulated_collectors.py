@@ -6,7 +6,6 @@ Every answer of that Prometheus is as if all collectors had been scraped just no
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from types import TracebackType
 from typing import Self
 
 import msgspec
@@ -61,12 +60,7 @@ class SimulatedCollectors:
         self.url = f"http://{host}:{port}"
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self._runner.cleanup()
 
     def collector_url(self, node: NodeName) -> str:
