@@ -59,9 +59,9 @@ class MachineParts:
 def assemble(
     profiles: Sequence[Profile],
     name: str,
-    repair: RepairRules,
-    starvation: ReservationRules,
-    evictions: PreemptionRules,
+    repair_rules: RepairRules,
+    reservation_rules: ReservationRules,
+    preemption_rules: PreemptionRules,
     lingering_s: float,
 ) -> MachineParts:
     """Parts without pods and nodes; `name` makes their decision tokens unique.
@@ -78,11 +78,11 @@ def assemble(
     reports = WaitingReports(queues.pods, pods.records, in_use.work, synced)
     steps = _steps(pods, queues, charges, in_use, reports, name)
     budget = IterationBudget(ledger.improved, queues.pods, queues.moves, evaluators, in_use.work)
-    gang_cycles = GangCycles(pods, queues, charges, in_use, steps, budget, repair)
+    gang_cycles = GangCycles(pods, queues, charges, in_use, steps, budget, repair_rules)
     policy = ReservationPolicy(
-        pods, queues, charges, in_use, steps.assumer, gang_cycles, starvation
+        pods, queues, charges, in_use, steps.assumer, gang_cycles, reservation_rules
     )
-    preemption = Preemption(pods, queues, charges, in_use, budget, evictions)
+    preemption = Preemption(pods, queues, charges, in_use, budget, preemption_rules)
     retries = PluginRetries(evaluators, ledger, queues, in_use.boundary.failures)
     pod_cycles = PodCycles(
         pods.records, queues, charges.reservations, steps, evaluators, reports, gang_cycles

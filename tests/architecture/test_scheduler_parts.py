@@ -121,7 +121,7 @@ def test_only_the_machine_knows_all_parts() -> None:
 
 
 def test_constructors_name_what_they_use_of_the_state() -> None:
-    """Of each part two members at least: who needs one takes that one, and none keeps a part."""
+    """Of each part at least two: a class that uses one takes that one. None keeps a part."""
     taken = list(_constructors())
     assert len(taken) > len(STATE), "are they found?"
     for place, constructor, arg in taken:

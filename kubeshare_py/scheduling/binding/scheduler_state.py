@@ -28,7 +28,7 @@ from kubeshare_py.scheduling.queue.reservations import Reservations
 class Pods:
     """The pods that the scheduler remembers, and the gangs that some of them belong to.
 
-    `table` is for those that change a pod's state; others read `records`.
+    Classes that change the state of pods take `table`; others read `records`.
     """
 
     table: PodTable

@@ -39,7 +39,7 @@ class ReservationIterations:
         return bool(self._reservations) and self._capacities != self._ledger.capacities
 
     @property
-    def are_there(self) -> bool:
+    def are_held(self) -> bool:
         """Whether anything is reserved."""
         return bool(self._reservations)
 
