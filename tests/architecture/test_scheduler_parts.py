@@ -125,21 +125,30 @@ def test_constructors_name_what_they_use_of_the_state() -> None:
     taken = list(_constructors())
     assert len(taken) > len(STATE), "are they found?"
     for place, constructor, arg in taken:
-        inside = [node for statement in constructor.body for node in ast.walk(statement)]
-        members = {
-            node.attr for node in inside if isinstance(node, ast.Attribute) and _is(node.value, arg)
-        }
-        handed_on = any(
-            _is(value, arg) for node in inside if isinstance(node, ast.Call) for value in node.args
-        )
+        members, is_handed_on = _uses(constructor.body, arg)
         kept = [
             node
-            for node in inside
+            for node in _inside(constructor.body)
             if isinstance(node, ast.Assign | ast.AnnAssign)
             and any(_is(value, arg) for value in _values(node))
         ]
         assert not kept, f"{place} keeps {arg.arg}"
-        assert handed_on or len(members) > 1, f"{place}: {arg.arg} for {members} alone"
+        assert is_handed_on or len(members) > 1, f"{place}: {arg.arg} for {members} alone"
+
+
+def _uses(body: list[ast.stmt], arg: ast.arg) -> tuple[set[str], bool]:
+    """The members of this argument that are used, and whether it is handed on as a whole."""
+    members = {
+        node.attr
+        for node in _inside(body)
+        if isinstance(node, ast.Attribute) and _is(node.value, arg)
+    }
+    calls = (node for node in _inside(body) if isinstance(node, ast.Call))
+    return members, any(_is(value, arg) for call in calls for value in call.args)
+
+
+def _inside(body: list[ast.stmt]) -> Iterator[ast.AST]:
+    return (node for statement in body for node in ast.walk(statement))
 
 
 def _is(node: ast.expr | None, arg: ast.arg) -> bool:
@@ -148,3 +157,18 @@ def _is(node: ast.expr | None, arg: ast.arg) -> bool:
 
 def _values(node: ast.Assign | ast.AnnAssign) -> list[ast.expr | None]:
     return [*node.value.elts] if isinstance(node.value, ast.Tuple) else [node.value]
+
+
+def test_explanations_are_handed_what_they_read() -> None:
+    """A function that reads two members of the machine at most takes these instead."""
+    explain = [path for path in PARTS if path.is_relative_to(SCHEDULING / "explain")]
+    found = []
+    for path in explain:
+        for node in nodes_of(path):
+            if not isinstance(node, ast.FunctionDef) or not node.name.startswith("_"):
+                continue
+            for arg in (one for one in node.args.args if _type(one) == "Machine"):
+                members, is_handed_on = _uses(node.body, arg)
+                if not is_handed_on and len(members) <= 2:
+                    found.append(f"{where(path, node.lineno)} {node.name}: {sorted(members)}")
+    assert not found

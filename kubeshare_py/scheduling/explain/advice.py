@@ -1,6 +1,6 @@
 """What would make a waiting pod fit: sentences for people."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kubeshare_py.cluster.columns import ABSENT, HELD_BACK, UNHEALTHY
 from kubeshare_py.cluster.ledger import Ledger
@@ -27,10 +27,11 @@ def advice(
     amounts = {name.name: _only_amounts(name) for name in nodes}
     candidates = [NodeName(name) for name, only in amounts.items() if only]
     yield from _reserved(machine, record.pod.uid, [NodeName(node.name) for node in nodes], sees)
-    leaving = [text for name in candidates for text in _leavers(machine, claim, name, sees)]
+    ledger, records = machine.ledger, machine.records
+    leaving = [text for name in candidates for text in _leavers(ledger, records, claim, name, sees)]
     yield from leaving[:_MOST]
     if claim.count == 1 and not claim.share_of:
-        yield from _smaller(machine, claim, candidates)
+        yield from _smaller(ledger, claim, candidates)
 
 
 def _reserved(
@@ -66,15 +67,20 @@ def _only_amounts(node: NodeWhy) -> bool:
     return all(one.subject or one.resource == "gpu" for one in node.shortfalls)
 
 
-def _leavers(machine: Machine, claim: GpuClaim, name: NodeName, sees: Sees) -> Iterator[str]:
+def _leavers(
+    ledger: Ledger,
+    records: Mapping[PodUid, Record],
+    claim: GpuClaim,
+    name: NodeName,
+    sees: Sees,
+) -> Iterator[str]:
     """Pods whose end would, alone, make room on one card of this node."""
     if claim.count > 1:
         return
-    ledger = machine.ledger
     for uid, charge in sorted(ledger.pods_on(name).items()):
         for card in charge.allocation.cards if charge.allocation else ():
             if _would_do(ledger, claim, name, card):
-                key = machine.records[uid].pod.key
+                key = records[uid].pod.key
                 held = f"{_share(card.milli)} of {card.uuid}"
                 who = key if sees(key.namespace) else UNNAMED
                 yield f"it fits on {name} when {who} ends (it holds {held})"
@@ -105,9 +111,9 @@ def _would_do(ledger: Ledger, claim: GpuClaim, name: NodeName, freed: CardCharge
     )
 
 
-def _smaller(machine: Machine, claim: GpuClaim, names: Sequence[NodeName]) -> Iterator[str]:
+def _smaller(ledger: Ledger, claim: GpuClaim, names: Sequence[NodeName]) -> Iterator[str]:
     """The largest request that would fit now."""
-    columns = machine.ledger.columns
+    columns = ledger.columns
     best = 0
     where = ""
     for name in names:

@@ -37,7 +37,7 @@ def card_figures(machine: Machine) -> Iterator[CardFigures]:
             if columns.uuids[row]
         ]
         if rows:
-            yield _portion(machine, rows)
+            yield _portion(machine.ledger, rows)
 
 
 def ledger_figures(machine: Machine) -> LedgerFigures:
@@ -164,8 +164,8 @@ def _count_plugins(gang: Gang, by: dict[tuple[str, str], int]) -> None:
             by[key] = by.get(key, 0) + 1
 
 
-def _portion(machine: Machine, rows: list[int]) -> CardFigures:
-    columns = machine.ledger.columns
+def _portion(ledger: Ledger, rows: list[int]) -> CardFigures:
+    columns = ledger.columns
     uuids = [columns.uuids[row] for row in rows]
     counts = [len(listed) for listed in uuids]
     # A row's cards are in its first slots.

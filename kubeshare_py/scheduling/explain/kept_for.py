@@ -4,12 +4,14 @@ For preemptors, and for pods that were deleted by force and may still run.
 """
 
 from collections import Counter
+from collections.abc import Mapping
 
 from kubeshare_py.cluster.charge import native_gpus
-from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.scheduling.explain.visibility import UNNAMED, Sees, reservation_name, sees_all
 from kubeshare_py.scheduling.machine import Machine
-from kubeshare_py.scheduling.queue.gangs import Gang
+from kubeshare_py.scheduling.queue.gangs import Gang, Gangs
 from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.scheduling.queue.reservations import (
     Contender,
@@ -24,11 +26,11 @@ def kept_from(
     machine: Machine, record: Record, sees: Sees = sees_all
 ) -> dict[NodeName, tuple[str, ...]]:
     """By node, what is kept there for others; they are named if the reader may see them."""
-    contender = _contender(machine, record)
+    contender = _contender(machine.gangs, machine.records, record)
     found = _lingering(machine, sees)
     for reservation in machine.reservations.holders:
         if reservation.cause is ReservationCause.PREEMPTS and not reservation.is_open_to(contender):
-            for node, cards in _cards(machine, reservation).items():
+            for node, cards in _cards(machine.ledger, reservation).items():
                 kept = (
                     f"{_are_kept(cards)} for {reservation_name(machine, reservation, sees)} by "
                     "preemption"
@@ -53,17 +55,16 @@ def _lingering(machine: Machine, sees: Sees) -> dict[NodeName, tuple[str, ...]]:
     return found
 
 
-def _contender(machine: Machine, record: Record) -> Contender:
-    gang = machine.gangs.of(record.pod.uid)
+def _contender(gangs: Gangs, records: Mapping[PodUid, Record], record: Record) -> Contender:
+    gang = gangs.of(record.pod.uid)
     nominee: Nominee = record.pod.uid
     if isinstance(gang, Gang) and gang.needs_quorum and record.pod.uid in gang.waiting:
         nominee = gang
-    return contender_of(nominee, machine.records)
+    return contender_of(nominee, records)
 
 
-def _cards(machine: Machine, reservation: Reservation) -> Counter[NodeName]:
+def _cards(ledger: Ledger, reservation: Reservation) -> Counter[NodeName]:
     """The number of cards that are kept, by node; 0 where it is only other resources."""
-    ledger = machine.ledger
     charges = [ledger.reservations[uid] for uid in (*reservation.uids, *reservation.beside)]
     cards = {
         (charge.node, card.uuid)

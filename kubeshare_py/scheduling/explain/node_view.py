@@ -1,13 +1,18 @@
 """A node as people see it: its cards, which pods hold what of them, and problems."""
 
+from collections.abc import Mapping
+
 from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY
-from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.isolation import IsolationBackend, Part
 from kubeshare_py.domain.readiness import NEEDY, ReadinessReport, in_words, not_ready_reason
+from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.explain.card_topology import node_topology
 from kubeshare_py.scheduling.explain.visibility import Sees, reservation_name, sees_all
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.isolation_hold import hold_on
+from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.views.view import BackendView, CardView, LingeringView, NodeView, TenantView
 
 
@@ -34,9 +39,9 @@ def node_view(machine: Machine, name: NodeName, topology: bool, sees: Sees = see
 
 def _card_views(machine: Machine, name: NodeName, row: int, sees: Sees) -> list[CardView]:
     columns, ledger = machine.ledger.columns, machine.ledger
-    tenants = _tenants(machine, name, sees)
+    tenants = _tenants(machine.ledger, machine.records, name, sees)
     waited_for, lingering = _waited_for(machine, name, sees), _lingering(machine, name, sees)
-    backends = _backends(machine)
+    backends = _backends(machine.profiles)
     rivals = ledger.claims.rivals(name)
     indexes = {gpu.uuid: gpu.index for gpu in ledger.inventory.get(name, ())}
     views = []
@@ -74,9 +79,9 @@ def _card_views(machine: Machine, name: NodeName, row: int, sees: Sees) -> list[
     return sorted(views, key=lambda view: (view.index, view.uuid))
 
 
-def _backends(machine: Machine) -> list[IsolationBackend]:
+def _backends(profiles: Mapping[str, Profile]) -> list[IsolationBackend]:
     """The back-ends that need something of a node and that some profile allows."""
-    used = {one for profile in machine.profiles.values() for one in profile.isolation.allowed}
+    used = {one for profile in profiles.values() for one in profile.isolation.allowed}
     return [one for one in NEEDY if one in used]
 
 
@@ -86,13 +91,15 @@ def _backend_view(report: ReadinessReport, backend: IsolationBackend) -> Backend
     return BackendView(backend=backend, ready=ready, reason=in_words(reason) if reason else "")
 
 
-def _tenants(machine: Machine, name: NodeName, sees: Sees) -> dict[str, list[TenantView]]:
+def _tenants(
+    ledger: Ledger, records: Mapping[PodUid, Record], name: NodeName, sees: Sees
+) -> dict[str, list[TenantView]]:
     """The pods' parts of cards, by the card's uuid."""
     tenants: dict[str, list[TenantView]] = {}
-    for uid, charge in machine.ledger.pods_on(name).items():
-        key = machine.records[uid].pod.key
+    for uid, charge in ledger.pods_on(name).items():
+        key = records[uid].pod.key
         seen = sees(key.namespace)
-        hold = hold_on(machine.ledger, name, charge.allocation)
+        hold = hold_on(ledger, name, charge.allocation)
         not_enforced = {uuid for uuid, _ in hold.not_ready}
         by_nature = charge.allocation.unheld if charge.allocation else ()
         for card in charge.allocation.cards if charge.allocation else ():

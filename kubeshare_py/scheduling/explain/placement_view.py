@@ -4,13 +4,16 @@ Reads; decides nothing. The scores of the actual placement are not kept: the que
 with the pod itself removed from its node.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
+from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import AllRows
-from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.framework.boundary import PluginFailed
+from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.scheduling.binding.holdings import holdings
 from kubeshare_py.scheduling.explain.visibility import Sees, sees_all
 from kubeshare_py.scheduling.machine import Machine
@@ -28,25 +31,25 @@ def placement_view(
 
     Neighbours in namespaces that the reader may not see have no names.
     """
-    neighbours = _neighbours(machine, record, node, sees)
+    neighbours = _neighbours(machine.ledger, machine.records, record, node, sees)
     columns = machine.ledger.columns
     row = columns.row_of.get(node)
     gang = machine.gangs.of(record.pod.uid)
     if row is None or (gang is not None and gang.needs_quorum):
         return PlacementView(neighbours=neighbours)
+    evaluator = machine.evaluators[record.pod.scheduler_name]
     try:
-        return replace(_ranked(machine, record, row), neighbours=neighbours)
+        return replace(_ranked(machine.ledger, evaluator, record, row), neighbours=neighbours)
     except PluginFailed:
         return PlacementView(neighbours=neighbours)
 
 
-def _ranked(machine: Machine, record: Record, row: int) -> PlacementView:
+def _ranked(ledger: Ledger, evaluator: Evaluator, record: Record, row: int) -> PlacementView:
     """The rank of the pod's row as if the pod were not there. Raises PluginFailed."""
-    columns = machine.ledger.columns
-    evaluator, shape = machine.evaluators[record.pod.scheduler_name], record.shape
-    without = machine.ledger.what_if(np.array([row]))
+    columns, shape = ledger.columns, record.shape
+    without = ledger.what_if(np.array([row]))
     first = np.zeros(1, np.int64)
-    without.add(first, machine.ledger.amounts([[record.pod.uid]]), first, -1)
+    without.add(first, ledger.amounts([[record.pod.uid]]), first, -1)
     without.derive(first)
     keys, _ = evaluator.rate(shape, AllRows(columns))
     (own,), _ = evaluator.rate(shape, without)
@@ -70,17 +73,19 @@ def _ranked(machine: Machine, record: Record, row: int) -> PlacementView:
 
 
 def _neighbours(
-    machine: Machine, record: Record, node: NodeName, sees: Sees
+    ledger: Ledger,
+    records: Mapping[PodUid, Record],
+    record: Record,
+    node: NodeName,
+    sees: Sees,
 ) -> tuple[NeighbourView, ...]:
     """The other pods with a part of one of its cards, by name."""
     own = {card.uuid for card in record.allocation.cards} if record.allocation else set()
     found = []
-    for uid, charge in machine.ledger.pods_on(node).items() if own else ():
-        shared = [
-            one for one in holdings(machine.ledger, node, charge.allocation) if one.uuid in own
-        ]
+    for uid, charge in ledger.pods_on(node).items() if own else ():
+        shared = [one for one in holdings(ledger, node, charge.allocation) if one.uuid in own]
         if shared and uid != record.pod.uid:
-            key = machine.records[uid].pod.key
+            key = records[uid].pod.key
             named = (key.namespace, key.name) if sees(key.namespace) else ("", "")
             found.append(NeighbourView(namespace=named[0], name=named[1], holds=tuple(shared)))
     return tuple(sorted(found, key=lambda one: (one.namespace, one.name)))

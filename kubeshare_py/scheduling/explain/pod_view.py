@@ -67,7 +67,7 @@ def _message(machine: Machine, record: Record, messages: QueueMessages) -> str:
         return record.reported.message
     gang = machine.gangs.of(record.pod.uid)
     if gang is not None and gang.needs_quorum:
-        return _gang_message(machine, record, gang)
+        return _gang_message(record, gang, decides=machine.decides)
     shape_queue = machine.queue.queue_of(record.pod.uid)
     return "" if shape_queue is None else _queue_message(machine, shape_queue, messages)
 
@@ -84,12 +84,12 @@ def _queue_message(machine: Machine, shape_queue: ShapeQueue, messages: QueueMes
     )
 
 
-def _gang_message(machine: Machine, record: Record, gang: Gang) -> str:
+def _gang_message(record: Record, gang: Gang, *, decides: bool) -> str:
     if record.state is not PodState.WAITING:
         return ""
     if gang.diagnosis is not None:
         return gang.diagnosis.message
-    missing = not machine.decides and len(gang.waiting) < gang.need
+    missing = not decides and len(gang.waiting) < gang.need
     return too_few(gang).message if missing else ""
 
 

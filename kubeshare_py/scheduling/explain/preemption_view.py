@@ -1,7 +1,11 @@
 """The preemption plan for a waiting pod, before it happens, as people see it."""
 
+from collections.abc import Mapping
+
+from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.explain.visibility import Sees, sees_all
 from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.queue.gangs import Gangs
 from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.views.view import NominatedPlaceView, PreemptionView, VictimView
 
@@ -25,7 +29,7 @@ def preemption_view(
     plan, under_way = found
     return PreemptionView(
         in_flight=under_way,
-        obstacle=_obstacle(machine, record),
+        obstacle=_obstacle(machine.profiles, machine.gangs, record),
         victims=tuple(
             VictimView(
                 namespace=victim.key.namespace if sees(victim.key.namespace) else "",
@@ -50,11 +54,11 @@ def preemption_view(
     )
 
 
-def _obstacle(machine: Machine, record: Record) -> str:
+def _obstacle(profiles: Mapping[str, Profile], gangs: Gangs, record: Record) -> str:
     if not record.pod.preempts:
         return NEVER
-    if not machine.profiles[record.pod.scheduler_name].post_filters:
+    if not profiles[record.pod.scheduler_name].post_filters:
         return OFF
-    gang = machine.gangs.of(record.pod.uid)
+    gang = gangs.of(record.pod.uid)
     owner = gang if gang is not None and gang.needs_quorum else record
     return SPENT.format(owner.plans) if owner.remark else ""

@@ -1,8 +1,10 @@
 """Which namespaces' pods a reader of the state may see named."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.scheduling.queue.reservations import Reservation
 
 #: Whether pods of this namespace may be named.
@@ -24,13 +26,12 @@ def namespaces(machine: Machine) -> set[str]:
 
 def reservation_name(machine: Machine, reservation: Reservation, sees: Sees) -> str:
     """The name of a holder of reservations; UNNAMED unless all its pods may be named."""
-    return reservation.name if _all_seen(machine, reservation, sees) else UNNAMED
+    return reservation.name if _all_seen(machine.records, reservation, sees) else UNNAMED
 
 
-def _all_seen(machine: Machine, reservation: Reservation, sees: Sees) -> bool:
+def _all_seen(records: Mapping[PodUid, Record], reservation: Reservation, sees: Sees) -> bool:
     if sees is sees_all:
         return True
-    records = machine.records
     known = [records[uid].pod.key.namespace for uid in reservation.uids if uid in records]
     # Without a pod, its namespaces are unknown.
     return bool(known) and all(sees(namespace) for namespace in known)
