@@ -40,6 +40,7 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
+from kubeshare_py.edges.scheduler.inventory_watch import InventoryWatch
 from kubeshare_py.edges.scheduler.process import collect_in_short_pauses
 from kubeshare_py.edges.scheduler.process_health import ProcessHealth
 from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
@@ -76,7 +77,7 @@ class Scheduler:
     """The part of a scheduler that takes in an inventory, with a timer beside it."""
 
     machine: TimedMachine
-    loop: DecisionLoop
+    watch: InventoryWatch
     late_s: list[float] = field(default_factory=list)
     busy_s: list[float] = field(default_factory=list)
     heard_at: list[float] = field(default_factory=list)
@@ -107,7 +108,7 @@ class Scheduler:
                     self.failures.append(event.message)
                 else:
                     self._note(event)
-                await self.loop.take_inventory(event)
+                await self.watch.take(event)
                 self._news.set()
 
     async def until(self, wanted: Callable[[], bool]) -> dict[str, Any]:
@@ -150,7 +151,7 @@ async def measured(source: str, nodes: int, cards: int, interval_s: float) -> di
     process_health = ProcessHealth(machine, asyncio.get_running_loop().time)
     async with grounds(source, nodes, cards, interval_s) as ground, asyncio.TaskGroup() as group:
         loop = DecisionLoop(machine, api, group, asyncio.Event(), process_health)
-        scheduler = Scheduler(machine, loop)
+        scheduler = Scheduler(machine, InventoryWatch(loop, read(None).inventory))
         tasks = [
             group.create_task(scheduler.tick()),
             group.create_task(scheduler.follow(ground.readings(scheduler.heard))),

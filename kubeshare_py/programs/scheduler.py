@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from kubeshare_py.configuration.scheduler import SchedulerConfiguration
-from kubeshare_py.edges.inventory.annotated_nodes import AnnotatedNodes
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.config import load
 from kubeshare_py.edges.process.idle_memory import give_back_often
 from kubeshare_py.edges.scheduler.configuration_watch import Updates
 from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
 from kubeshare_py.edges.scheduler.endpoints import endpoints
+from kubeshare_py.edges.scheduler.inventory_watch import InventoryWatch
 from kubeshare_py.edges.scheduler.leadership import Leadership, connected, until_led
 from kubeshare_py.edges.scheduler.pod_group_watch import watch_pod_groups
 from kubeshare_py.edges.scheduler.process import own_name
@@ -71,15 +71,15 @@ async def run(
         on_ready(url)
         api = KubeApi(client, reports, fence=leadership.fence)
         inventory = configuration.inventory.within(configuration.leader_election.resource_namespace)
-        annotated = AnnotatedNodes() if inventory.source == "annotation" else None
-        loop = DecisionLoop(machine, api, binds, asyncio.Event(), process_health, annotated)
+        loop = DecisionLoop(machine, api, binds, asyncio.Event(), process_health)
+        nodes = InventoryWatch(loop, inventory)
         pods = partial(loop.watch, client, PODS, Codec(PodFields), POD_EVENTS)
         campaign = binds.create_task(loop.follow_election(leadership.campaign()))
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(loop.watch_nodes(client))
+                group.create_task(nodes.watch_nodes(client))
                 group.create_task(loop.watch_budgets(client))
-                group.create_task(loop.read_inventory(inventory, client))
+                group.create_task(nodes.follow(client))
                 group.create_task(watch_pod_groups(client, machine, loop.deliver))
                 if updates is not None:
                     group.create_task(loop.follow_configuration(updates))

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
 
-from kubeshare_py.configuration.inventory import Inventory
 from kubeshare_py.domain.effects import (
     Bind,
     Effect,
@@ -19,12 +18,7 @@ from kubeshare_py.domain.effects import (
     Preempt,
     ReportPodWarning,
 )
-from kubeshare_py.domain.events import BindSlotsFree, Event, InventoryFailed, InventoryRead
-from kubeshare_py.domain.node import Node
-from kubeshare_py.edges.inventory.annotated_nodes import AnnotatedNodes
-from kubeshare_py.edges.inventory.cells_inventory import CellsInventory
-from kubeshare_py.edges.inventory.collector_scrape import CollectorTargets
-from kubeshare_py.edges.inventory.inventory_source import OF_NODES, OF_TARGETS, readings
+from kubeshare_py.domain.events import BindSlotsFree, Event
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.watch import follow_reduced
 from kubeshare_py.edges.process import decision_log
@@ -34,22 +28,17 @@ from kubeshare_py.edges.scheduler.process_health import ProcessHealth
 from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
 from kubeshare_py.framework.profile_warnings import warnings
 from kubeshare_py.framework.scheduler_profile import Profile
-from kubeshare_py.inventory.portions import CARDS_A_PORTION, portions
 from kubeshare_py.manifests.budget import BudgetFields
 from kubeshare_py.manifests.events import (
     BUDGET_EVENTS,
-    NODE_EVENTS,
     BadAllocation,
     R,
     T,
     Translation,
 )
-from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.watch import Changes, Codec, ListResult, Problem
-from kubeshare_py.scheduling.explain.figures import ledger_figures
 from kubeshare_py.scheduling.machine import MOST_UNANSWERED, Machine
 
-NODES = "/api/v1/nodes"
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 #: The most events handled before other tasks run.
 BATCH = 200
@@ -69,14 +58,8 @@ class DecisionLoop:
     group: asyncio.TaskGroup
     wakeup: asyncio.Event
     health: ProcessHealth
-    #: For the inventory from annotations.
-    annotated: AnnotatedNodes | None = None
     leads: bool = False
-    _nodes_listed: asyncio.Event = field(default_factory=asyncio.Event)
-    _nodes_changed: asyncio.Event = field(default_factory=asyncio.Event)
-    _cells: CellsInventory = field(default_factory=CellsInventory)
     _binds: set[asyncio.Task[None]] = field(default_factory=set)
-    _has_logged_found: bool = False
 
     async def deliver(self, events: Iterable[Event | Problem | BadAllocation]) -> None:
         """Hand events to the machine in order; other tasks run between batches.
@@ -158,94 +141,9 @@ class DecisionLoop:
                 on_update(update)
                 del update  # not kept while nothing comes
 
-    async def watch_nodes(self, client: KubeClient) -> None:
-        """Follow the nodes for ever."""
-
-        def reduce(node: NodeFields) -> Node:
-            if self.annotated is not None:
-                self.annotated.seen(node)
-            return NODE_EVENTS.reduce(node)
-
-        def on_update(update: ListResult[Node] | Changes[NodeFields]) -> None:
-            if self.annotated is not None:
-                self.annotated.changed(update)
-            self._nodes_changed.set()
-            if isinstance(update, ListResult):
-                self._nodes_listed.set()
-                self._log_found()
-
-        codec = Codec(NodeFields)
-        await self.watch(client, NODES, codec, NODE_EVENTS, reduce=reduce, on_update=on_update)
-
     async def watch_budgets(self, client: KubeClient) -> None:
         """Follow the disruption budgets for ever."""
         await self.watch(client, BUDGETS, Codec(BudgetFields), BUDGET_EVENTS)
-
-    async def read_inventory(self, settings: Inventory, client: KubeClient) -> None:
-        """Follow the inventory for ever."""
-        targets = CollectorTargets()
-        if settings.source in OF_NODES:
-            # Otherwise every waiting pod would be reported as "no card anywhere".
-            await self._nodes_listed.wait()
-        if self.annotated is not None:
-            source = self.annotated.readings(self._nodes_read, settings.interval_seconds)
-        else:
-            source = readings(
-                settings, self.machine.node_names, targets, self.health.inventory_read, self._sleep
-            )
-        async with asyncio.TaskGroup() as group:
-            if settings.source in OF_TARGETS:
-                connected = self.health.watching("collectors")
-                group.create_task(
-                    targets.follow(client, settings.namespace, settings.pod_selector, connected)
-                )
-            if settings.cells_file:
-                self._cells.path = settings.cells_file
-                await self._cells.load()
-                group.create_task(self._cells.follow(self.take_inventory))
-            async with aclosing(source) as stream:
-                async for event in stream:
-                    async with self._cells.lock:
-                        await self.take_inventory(event)
-
-    async def take_inventory(self, event: InventoryRead | InventoryFailed) -> None:
-        """Hand a reading to the machine; a long one in several iterations."""
-        if isinstance(event, InventoryFailed):
-            decision_log.warn("inventory", message=event.message)
-            await self.deliver([event])
-            return
-        for part in portions(event):
-            # Earlier work has used its time of this iteration.
-            await asyncio.sleep(0)
-            await self.deliver([self._cells.join(part)])
-        self._log_found()
-        if sum(len(cards) for _, cards in event.changed) >= CARDS_A_PORTION:
-            # These cards stay, like the objects of a list.
-            gc.freeze()
-
-    def _log_found(self) -> None:
-        """Log one line, once nodes and cards are known."""
-        if self._has_logged_found or not self._nodes_listed.is_set():
-            return
-        if self.machine.inventory_read:
-            self._has_logged_found = True
-            figures = ledger_figures(self.machine)
-            decision_log.inform("found", nodes=figures.nodes, cards=figures.cards)
-
-    def _nodes_read(self) -> None:
-        """An inventory from nodes is as new as their watch."""
-        if not self.health.lost_s("nodes"):
-            self.health.inventory_read()
-
-    async def _sleep(self, seconds: float) -> None:
-        """Sleep; shorter if nodes come or go."""
-        known = self.machine.node_names()
-        count = len(known)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                while len(known) == count:
-                    self._nodes_changed.clear()
-                    await self._nodes_changed.wait()
 
     async def follow_configuration(self, updates: Updates) -> None:
         """Apply new profiles, while there may be updates; log unusable ones."""

@@ -1,0 +1,123 @@
+"""Watches nodes, reads the cards on them, and delivers both to a decision loop."""
+
+import asyncio
+import gc
+from contextlib import aclosing, suppress
+
+from kubeshare_py.configuration.inventory import Inventory
+from kubeshare_py.domain.events import InventoryFailed, InventoryRead
+from kubeshare_py.domain.node import Node
+from kubeshare_py.edges.inventory.annotated_nodes import AnnotatedNodes
+from kubeshare_py.edges.inventory.cells_inventory import CellsInventory
+from kubeshare_py.edges.inventory.collector_scrape import CollectorTargets
+from kubeshare_py.edges.inventory.inventory_source import OF_NODES, OF_TARGETS, readings
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.process import decision_log
+from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
+from kubeshare_py.inventory.portions import CARDS_A_PORTION, portions
+from kubeshare_py.manifests.events import NODE_EVENTS
+from kubeshare_py.manifests.node import NodeFields
+from kubeshare_py.manifests.watch import Changes, Codec, ListResult
+from kubeshare_py.scheduling.explain.figures import ledger_figures
+
+NODES = "/api/v1/nodes"
+
+
+class InventoryWatch:
+    """Follows the nodes and the inventory for one decision loop."""
+
+    def __init__(self, loop: DecisionLoop, settings: Inventory) -> None:
+        """`settings` choose the source of the inventory."""
+        self._loop = loop
+        self._settings = settings
+        self._annotated = AnnotatedNodes() if settings.source == "annotation" else None
+        self._cells = CellsInventory()
+        self._nodes_listed = asyncio.Event()
+        self._nodes_changed = asyncio.Event()
+        self._has_logged_found = False
+
+    async def watch_nodes(self, client: KubeClient) -> None:
+        """Follow the nodes for ever."""
+
+        def reduce(node: NodeFields) -> Node:
+            if self._annotated is not None:
+                self._annotated.seen(node)
+            return NODE_EVENTS.reduce(node)
+
+        def on_update(update: ListResult[Node] | Changes[NodeFields]) -> None:
+            if self._annotated is not None:
+                self._annotated.changed(update)
+            self._nodes_changed.set()
+            if isinstance(update, ListResult):
+                self._nodes_listed.set()
+                self._log_found()
+
+        codec = Codec(NodeFields)
+        await self._loop.watch(
+            client, NODES, codec, NODE_EVENTS, reduce=reduce, on_update=on_update
+        )
+
+    async def follow(self, client: KubeClient) -> None:
+        """Follow the inventory for ever."""
+        settings, targets = self._settings, CollectorTargets()
+        if settings.source in OF_NODES:
+            # Otherwise every waiting pod would be reported as "no card anywhere".
+            await self._nodes_listed.wait()
+        if self._annotated is not None:
+            source = self._annotated.readings(self._nodes_read, settings.interval_seconds)
+        else:
+            nodes, on_reading = self._loop.machine.node_names, self._loop.health.inventory_read
+            source = readings(settings, nodes, targets, on_reading, self._sleep)
+        async with asyncio.TaskGroup() as group:
+            if settings.source in OF_TARGETS:
+                connected = self._loop.health.watching("collectors")
+                group.create_task(
+                    targets.follow(client, settings.namespace, settings.pod_selector, connected)
+                )
+            if settings.cells_file:
+                self._cells.path = settings.cells_file
+                await self._cells.load()
+                group.create_task(self._cells.follow(self.take))
+            async with aclosing(source) as stream:
+                async for event in stream:
+                    async with self._cells.lock:
+                        await self.take(event)
+
+    async def take(self, event: InventoryRead | InventoryFailed) -> None:
+        """Hand a reading to the machine; a long one in several iterations."""
+        if isinstance(event, InventoryFailed):
+            decision_log.warn("inventory", message=event.message)
+            await self._loop.deliver([event])
+            return
+        for part in portions(event):
+            # Earlier work has used its time of this iteration.
+            await asyncio.sleep(0)
+            await self._loop.deliver([self._cells.join(part)])
+        self._log_found()
+        if sum(len(cards) for _, cards in event.changed) >= CARDS_A_PORTION:
+            # These cards stay, like the objects of a list.
+            gc.freeze()
+
+    def _log_found(self) -> None:
+        """Log one line, once nodes and cards are known."""
+        if self._has_logged_found or not self._nodes_listed.is_set():
+            return
+        if self._loop.machine.inventory_read:
+            self._has_logged_found = True
+            figures = ledger_figures(self._loop.machine)
+            decision_log.inform("found", nodes=figures.nodes, cards=figures.cards)
+
+    def _nodes_read(self) -> None:
+        """An inventory from nodes is as new as their watch."""
+        if not self._loop.health.lost_s("nodes"):
+            self._loop.health.inventory_read()
+
+    async def _sleep(self, seconds: float) -> None:
+        """Sleep; shorter if nodes come or go."""
+        known = self._loop.machine.node_names()
+        count = len(known)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while len(known) == count:
+                    self._nodes_changed.clear()
+                    await self._nodes_changed.wait()
