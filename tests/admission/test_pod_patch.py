@@ -152,7 +152,7 @@ def test_a_second_patch_changes_nothing_and_nothing_of_the_users_is_lost(pod: Js
         for before, after in zip(
             pod["spec"].get(kind, ()), once["spec"].get(kind, ()), strict=True
         ):
-            assert_kept(before, after)
+            expect_kept(before, after)
 
 
 def has_library(pod: Json, *, first: bool) -> bool:
@@ -185,7 +185,7 @@ def test_pods_of_all_kinds_are_among_those_that_both_ways_are_compared_by(
     find(pods(), kind, settings=settings(max_examples=2000, phases=[Phase.generate]))
 
 
-def assert_kept(before: Json, after: Json) -> None:
+def expect_kept(before: Json, after: Json) -> None:
     """The container has all that it had, in order, behind what is new."""
     kept: list[Any] = [one for one in before.get("env", ()) if one["name"] != "LD_PRELOAD"]
     there = [one for one in after["env"] if one["name"] != "LD_PRELOAD"]

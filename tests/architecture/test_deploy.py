@@ -183,7 +183,7 @@ def limits(kind: inspect.Type) -> dict[str, Any]:
             return {}
 
 
-def assert_alike(kind: inspect.Type, schema: dict[str, Any], path: str) -> None:
+def expect_alike(kind: inspect.Type, schema: dict[str, Any], path: str) -> None:
     """The schema lets through the same fields, choices and numbers."""
     schema = SCHEMA["definitions"][schema["$ref"].split("/")[-1]] if "$ref" in schema else schema
     if path == "server.port":
@@ -194,11 +194,11 @@ def assert_alike(kind: inspect.Type, schema: dict[str, Any], path: str) -> None:
         here |= {old: here[new] for old, new in FORMER_KEYS.items() if new in here}
         assert {*schema["properties"]} <= {*here}, path
         for name, inner in schema["properties"].items():
-            assert_alike(here[name], inner, f"{path}.{name}".removeprefix("."))
+            expect_alike(here[name], inner, f"{path}.{name}".removeprefix("."))
     elif isinstance(kind, inspect.VarTupleType):
-        assert_alike(kind.item_type, schema["items"], f"{path}[]")
+        expect_alike(kind.item_type, schema["items"], f"{path}[]")
     elif isinstance(kind, inspect.DictType) and not isinstance(kind.value_type, inspect.AnyType):
-        assert_alike(kind.value_type, schema["additionalProperties"], f"{path}[]")
+        expect_alike(kind.value_type, schema["additionalProperties"], f"{path}[]")
     else:
         said = {name: schema[name] for name in ("minimum", "exclusiveMinimum", "maximum", "enum")
                 if name in schema}  # fmt: skip
@@ -208,7 +208,7 @@ def assert_alike(kind: inspect.Type, schema: dict[str, Any], path: str) -> None:
 
 
 def test_the_schema_of_the_values_has_the_choices_and_limits_of_the_configuration() -> None:
-    assert_alike(inspect.type_info(SchedulerConfiguration), SCHEMA["properties"]["config"], "")
+    expect_alike(inspect.type_info(SchedulerConfiguration), SCHEMA["properties"]["config"], "")
     profile = inspect.type_info(ProfileConfiguration)
     assert isinstance(profile, inspect.StructType)
     assert {*SCHEMA["definitions"]["profile"]["properties"]} == {

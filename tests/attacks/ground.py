@@ -83,13 +83,13 @@ class Ground:
                 raise one
         return answers
 
-    async def victim_is_bound(self, within_s: float = BIND_S) -> float:
+    async def expect_victim_bound(self, within_s: float = BIND_S) -> float:
         """A pod of another namespace gets its card in time: after how long (s)."""
         name = f"v{next(_NUMBERS)}"
         loop = asyncio.get_running_loop()
         began = loop.time()
         await self.victor.create(pods_of(VICTIM), gpu_pod(name))
-        await self.until(name, VICTIM, lambda pod: "nodeName" in pod["spec"], within_s)
+        await self.expect_eventually(name, VICTIM, lambda pod: "nodeName" in pod["spec"], within_s)
         took = loop.time() - began
         await self.victor.delete(f"{pods_of(VICTIM)}/{name}")
         return took
@@ -104,37 +104,37 @@ class Ground:
             whole = {"gpu_request": "2", "gpu_limit": "2"}
             await self.victor.create(pods_of(VICTIM), gpu_pod(name, whole))
         for name in names:
-            await self.bound(name, VICTIM)
+            await self.expect_bound(name, VICTIM)
         return names
 
-    async def until(
+    async def expect_eventually(
         self, name: str, namespace: str, wanted: Callable[[Json], bool], within_s: float = BIND_S
     ) -> Json:
         """The pod, once it looks like this."""
-        return await until(lambda: self.pod(name, namespace), wanted, within_s)
+        return await expect_eventually(lambda: self.pod(name, namespace), wanted, within_s)
 
-    async def waits(self, name: str, namespace: str = ATTACKER, text: str = "") -> str:
+    async def expect_waiting(self, name: str, namespace: str = ATTACKER, text: str = "") -> str:
         """The reason that the pod's condition gives, once there is one with this text."""
 
         def told(pod: Json) -> bool:
             condition = scheduled_condition(pod)
             return bool(condition.get("message")) and text in condition["message"]
 
-        found = await self.until(name, namespace, told, 20)
+        found = await self.expect_eventually(name, namespace, told, 20)
         return str(scheduled_condition(found)["message"])
 
-    async def bound(self, name: str, namespace: str = ATTACKER) -> Json:
+    async def expect_bound(self, name: str, namespace: str = ATTACKER) -> Json:
         """The pod, once it has a node."""
-        return await self.until(name, namespace, lambda pod: "nodeName" in pod["spec"])
+        return await self.expect_eventually(name, namespace, lambda pod: "nodeName" in pod["spec"])
 
     async def why(self, client: KubeClient, name: str, namespace: str = ATTACKER) -> Json:
         """What `kubectl kubeshare why` is answered."""
         return await client.get(f"{STATE}/namespaces/{namespace}/pods/{name}")
 
-    async def unharmed(self) -> None:
+    async def expect_unharmed(self) -> None:
         """Whatever was tried, another tenant is served, and the scheduler is as it was."""
-        await self.victim_is_bound()
-        await self.no_card_is_given_twice()
+        await self.expect_victim_bound()
+        await self.expect_no_card_given_twice()
         spec = (await self.admin.get(LEASE))["spec"]
         assert spec.get("leaseTransitions", 0) == self.transitions
         assert spec["holderIdentity"]
@@ -147,7 +147,7 @@ class Ground:
         """What the scheduler logged since the attack began."""
         return self.arena.log.read_bytes()[self.log_from :].decode(errors="replace")
 
-    async def no_card_is_given_twice(self) -> None:
+    async def expect_no_card_given_twice(self) -> None:
         """Add up what pods' annotations say that they have: books that are not the scheduler's."""
         known = {
             str(card.uuid): card.memory_bytes for node in self.arena.nodes for card in node.cards
@@ -198,7 +198,7 @@ async def ground_of(arena: Arena) -> AsyncIterator[Ground]:
         await in_force(ground)
         yield ground
         try:
-            await ground.unharmed()
+            await ground.expect_unharmed()
         finally:
             await ground.clean()
 
@@ -215,10 +215,10 @@ async def in_force(ground: Ground) -> None:
         containers=[{"name": "main", "image": "busybox", "env": own}],
     )
     for body in (forged, wrong, others):
-        await until_refused(ground.mallory, ATTACKER, body)
+        await expect_refused(ground.mallory, ATTACKER, body)
 
 
-async def until_refused(client: KubeClient, namespace: str, body: Json) -> None:
+async def expect_refused(client: KubeClient, namespace: str, body: Json) -> None:
     """Ask for a dry run until a policy refuses the pod."""
 
     async def asked() -> Json:
@@ -229,10 +229,10 @@ async def until_refused(client: KubeClient, namespace: str, body: Json) -> None:
             return {"refused": bool(policy), "message": error.message}
         return {"refused": False}
 
-    await until(asked, lambda answer: bool(answer["refused"]), 60)
+    await expect_eventually(asked, lambda answer: bool(answer["refused"]), 60)
 
 
-async def until(
+async def expect_eventually(
     ask: Callable[[], Awaitable[Json]], wanted: Callable[[Json], bool], within_s: float
 ) -> Json:
     """Ask until the answer is wanted; the last one is in the error."""

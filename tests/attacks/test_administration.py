@@ -29,7 +29,7 @@ async def test_no_user_writes_the_lease(ground: Ground) -> None:
             assert (await refusal(asked)).status == HTTPStatus.FORBIDDEN
     # One of the same name in one's own namespace says nothing to anybody.
     await ground.mallory.create(own, {"metadata": {"name": NAME}, "spec": spec})
-    await ground.victim_is_bound()
+    await ground.expect_victim_bound()
     await ground.mallory.delete(f"{own}/{NAME}")
 
 
@@ -93,7 +93,7 @@ async def test_nobody_reads_the_state_of_a_namespace_without_a_right_there(
     ground: Ground,
 ) -> None:
     await ground.victor.create(pods_of(VICTIM), gpu_pod("secret"))
-    await ground.bound("secret", VICTIM)
+    await ground.expect_bound("secret", VICTIM)
     for client in (ground.mallory, ground.ada, ground.rita):
         for path in (
             f"{STATE}/gpus",
@@ -103,7 +103,7 @@ async def test_nobody_reads_the_state_of_a_namespace_without_a_right_there(
         ):
             assert (await refusal(client.get(path))).status == HTTPStatus.FORBIDDEN
     await ground.create(gpu_pod("big", {"gpu_request": "16", "gpu_limit": "16"}))
-    await ground.waits("big")
+    await ground.expect_waiting("big")
     told = await ground.why(ground.mallory, "big")
     assert "secret" not in str(told)
     assert VICTIM not in str(told)

@@ -46,15 +46,15 @@ async def test_more_names_and_stars_than_there_may_be_are_refused_or_wait(ground
         assert ANNOTATION in error.message
     bodies = [pattern_pod(f"stars-{one}", patterns(one, 32, 5)) for one in range(100)]
     await ground.flood(bodies, LAX)
-    await ground.victim_is_bound()
-    await ground.waits("stars-99", LAX, ANNOTATION)
+    await ground.expect_victim_bound()
+    await ground.expect_waiting("stars-99", LAX, ANNOTATION)
 
 
 async def test_as_many_stars_as_there_may_be(ground: Ground, full_scale: bool) -> None:
     number = 500 if full_scale else 100
     await ground.flood([pattern_pod(f"stars-{one}", patterns(one)) for one in range(number)])
-    await ground.victim_is_bound()
-    await ground.waits(f"stars-{number - 1}")
+    await ground.expect_victim_bound()
+    await ground.expect_waiting(f"stars-{number - 1}")
 
 
 async def test_affinities_of_many_terms_and_values(ground: Ground, full_scale: bool) -> None:
@@ -64,8 +64,8 @@ async def test_affinities_of_many_terms_and_values(ground: Ground, full_scale: b
         # Each change of a node may make them fit.
         labels = {"metadata": {"labels": {"example.com/0": f"{node.name}-{number}"}}}
         await ground.admin.merge_patch(f"/api/v1/nodes/{node.name}", labels)
-        await ground.victim_is_bound()
-    await ground.waits("affine-0")
+        await ground.expect_victim_bound()
+    await ground.expect_waiting("affine-0")
 
 
 async def test_hundreds_of_shapes(ground: Ground, full_scale: bool) -> None:
@@ -81,6 +81,6 @@ async def test_hundreds_of_shapes(ground: Ground, full_scale: bool) -> None:
     ]
     flood = asyncio.create_task(ground.flood(bodies))
     while not flood.done():
-        await ground.victim_is_bound()
+        await ground.expect_victim_bound()
     await flood
-    await ground.victim_is_bound()
+    await ground.expect_victim_bound()

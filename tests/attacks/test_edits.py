@@ -34,6 +34,6 @@ async def test_waiting_pods_that_are_edited_all_the_time(ground: Ground, full_sc
         editing = [group.create_task(edit(f"edited-{one}")) for one in range(30)]
         # Each pod is edited again and again before the last of the victim's is bound.
         while len(edited) < 30 or min(edited.values()) < (50 if full_scale else 3):
-            await ground.victim_is_bound()
+            await ground.expect_victim_bound()
         for one in editing:
             one.cancel()

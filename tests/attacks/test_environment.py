@@ -121,7 +121,7 @@ async def test_no_mount_names_cards(ground: Ground) -> None:
 
 async def test_no_container_that_is_added_sees_cards(ground: Ground) -> None:
     await ground.create(gpu_pod("p", SHARE))
-    await ground.bound("p")
+    await ground.expect_bound("p")
     path = f"{pods_of(ATTACKER)}/p/ephemeralcontainers"
     error = await refusal(ground.mallory.strategic_patch(path, {}))
     assert error.status == HTTPStatus.FORBIDDEN  # It takes one right more than `edit` has.

@@ -10,7 +10,7 @@ from http import HTTPStatus
 import pytest
 
 from tests.attacks.arena import ATTACKER, LAX
-from tests.attacks.ground import Ground, Json, gpu_pod, pods_of, refusal, until
+from tests.attacks.ground import Ground, Json, expect_eventually, gpu_pod, pods_of, refusal
 
 pytestmark = pytest.mark.real_only("it needs admission policies, Helm and a scheduler's own role")
 
@@ -37,15 +37,15 @@ async def test_no_number_stops_the_scheduler(ground: Ground) -> None:
         for index, number in enumerate(NUMBERS)
     ]
     assert not [one for one in await ground.flood(bodies, LAX) if isinstance(one, Exception)]
-    await ground.victim_is_bound()
+    await ground.expect_victim_bound()
     for body in bodies:
-        await ground.until(
+        await ground.expect_eventually(
             body["metadata"]["name"],
             LAX,
             lambda pod: "nodeName" in pod["spec"] or bool(pod["status"].get("conditions")),
             30,
         )
-    assert "sharedgpu/gpu_request" in await ground.waits("gpu-request-3", LAX)
+    assert "sharedgpu/gpu_request" in await ground.expect_waiting("gpu-request-3", LAX)
 
 
 def nested(pod: Json, levels: int) -> bytes:
@@ -64,7 +64,7 @@ async def test_pods_nested_deeper_than_readers_go(ground: Ground, full_scale: bo
         del other["spec"]["schedulerName"]
         for pod in (ours, other):
             await ground.mallory.request("POST", pods_of(ATTACKER), body=nested(pod, depth))
-        await ground.victim_is_bound()
+        await ground.expect_victim_bound()
 
     async def stored(name: str) -> Json:
         # In bytes: clients decode no objects that are nested so deep.
@@ -72,7 +72,9 @@ async def test_pods_nested_deeper_than_readers_go(ground: Ground, full_scale: bo
         return {"bound": b'"nodeName"' in answer.body}
 
     for depth in depths:
-        await until(partial(stored, f"ours-{depth}"), lambda pod: bool(pod["bound"]), 10)
+        await expect_eventually(
+            partial(stored, f"ours-{depth}"), lambda pod: bool(pod["bound"]), 10
+        )
     for name in names:
         await ground.mallory.request("DELETE", f"{pods_of(ATTACKER)}/{name}")
 
@@ -99,9 +101,9 @@ async def test_the_largest_pods_that_there_can_be_cost_the_others_nothing(ground
         }
         bodies.append(body)
     assert not [one for one in await ground.flood(bodies) if isinstance(one, Exception)]
-    await ground.victim_is_bound()
+    await ground.expect_victim_bound()
     for body in bodies:
-        await ground.bound(body["metadata"]["name"])
+        await ground.expect_bound(body["metadata"]["name"])
 
 
 async def test_many_resource_names_are_asked_for_and_each_pod_says_which_is_missing(
@@ -113,8 +115,8 @@ async def test_many_resource_names_are_asked_for_and_each_pod_says_which_is_miss
         container = {"name": "main", "image": "busybox", "resources": {"limits": amounts}}
         bodies.append(gpu_pod(f"asks-{number}", containers=[container]))
     assert not [one for one in await ground.flood(bodies) if isinstance(one, Exception)]
-    await ground.victim_is_bound()
-    await ground.waits("asks-99", text="example.com/r99")
+    await ground.expect_victim_bound()
+    await ground.expect_waiting("asks-99", text="example.com/r99")
 
 
 async def test_gates_that_open_and_claims_that_nobody_fills_hold_their_pod_alone(
@@ -124,8 +126,8 @@ async def test_gates_that_open_and_claims_that_nobody_fills_hold_their_pod_alone
     await ground.create(gpu_pod("claims", resourceClaims=[claim]))
     for number in range(30):
         await ground.create(gpu_pod(f"gated-{number}", schedulingGates=[{"name": "a/b"}]))
-    await ground.victim_is_bound()
-    await ground.waits("claims", text="resourceClaims")
+    await ground.expect_victim_bound()
+    await ground.expect_waiting("claims", text="resourceClaims")
     for number in range(30):
         opened = {"spec": {"schedulingGates": None}}
         path = f"{pods_of(ATTACKER)}/gated-{number}"
@@ -135,4 +137,4 @@ async def test_gates_that_open_and_claims_that_nobody_fills_hold_their_pod_alone
         )
         assert error.status == HTTPStatus.UNPROCESSABLE_ENTITY
     for number in range(30):
-        await ground.bound(f"gated-{number}")
+        await ground.expect_bound(f"gated-{number}")

@@ -37,7 +37,7 @@ async def test_no_result_comes_with_a_pod(ground: Ground) -> None:
 
 async def test_no_result_is_written_later_in_any_way(ground: Ground) -> None:
     await ground.create(gpu_pod("p", SHARE))
-    placed = await ground.bound("p")
+    placed = await ground.expect_bound("p")
     path = f"{pods_of(ATTACKER)}/p"
     before = placed["metadata"]["annotations"]
     for name in RESULTS:
@@ -68,7 +68,7 @@ async def test_no_result_is_written_later_in_any_way(ground: Ground) -> None:
 
 async def test_edit_may_not_write_the_status_of_pods(ground: Ground) -> None:
     await ground.create(gpu_pod("p", SHARE))
-    await ground.bound("p")
+    await ground.expect_bound("p")
     path = f"{pods_of(ATTACKER)}/p/status"
     for change in (annotated("gpu_uuid"), {"status": {"phase": "Succeeded"}}):
         error = await refusal(ground.mallory.merge_patch(path, change))
@@ -77,7 +77,7 @@ async def test_edit_may_not_write_the_status_of_pods(ground: Ground) -> None:
 
 async def test_labels_of_a_bound_pod_change_no_charge(ground: Ground) -> None:
     await ground.create(gpu_pod("p", {"gpu_request": "1.0", "gpu_limit": "1.0"}))
-    card = (await ground.bound("p"))["metadata"]["annotations"]["sharedgpu/gpu_uuid"]
+    card = (await ground.expect_bound("p"))["metadata"]["annotations"]["sharedgpu/gpu_uuid"]
     path = f"{pods_of(ATTACKER)}/p"
     for request in ("0.001", "0", None, "x"):
         labels = {"sharedgpu/gpu_request": request, "sharedgpu/gpu_limit": request}
@@ -87,7 +87,7 @@ async def test_labels_of_a_bound_pod_change_no_charge(ground: Ground) -> None:
         await ground.victor.create(pods_of(VICTIM), body)
     taken = set()
     for body in bodies:
-        pod = await ground.bound(body["metadata"]["name"], VICTIM)
+        pod = await ground.expect_bound(body["metadata"]["name"], VICTIM)
         taken.add(pod["metadata"]["annotations"]["sharedgpu/gpu_uuid"])
     assert len(taken) == 15
     assert card not in taken
@@ -112,7 +112,7 @@ async def test_no_user_binds(ground: Ground) -> None:
 
 async def test_a_pod_that_names_its_node_gets_no_card(ground: Ground) -> None:
     await ground.create(gpu_pod("p", SHARE, nodeName="n1"))
-    await ground.victim_is_bound()
+    await ground.expect_victim_bound()
     assert "sharedgpu/gpu_uuid" not in (await ground.pod("p"))["metadata"].get("annotations", {})
     error = await refusal(
         ground.mallory.merge_patch(f"{pods_of(ATTACKER)}/p", annotated("gpu_uuid"))
@@ -128,8 +128,8 @@ async def test_pods_that_come_back_under_their_name_at_once(
         await ground.create(gpu_pod("p", {"gpu_request": "1.0", "gpu_limit": "1.0"}))
         await ground.mallory.delete(path, grace_period_s=0)
     await ground.create(gpu_pod("p", {"gpu_request": "1.0", "gpu_limit": "1.0"}))
-    await ground.bound("p")
-    await ground.no_card_is_given_twice()
+    await ground.expect_bound("p")
+    await ground.expect_no_card_given_twice()
 
 
 async def test_finalizers_keep_a_pods_cards_and_nothing_else(ground: Ground) -> None:
@@ -138,7 +138,7 @@ async def test_finalizers_keep_a_pods_cards_and_nothing_else(ground: Ground) -> 
         body["metadata"]["finalizers"] = ["example.com/stays"]
     await ground.flood(bodies)
     for body in bodies:
-        await ground.bound(body["metadata"]["name"])
+        await ground.expect_bound(body["metadata"]["name"])
         await ground.mallory.delete(f"{pods_of(ATTACKER)}/{body['metadata']['name']}")
-    await ground.victim_is_bound()
-    await ground.no_card_is_given_twice()
+    await ground.expect_victim_bound()
+    await ground.expect_no_card_given_twice()

@@ -28,15 +28,15 @@ async def test_gangs_that_never_fill(ground: Ground, full_scale: bool) -> None:
     number = 300 if full_scale else 40
     await ground.flood([member(f"m{one}", f"g{one}", 1000) for one in range(number)])
     await ground.flood([member(f"all{one}", "all", 33) for one in range(32)])
-    await ground.victim_is_bound()
-    assert "group" in await ground.waits("m0")
+    await ground.expect_victim_bound()
+    assert "group" in await ground.expect_waiting("m0")
     assert not any("nodeName" in one["spec"] for one in await ground.pods())
 
 
 async def test_gangs_for_the_whole_cluster_and_more(ground: Ground) -> None:
     await ground.flood([member(f"whole{one}", "whole", 40) for one in range(40)])
-    await ground.victim_is_bound()
-    assert "group" in await ground.waits("whole0")
+    await ground.expect_victim_bound()
+    assert "group" in await ground.expect_waiting("whole0")
 
 
 async def test_pod_groups_without_end_and_with_odd_numbers(
@@ -64,8 +64,8 @@ async def test_pod_groups_without_end_and_with_odd_numbers(
         assert made > len(numbers) // 2
         for one in range(7):
             await ground.create(gpu_pod(f"of-{one}", {OF_GROUP: f"g{one}", **SHARE}))
-        await ground.victim_is_bound()
-        await ground.waits("of-0", text="spec.minMember above 1000000")
+        await ground.expect_victim_bound()
+        await ground.expect_waiting("of-0", text="spec.minMember above 1000000")
     finally:
         await ground.admin.delete(f"{DEFINITIONS}/{DEFINITION['metadata']['name']}")
         await ground.admin.delete(f"{RBAC}/rolebindings/podgroups")
@@ -98,7 +98,7 @@ async def test_a_label_for_priority_takes_no_card_of_others(ground: Ground) -> N
     kept = await ground.victor_takes_all_but_two_cards()
     urgent = {"gpu_request": "4", "gpu_limit": "4", "priority": "100"}
     await ground.flood([gpu_pod(f"urgent{one}", urgent) for one in range(20)])
-    await ground.waits("urgent19")
+    await ground.expect_waiting("urgent19")
     for name in kept:
         pod = await ground.pod(name, "victim")
         assert "deletionTimestamp" not in pod["metadata"]
@@ -116,15 +116,15 @@ async def test_preemptors_that_take_their_own_pods_again_and_again(
         low = [gpu_pod(f"low{one}", whole, priorityClassName="lowly") for one in range(6)]
         await ground.flood(low)
         for one in range(6):
-            await ground.bound(f"low{one}")
+            await ground.expect_bound(f"low{one}")
         number = 100 if full_scale else 20
         high = [gpu_pod(f"high{one}", whole, priorityClassName="lofty") for one in range(number)]
         await ground.flood(high)
         # They took all the cards, which their class lets them do; until one of them is gone.
-        await ground.waits(f"high{number - 1}")
+        await ground.expect_waiting(f"high{number - 1}")
         for one in range(number):
             await ground.mallory.delete(f"{pods_of(ATTACKER)}/high{one}")
-        await ground.victim_is_bound()
+        await ground.expect_victim_bound()
     finally:
         for name in ("lowly", "lofty"):
             await ground.admin.delete(f"{CLASSES}/{name}")
@@ -145,5 +145,5 @@ async def test_budgets_that_select_everything(ground: Ground, full_scale: bool) 
     error = await refusal(ground.mallory.create(BUDGETS, body))
     assert error.status == HTTPStatus.UNPROCESSABLE_ENTITY
     await ground.flood([gpu_pod(f"p{one}") for one in range(10)])
-    await ground.victim_is_bound()
+    await ground.expect_victim_bound()
     await ground.admin.request("DELETE", BUDGETS, query={})

@@ -14,7 +14,7 @@ import pytest
 from aiohttp import web
 
 from tests.attacks.arena import rendered, scheduler_command
-from tests.attacks.ground import Ground, until
+from tests.attacks.ground import Ground, expect_eventually
 from tests.controlplane.processes import Process, process
 from tests.controlplane.running import free_ports
 from tests.edges.bare_server import Handler, serving
@@ -77,8 +77,8 @@ async def test_no_page_harms_the_scheduler(ground: Ground, tmp_path: Path, page:
         async def said() -> dict[str, str]:
             return {"log": log.read_text()}
 
-        await until(said, lambda found: '"event":"inventory' in found["log"], 60)
-        await ground.victim_is_bound()
+        await expect_eventually(said, lambda found: '"event":"inventory' in found["log"], 60)
+        await ground.expect_victim_bound()
         assert scheduler.is_running()
         assert "Traceback" not in log.read_text()
         assert scheduler.resident_bytes() < ROOM

@@ -13,7 +13,16 @@ from kubeshare_py.edges.kube.credential_reading import KubeReading
 from kubeshare_py.edges.kube.credentials import Credentials
 from kubeshare_py.inventory.card_annotation import ANNOTATION, write_cards
 from tests.attacks.arena import ATTACKER
-from tests.attacks.ground import LEASE, STATE, Ground, Json, gpu_pod, pods_of, refusal, until
+from tests.attacks.ground import (
+    LEASE,
+    STATE,
+    Ground,
+    Json,
+    expect_eventually,
+    gpu_pod,
+    pods_of,
+    refusal,
+)
 from tests.controlplane.helm import NAMESPACE
 
 pytestmark = pytest.mark.real_only("it needs admission policies, Helm and a scheduler's own role")
@@ -64,7 +73,9 @@ async def saying(ground: Ground, node: str, text: str) -> AsyncIterator[None]:
         finally:
             right = {"metadata": {"annotations": {ANNOTATION: write_cards(cards)}}}
             await client.merge_patch(path, right)
-            await until(lambda: cards_of(ground, node), lambda found: len(found) == len(cards), 20)
+            await expect_eventually(
+                lambda: cards_of(ground, node), lambda found: len(found) == len(cards), 20
+            )
 
 
 async def cards_of(ground: Ground, node: str) -> Json:
@@ -76,7 +87,7 @@ async def cards_of(ground: Ground, node: str) -> Json:
 
 async def test_a_kubelet_gives_no_pod_another_card(ground: Ground) -> None:
     await ground.create(gpu_pod("p", SHARE))
-    placed = await ground.bound("p")
+    placed = await ground.expect_bound("p")
     node = placed["spec"]["nodeName"]
     path = f"{pods_of(ATTACKER)}/p"
     other = {"metadata": {"annotations": {"sharedgpu/gpu_uuid": "GPU-of-somebody"}}}
@@ -120,9 +131,9 @@ async def test_a_card_that_is_a_selector_is_none(ground: Ground, uuid: str) -> N
     cards = json.loads(write_cards(ground.arena.nodes[0].cards))
     cards[0]["uuid"] = uuid
     async with saying(ground, "n1", json.dumps(cards)):
-        found = await until(lambda: cards_of(ground, "n1"), without(uuid), 20)
+        found = await expect_eventually(lambda: cards_of(ground, "n1"), without(uuid), 20)
         assert len(found) >= len(cards) - 1
-        await ground.victim_is_bound()
+        await ground.expect_victim_bound()
 
 
 def without(uuid: str) -> Callable[[Json], bool]:
@@ -135,7 +146,7 @@ async def test_no_text_of_a_node_is_too_odd(ground: Ground) -> None:
     huge = [{**card, "memory": 2**80}, {**card, "memory": -1}, {**card, "index": 10**30}]
     for text in ("{", "[" * 100_000, "null", json.dumps(many)[:250_000], json.dumps(huge)):
         async with saying(ground, "n1", text):
-            await ground.victim_is_bound()
+            await ground.expect_victim_bound()
 
 
 async def test_another_nodes_card_gives_it_to_no_two_pods(ground: Ground) -> None:
@@ -143,15 +154,17 @@ async def test_another_nodes_card_gives_it_to_no_two_pods(ground: Ground) -> Non
     bodies = [gpu_pod(f"p{one}", {"gpu_request": "1.0", "gpu_limit": "1.0"}) for one in range(8)]
     await ground.flood(bodies)
     for body in bodies:
-        await ground.bound(body["metadata"]["name"])
+        await ground.expect_bound(body["metadata"]["name"])
     own = ground.arena.nodes[1].cards
     async with saying(ground, "n2", write_cards((*own, *ground.arena.nodes[0].cards))):
         more = [gpu_pod(f"q{one}", {"gpu_request": "1.0", "gpu_limit": "1.0"}) for one in range(12)]
         await ground.flood(more)
         for body in more:
             name = body["metadata"]["name"]
-            await ground.until(name, ATTACKER, lambda pod: "conditions" in pod["status"])
-        await ground.no_card_is_given_twice()
+            await ground.expect_eventually(
+                name, ATTACKER, lambda pod: "conditions" in pod["status"]
+            )
+        await ground.expect_no_card_given_twice()
         placed = [one for one in await ground.pods() if "nodeName" in one["spec"]]
         given = [one["metadata"]["annotations"]["sharedgpu/gpu_uuid"] for one in placed]
         assert len(given) == len({*given}) <= 16

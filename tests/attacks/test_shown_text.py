@@ -39,7 +39,7 @@ async def test_nothing_that_is_shown_steers_a_terminal(ground: Ground) -> None:
         names.append(name)
     kubeconfig = ground.arena.kubeconfig("mallory")
     for name in names:
-        assert not steers(await ground.waits(name, LAX))
+        assert not steers(await ground.expect_waiting(name, LAX))
         code, out, err = await kubectl_kubeshare(kubeconfig, "why", name, namespace=LAX)
         assert not steers(out + err), (code, out, err)
     for event in await ground.admin.list_all(EVENTS.format(LAX)):
@@ -74,8 +74,8 @@ async def test_thousands_of_events_change_nothing(ground: Ground, full_scale: bo
             "note": STEERING,
         }
         await ground.mallory.create(EVENTS.format(ATTACKER), event)
-    await ground.victim_is_bound()
-    await ground.waits("big", text="GPU")
+    await ground.expect_victim_bound()
+    await ground.expect_waiting("big", text="GPU")
     error = await refusal(
         ground.mallory.create(EVENTS.format(NAMESPACE), {"metadata": {"name": "e"}})
     )

@@ -65,7 +65,7 @@ def altered(token: str) -> str:
 
 async def test_no_token_opens_what_its_owner_may_not_see(ground: Ground) -> None:
     await ground.victor.create(pods_of(VICTIM), gpu_pod("secret"))
-    await ground.bound("secret", VICTIM)
+    await ground.expect_bound("secret", VICTIM)
     real = await asyncio.to_thread(ground.arena.plane.token_of, ATTACKER, "default")
     tokens = ("", "x", "Bearer", "\xe9", "x" * 7000, "a.b.c", altered(real), real, f"{real}x")
     for path in PATHS:
@@ -114,7 +114,7 @@ async def test_large_bodies_are_not_waited_for(ground: Ground) -> None:
     length = "Content-Length: 1000000000000"
     sent = request("POST", "/state/v1/cluster", length) + b"x" * 4_000_000
     async with crowd(ground.arena.port, 20, sent):
-        await ground.victim_is_bound()
+        await ground.expect_victim_bound()
     assert resident(ground) < before + 32 * 2**20
 
 
@@ -124,9 +124,9 @@ async def test_silent_clients_do_not_keep_others_out(ground: Ground, full_scale:
         async with crowd(ground.arena.port, size, sent):
             answer = await answered(ground.arena.port, request("GET", "/livez"))
             assert status(answer) == HTTPStatus.OK
-            await ground.victim_is_bound()
+            await ground.expect_victim_bound()
             await ground.create(gpu_pod("big", {"gpu_request": "9", "gpu_limit": "9"}))
-            await ground.waits("big")
+            await ground.expect_waiting("big")
             assert (await ground.why(ground.mallory, "big"))["pod"]["state"]
             await ground.mallory.delete(f"{pods_of(ATTACKER)}/big", grace_period_s=0)
 

@@ -69,7 +69,7 @@ class Collector:
         assert status == 200, text
         return series(text)
 
-    async def until(self, wanted: Callable[[Page], object]) -> Page:
+    async def expect_eventually(self, wanted: Callable[[Page], object]) -> Page:
         """Scrape until the page is as wanted."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
@@ -78,7 +78,7 @@ class Collector:
                     return found
                 await asyncio.sleep(0.05)
 
-    async def until_answered(self, path: str, status: int, part: str = "") -> str:
+    async def expect_answer(self, path: str, status: int, part: str = "") -> str:
         """Ask until the answer has this status and this in its text, which is given."""
         async with asyncio.timeout(PATIENCE_S):
             while True:

@@ -48,7 +48,7 @@ class Reader:
         assert report.reading is not None, report.failure
         return report.reading
 
-    def until(self, wanted: Callable[[Cards], object]) -> Cards:
+    def expect_eventually(self, wanted: Callable[[Cards], object]) -> Cards:
         """Read until cards, by uuid, are as wanted."""
         for _ in range(SOON):
             self.report()
@@ -57,7 +57,7 @@ class Reader:
                 return cards
         raise AssertionError(f"never: {[*self.history.cards()]}")
 
-    def until_it_waits(self) -> None:
+    def expect_it_waits(self) -> None:
         """Read until a call does not return: nothing comes although readings are due."""
         assert self._process.stdout is not None
         for _ in range(SOON):
@@ -66,7 +66,7 @@ class Reader:
             self.report()
         raise AssertionError("it goes on")
 
-    def until_told(self, wanted: Callable[[CardReport], object]) -> CardReport:
+    def expect_report(self, wanted: Callable[[CardReport], object]) -> CardReport:
         """Read until a report is as wanted."""
         for _ in range(SOON):
             report = self.report()

@@ -15,7 +15,9 @@ NODE = "/api/v1/nodes/n1"
 SLOW = "nvmlDeviceGetPowerUsage"
 
 
-async def until(client: KubeClient, wanted: Callable[[tuple[Gpu, ...]], object]) -> None:
+async def expect_eventually(
+    client: KubeClient, wanted: Callable[[tuple[Gpu, ...]], object]
+) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while True:
             told = ((await client.get(NODE))["metadata"].get("annotations") or {}).get(ANNOTATION)
@@ -38,18 +40,20 @@ async def test_the_node_tells_of_its_cards_and_how_they_are(
         environment = {**board.environment, "KUBECONFIG": str(tmp_path / "kubeconfig")}
         async with collector(environment, 0.1, 30.0, "--annotate-node") as found:
             # The Node is not there yet: it is tried again.
-            await found.until(lambda _: any(line["event"] == "annotation" for line in found.log))
+            await found.expect_eventually(
+                lambda _: any(line["event"] == "annotation" for line in found.log)
+            )
             await create_node(client)
-            await until(client, lambda cards: len(cards) > 8)
+            await expect_eventually(client, lambda cards: len(cards) > 8)
             version = (await client.get(NODE))["metadata"]["resourceVersion"]
             page = await found.page()
             readings = page["kubeshare_collector_readings_total{read}"]
-            await found.until(
+            await found.expect_eventually(
                 lambda page: page["kubeshare_collector_readings_total{read}"] > readings + 3
             )
             assert (await client.get(NODE))["metadata"]["resourceVersion"] == version
             board.error(3, 79)
-            await until(
+            await expect_eventually(
                 client,
                 lambda cards: [one.uuid for one in cards if not one.healthy] == [board.uuid(3)],
             )
@@ -63,9 +67,11 @@ async def test_the_cards_of_a_driver_that_hangs_are_not_told_to_be_well(
         await create_node(client)
         environment = {**board.environment, "KUBECONFIG": str(tmp_path / "kubeconfig")}
         async with collector(environment, 0.1, 1.0, "--annotate-node"):
-            await until(client, lambda cards: all(card.healthy for card in cards))
+            await expect_eventually(client, lambda cards: all(card.healthy for card in cards))
             board.hang(SLOW)
-            await until(client, lambda cards: cards and not any(card.healthy for card in cards))
+            await expect_eventually(
+                client, lambda cards: cards and not any(card.healthy for card in cards)
+            )
 
 
 async def test_without_credentials_it_does_not_start(new_board: NewBoard, tmp_path: Path) -> None:

@@ -23,12 +23,12 @@ def test_a_card_falls_off_the_bus_and_comes_back(new_board: NewBoard) -> None:
     with reader(board.environment) as process:
         process.reading()
         board.lose(3)
-        cards = process.until(ill)
+        cards = process.expect_eventually(ill)
         assert ill(cards) == {board.uuid(3): ("lost",)}
         assert not cards[board.uuid(3)].is_listed
         assert len([card for card in cards.values() if card.is_listed]) == 7
         board.restore(3)
-        process.until(lambda cards: not ill(cards))
+        process.expect_eventually(lambda cards: not ill(cards))
 
 
 def test_a_card_that_is_lost_while_it_is_asked_is_lost_too(new_board: NewBoard) -> None:
@@ -36,7 +36,7 @@ def test_a_card_that_is_lost_while_it_is_asked_is_lost_too(new_board: NewBoard) 
     with reader(board.environment) as process:
         process.reading()
         board.set({"card.2.fail.nvmlDeviceGetMemoryInfo_v2": 15})
-        assert ill(process.until(ill)) == {board.uuid(2): ("lost",)}
+        assert ill(process.expect_eventually(ill)) == {board.uuid(2): ("lost",)}
 
 
 def test_while_one_is_lost_the_library_is_opened_again(new_board: NewBoard) -> None:
@@ -44,10 +44,10 @@ def test_while_one_is_lost_the_library_is_opened_again(new_board: NewBoard) -> N
     with reader(board.environment, reopen_s=0.0) as process:
         process.reading()
         board.lose(0)
-        process.until(ill)
+        process.expect_eventually(ill)
         # The library counts cards when it is opened.
         board.set({"count": 5})
-        process.until(lambda cards: board.uuid(5) in ill(cards))
+        process.expect_eventually(lambda cards: board.uuid(5) in ill(cards))
         board.set({"count": 6, "card.0.lost": None})
 
 
@@ -56,9 +56,9 @@ def test_whatever_the_error_is_by_which_it_is_missed(new_board: NewBoard) -> Non
     with reader(board.environment, reopen_s=0.0) as process:
         process.reading()
         board.set({"card.1.fail.nvmlDeviceGetHandleByIndex_v2": UNKNOWN})
-        assert ill(process.until(ill)) == {board.uuid(1): ("lost",)}
+        assert ill(process.expect_eventually(ill)) == {board.uuid(1): ("lost",)}
         board.set({"fail.nvmlInitWithFlags": UNKNOWN})
-        process.until_told(lambda report: report.failure == "Unknown")
+        process.expect_report(lambda report: report.failure == "Unknown")
 
 
 def test_one_that_is_not_lost_is_not_reopened_for(new_board: NewBoard) -> None:
@@ -77,7 +77,7 @@ def test_an_error_of_a_card_is_told_and_judged(
     with reader(board.environment) as process:
         process.reading()
         board.error(4, xid)
-        process.until(lambda _: bool(process.history.errors))
+        process.expect_eventually(lambda _: bool(process.history.errors))
         assert process.history.errors == {(board.uuid(4), f"xid-{xid}"): 1}
         cards = process.history.cards()
         expected = {} if is_application else {board.uuid(4): (f"xid-{xid}",)}
@@ -99,7 +99,7 @@ def test_an_error_of_an_instance_is_its_own(new_board: NewBoard) -> None:
     with reader(board.environment) as process:
         process.reading()
         board.error(0, 79, instance=9)
-        assert ill(process.until(ill)) == {board.part(0, 1): ("xid-79",)}
+        assert ill(process.expect_eventually(ill)) == {board.part(0, 1): ("xid-79",)}
 
 
 def test_instances_come_and_go(new_board: NewBoard) -> None:
@@ -108,12 +108,12 @@ def test_instances_come_and_go(new_board: NewBoard) -> None:
         process.reading()
         taken = {f"card.0.mig.6.{name}": None for name in ("uuid", "name", "memory", "gi")}
         board.set(taken)
-        cards = process.until(lambda cards: board.uuid(0) in cards and len(cards) == 7)
+        cards = process.expect_eventually(lambda cards: board.uuid(0) in cards and len(cards) == 7)
         assert not ill(cards)
         board.set({f"card.0.mig.{number}.uuid": None for number in range(6)})
-        process.until(lambda cards: [*cards] == [board.uuid(0)])
+        process.expect_eventually(lambda cards: [*cards] == [board.uuid(0)])
         board.set({"card.0.mig_mode": 0})
-        process.until(lambda cards: cards[board.uuid(0)].is_listed)
+        process.expect_eventually(lambda cards: cards[board.uuid(0)].is_listed)
 
 
 def test_a_part_that_cannot_be_read_stays_and_takes_no_pods(new_board: NewBoard) -> None:
@@ -122,7 +122,7 @@ def test_a_part_that_cannot_be_read_stays_and_takes_no_pods(new_board: NewBoard)
         process.reading()
         function = "card.0.mig.2.fail.nvmlDeviceGetMemoryInfo"
         board.set({function: UNKNOWN, f"{function}_v2": UNKNOWN})
-        cards = process.until(ill)
+        cards = process.expect_eventually(ill)
         assert ill(cards) == {board.part(0, 2): ("unreadable",)}
         assert cards[board.part(0, 2)].is_listed
 
@@ -132,7 +132,7 @@ def test_a_call_that_hangs_is_waited_for_and_goes_on(new_board: NewBoard) -> Non
     with reader(board.environment, interval_s=0.02) as process:
         process.reading()
         board.hang("nvmlDeviceGetPowerUsage")
-        process.until_it_waits()
+        process.expect_it_waits()
         board.release("nvmlDeviceGetPowerUsage")
         assert process.reading().unanswered == ()
 
@@ -151,7 +151,7 @@ def test_a_driver_that_is_loaded_later_is_found(new_board: NewBoard) -> None:
     with reader(board.environment) as process:
         assert process.reading().no_driver == "DriverNotLoaded"
         board.set({"count": 6})
-        process.until(lambda cards: len(cards) == 6)
+        process.expect_eventually(lambda cards: len(cards) == 6)
 
 
 def test_a_driver_that_cannot_be_used_is_a_failure_and_asked_again(new_board: NewBoard) -> None:
@@ -160,7 +160,7 @@ def test_a_driver_that_cannot_be_used_is_a_failure_and_asked_again(new_board: Ne
     with reader(board.environment) as process:
         assert process.report().failure == "LibRmVersionMismatch"
         board.set({"fail.nvmlInitWithFlags": None})
-        process.until(lambda cards: len(cards) == 6)
+        process.expect_eventually(lambda cards: len(cards) == 6)
 
 
 def test_cards_that_cannot_be_counted_are_a_failure_and_asked_again(new_board: NewBoard) -> None:
@@ -168,10 +168,10 @@ def test_cards_that_cannot_be_counted_are_a_failure_and_asked_again(new_board: N
     with reader(board.environment) as process:
         process.reading()
         board.set({"fail.nvmlDeviceGetCount_v2": UNKNOWN})
-        failed = process.until_told(lambda report: report.failure)
+        failed = process.expect_report(lambda report: report.failure)
         assert failed.failure == "nvmlDeviceGetCount: Unknown"
         board.set({"fail.nvmlDeviceGetCount_v2": None})
-        process.until(lambda cards: len(cards) == 6)
+        process.expect_eventually(lambda cards: len(cards) == 6)
 
 
 def test_without_events_readings_go_on(new_board: NewBoard) -> None:
@@ -180,10 +180,10 @@ def test_without_events_readings_go_on(new_board: NewBoard) -> None:
         process.reading()
         board.set({"fail.nvmlEventSetWait_v2": UNKNOWN})
         said = Unanswered(card="", question="nvmlEventSetWait_v2", error="Unknown")
-        process.until_told(lambda report: report.reading and said in report.reading.unanswered)
+        process.expect_report(lambda report: report.reading and said in report.reading.unanswered)
         assert process.reading().unanswered == ()
         board.lose(0)
-        process.until(ill)
+        process.expect_eventually(ill)
 
 
 def test_it_ends_with_its_standard_input(new_board: NewBoard) -> None:

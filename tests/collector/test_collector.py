@@ -47,7 +47,7 @@ def healthy(page: Page) -> set[float]:
 @pytest.mark.parametrize("name", EACH_BOARD)
 async def test_both_formats_tell_the_same_of_every_board(new_board: NewBoard, name: str) -> None:
     async with collector(new_board(name).environment, ONCE_S, 2 * ONCE_S) as found:
-        page = await found.until(bool)
+        page = await found.expect_eventually(bool)
         _, text = await found.get(Accept=OPENMETRICS)
     told = series(text, text_string_to_metric_families)
     of_cards = {name: value for name, value in page.items() if name.startswith("kubeshare_gpu")}
@@ -81,12 +81,12 @@ async def test_the_inventory_reads_what_the_collector_writes(
 async def test_a_card_that_falls_off_the_bus_is_gone_from_the_list(new_board: NewBoard) -> None:
     board = new_board("dgx-a100")
     async with collector(board.environment) as found:
-        await found.until(lambda page: len(listed(page)) == 8)
+        await found.expect_eventually(lambda page: len(listed(page)) == 8)
         board.lose(3)
-        page = await found.until(lambda page: len(listed(page)) == 7)
+        page = await found.expect_eventually(lambda page: len(listed(page)) == 7)
         assert page[f"kubeshare_gpu_fault{{lost,{board.uuid(3)}}}"] == 1
         board.restore(3)
-        await found.until(lambda page: len(listed(page)) == 8 and healthy(page) == {1})
+        await found.expect_eventually(lambda page: len(listed(page)) == 8 and healthy(page) == {1})
     health = [line for line in found.log if line["event"] == "health"]
     assert [(line["card"], line["faults"]) for line in health] == [
         (board.uuid(3), ["lost"]),
@@ -97,27 +97,27 @@ async def test_a_card_that_falls_off_the_bus_is_gone_from_the_list(new_board: Ne
 async def test_a_driver_that_hangs_blocks_no_scrape_and_is_seen(new_board: NewBoard) -> None:
     board = new_board("dgx-a100")
     async with collector(board.environment, 0.1, 3 * STALE_S) as found:
-        await found.until(lambda page: healthy(page) == {1})
+        await found.expect_eventually(lambda page: healthy(page) == {1})
         board.hang(SLOW)
-        assert "[-]cards failed: last reading 3" in await found.until_answered("/readyz", 500)
+        assert "[-]cards failed: last reading 3" in await found.expect_answer("/readyz", 500)
         page = await found.page()
         assert healthy(page) == {0}
         assert len(listed(page)) == 8
         assert page["kubeshare_collector_reading_age_seconds{}"] > 3 * STALE_S
         assert (await found.get("/livez"))[0] == 200
         board.release(SLOW)
-        await found.until_answered("/readyz", 200)
+        await found.expect_answer("/readyz", 200)
         assert healthy(await found.page()) == {1}
 
 
 async def test_one_that_hangs_for_long_is_asked_by_another_process(new_board: NewBoard) -> None:
     board = new_board("t4-box")
     async with collector(board.environment, 0.1, STALE_S) as found:
-        await found.until(lambda page: healthy(page) == {1})
+        await found.expect_eventually(lambda page: healthy(page) == {1})
         board.hang(SLOW)
-        await found.until(lambda page: page[HUNG] == 2)
+        await found.expect_eventually(lambda page: page[HUNG] == 2)
         board.release(SLOW)
-        await found.until(lambda page: healthy(page) == {1})
+        await found.expect_eventually(lambda page: healthy(page) == {1})
     said = [line["message"] for line in found.log if "message" in line]
     assert said == ["the driver gave no answer for 2 s"]
 
@@ -126,30 +126,32 @@ async def test_one_that_hangs_from_the_start_is_told_by_the_probes(new_board: Ne
     board = new_board("t4-box")
     board.hang("nvmlInitWithFlags")
     async with collector(board.environment, 0.1, STALE_S) as found:
-        assert "gave no answer for 2 s" in await found.until_answered(PATH, 503, "gave no answer")
+        assert "gave no answer for 2 s" in await found.expect_answer(PATH, 503, "gave no answer")
         assert (await found.get("/readyz"))[0] == 500
         assert (await found.get("/livez"))[0] == 200
         board.release("nvmlInitWithFlags")
-        await found.until_answered("/readyz", 200)
+        await found.expect_answer("/readyz", 200)
 
 
 async def test_a_driver_that_takes_the_process_with_it_is_asked_again(new_board: NewBoard) -> None:
     board = new_board("t4-box")
     async with collector(board.environment) as found:
-        await found.until(lambda page: healthy(page) == {1})
+        await found.expect_eventually(lambda page: healthy(page) == {1})
         board.set({f"crash.{SLOW}": 1})
-        await found.until(lambda page: page[FAILED] >= 1)
+        await found.expect_eventually(lambda page: page[FAILED] >= 1)
         board.set({f"crash.{SLOW}": None})
         page = await found.page()
         reads = page["kubeshare_collector_readings_total{read}"]
-        await found.until(lambda page: page["kubeshare_collector_readings_total{read}"] > reads)
+        await found.expect_eventually(
+            lambda page: page["kubeshare_collector_readings_total{read}"] > reads
+        )
     assert any("ended with -6" in line.get("message", "") for line in found.log)
 
 
 async def test_errors_of_the_driver_are_a_metric_and_a_line(new_board: NewBoard) -> None:
     async with collector(new_board("broken-card").environment) as found:
         counted = "kubeshare_collector_driver_failures_total{Unknown,nvmlDeviceGetTemperatureV}"
-        await found.until(lambda page: page[counted] > 2)
+        await found.expect_eventually(lambda page: page[counted] > 2)
     lines = [line for line in found.log if line["event"] == "unanswered"]
     assert sorted(line["question"] for line in lines) == [
         "nvmlDeviceGetMemoryInfo",
@@ -160,7 +162,7 @@ async def test_errors_of_the_driver_are_a_metric_and_a_line(new_board: NewBoard)
 
 async def test_a_node_without_gpus_is_in_order(no_driver: Mapping[str, str]) -> None:
     async with collector(no_driver) as found:
-        page = await found.until(bool)
+        page = await found.expect_eventually(bool)
         assert not listed(page)
         assert page["kubeshare_collector_cards{}"] == 0
         assert (await found.get("/readyz"))[0] == 200
@@ -172,7 +174,7 @@ async def test_a_node_without_gpus_is_in_order(no_driver: Mapping[str, str]) -> 
 async def test_it_ends_in_order_even_while_the_driver_hangs(new_board: NewBoard) -> None:
     board = new_board("t4-box")
     async with collector(board.environment) as found:
-        await found.until(lambda page: healthy(page) == {1})
+        await found.expect_eventually(lambda page: healthy(page) == {1})
         board.hang(SLOW)
         assert await found.end() == 0
 
@@ -182,10 +184,12 @@ async def test_nothing_is_left_of_one_that_is_killed_while_the_driver_hangs(
 ) -> None:
     board = new_board("t4-box")
     async with collector(board.environment) as found:
-        await found.until(lambda page: healthy(page) == {1})
+        await found.expect_eventually(lambda page: healthy(page) == {1})
         (child,) = found.children()
         board.hang(SLOW)
-        await found.until(lambda page: page["kubeshare_collector_reading_age_seconds{}"] > 1)
+        await found.expect_eventually(
+            lambda page: page["kubeshare_collector_reading_age_seconds{}"] > 1
+        )
         ended = os.pidfd_open(child)
         await found.end(by_force=True)
         assert select.select([ended], [], [], PATIENCE_S)[0], "it still runs"

@@ -11,7 +11,7 @@ import pytest
 from kubeshare_py.edges.process.liveness_lock import alive
 from tests.collector.conftest import NewBoard
 from tests.deploy.container import can_mount
-from tests.programs.commands import PIPE, until_said
+from tests.programs.commands import PIPE, expect_said
 
 pytestmark = pytest.mark.skipif(not can_mount(), reason="it needs the right to make mounts")
 
@@ -22,7 +22,7 @@ BOARD, CARDS = "hgx-h100-mig", 6 + 3
 
 async def cards_of(process: asyncio.subprocess.Process, event: str) -> set[str]:
     """Those of the next so many events."""
-    lines = [await until_said(process.stderr, f'"{event}"') for _ in range(CARDS)]
+    lines = [await expect_said(process.stderr, f'"{event}"') for _ in range(CARDS)]
     return {json.loads(line)["card"] for line in lines}
 
 

@@ -63,14 +63,16 @@ def define(api: Api, body: Any, url: str = WIDGETS) -> Any:
     created = api.post(DEFINITIONS, body)
     assert api.status == 201, created
     established(api, body["metadata"]["name"])
-    api.until(lambda: (api.get(url), api.status)[1], lambda status: status == 200)
+    api.expect_eventually(lambda: (api.get(url), api.status)[1], lambda status: status == 200)
     return created
 
 
 def established(api: Api, name: str) -> None:
     """Wait until a definition's names are accepted, and its kind is served."""
     url = f"{DEFINITIONS}/{name}"
-    api.until(lambda: api.get(url), lambda found: conditions(found).get("Established") == "True")
+    api.expect_eventually(
+        lambda: api.get(url), lambda found: conditions(found).get("Established") == "True"
+    )
 
 
 def conditions(found: Any) -> dict[str, str]:

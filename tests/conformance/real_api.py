@@ -73,10 +73,14 @@ class RealApi(Api):
 
     def make_namespace(self) -> None:
         """Create the namespace fs unless it is there, and wait for what pods need in it."""
-        self.until(lambda: self.post("/api/v1/namespaces", {"metadata": {"name": "fs"}}), _is_there)
-        self.until(lambda: self.get("/api/v1/namespaces/fs/serviceaccounts/default"), _is_found)
+        self.expect_eventually(
+            lambda: self.post("/api/v1/namespaces", {"metadata": {"name": "fs"}}), _is_there
+        )
+        self.expect_eventually(
+            lambda: self.get("/api/v1/namespaces/fs/serviceaccounts/default"), _is_found
+        )
 
-    def until(self, ask: Callable[[], Any], wanted: Callable[[Any], bool]) -> None:
+    def expect_eventually(self, ask: Callable[[], Any], wanted: Callable[[Any], bool]) -> None:
         """Ask ten times a second; raises AssertionError in the end."""
         for _ in range(round(_TIMEOUT_S / _POLL_S)):
             answer = ask()

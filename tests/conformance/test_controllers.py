@@ -48,12 +48,14 @@ def rolled_out(deployment: UnstructuredObject) -> bool:
     )
 
 
-async def until_rolled_out(world: Simulated, name: str = "w") -> UnstructuredObject:
-    found = await world.until(DEPLOYMENTS, lambda all_: name in all_ and rolled_out(all_[name]))
+async def expect_rolled_out(world: Simulated, name: str = "w") -> UnstructuredObject:
+    found = await world.expect_eventually(
+        DEPLOYMENTS, lambda all_: name in all_ and rolled_out(all_[name])
+    )
     return found[name]
 
 
-async def until_said(
+async def expect_said(
     world: Simulated, path: str, name: str, wanted: tuple[str, str, str]
 ) -> dict[str, Any]:
     """Wait for a condition: its type, status and reason."""
@@ -62,11 +64,11 @@ async def until_said(
         conditions = found[name].status.get("conditions") or [] if name in found else []
         return any((c["type"], c["status"], c["reason"]) == wanted for c in conditions)
 
-    one = (await world.until(path, said))[name]
+    one = (await world.expect_eventually(path, said))[name]
     return next(c for c in one.status["conditions"] if c["type"] == wanted[0])
 
 
-async def until_listed(
+async def expect_listed(
     world: Simulated, path: str, wanted: Callable[[list[dict[str, Any]]], bool]
 ) -> None:
     """Wait until all the objects together, whole, look like this."""
@@ -94,7 +96,7 @@ async def test_a_deployment_makes_a_replica_set_and_that_makes_pods(world: Simul
     body = workload(replicas=2)
     body["metadata"]["annotations"] = {"who": "me"}
     await world.client.create(DEPLOYMENTS, body)
-    deployment = await until_rolled_out(world)
+    deployment = await expect_rolled_out(world)
     (made,) = await world.client.list_all(SETS)
     mark = made["metadata"]["labels"][HASH]
     assert made["metadata"]["name"] == f"w-{mark}"
@@ -132,7 +134,7 @@ def owned(found: dict[str, Any], kind: str, name: str, uid: str) -> None:
 async def test_the_status_says_that_it_is_done(world: Simulated) -> None:
     await world.client.create(DEPLOYMENTS, workload(replicas=2))
     done = ("Progressing", "True", "NewReplicaSetAvailable")
-    said = await until_said(world, DEPLOYMENTS, "w", done)
+    said = await expect_said(world, DEPLOYMENTS, "w", done)
     (made,) = await world.client.list_all(SETS)
     name = made["metadata"]["name"]
     assert said["message"] == f'ReplicaSet "{name}" has successfully progressed.'
@@ -158,14 +160,14 @@ async def test_the_status_says_that_it_is_done(world: Simulated) -> None:
         for pod in await world.client.list_all(PODS)
     }
 
-    await until_listed(
+    await expect_listed(
         world, EVENTS, lambda found: told <= {(one["reason"], one["message"]) for one in found}
     )
 
 
 async def test_deleted_and_failed_pods_are_replaced(world: Simulated) -> None:
     await world.client.create(SETS, workload("r", replicas=2, template=template(None)))
-    first = await world.until(PODS, lambda found: len(found) == 2)
+    first = await world.expect_eventually(PODS, lambda found: len(found) == 2)
     gone, failed = first
     await world.client.delete(f"{PODS}/{gone}")
     await world.client.merge_patch(f"{PODS}/{failed}/status", {"status": {"phase": "Failed"}})
@@ -173,20 +175,20 @@ async def test_deleted_and_failed_pods_are_replaced(world: Simulated) -> None:
     def replaced(found: dict[str, UnstructuredObject]) -> bool:
         return len(found) == 3 and failed in found and gone not in found
 
-    await world.until(PODS, replaced)
-    sets = await world.until(SETS, lambda found: found["r"].status["replicas"] == 2)
+    await world.expect_eventually(PODS, replaced)
+    sets = await world.expect_eventually(SETS, lambda found: found["r"].status["replicas"] == 2)
     assert sets["r"].status["observedGeneration"] == 1
 
 
 async def test_pods_that_run_are_given_up_last(world: Simulated) -> None:
     await world.client.create(SETS, workload("r", replicas=3, template=template(None)))
-    pods = await world.until(PODS, lambda found: len(found) == 3)
+    pods = await world.expect_eventually(PODS, lambda found: len(found) == 3)
     kept = sorted(pods)[1]
     await world.bind(kept, "b")
     await world.phase(kept, "Running")
-    await world.until(SETS, lambda found: found["r"].status.get("readyReplicas") == 1)
+    await world.expect_eventually(SETS, lambda found: found["r"].status.get("readyReplicas") == 1)
     await world.client.merge_patch(f"{SETS}/r/scale", {"spec": {"replicas": 1}})
-    left = await world.until(PODS, lambda found: len(found) == 1)
+    left = await world.expect_eventually(PODS, lambda found: len(found) == 1)
     assert set(left) == {kept}
 
 
@@ -200,7 +202,7 @@ async def test_a_rolling_update_keeps_within_its_limits(
     limits = {"maxSurge": surge, "maxUnavailable": unavailable}
     strategy = {"type": "RollingUpdate", "rollingUpdate": limits}
     await world.client.create(DEPLOYMENTS, workload(replicas=4, strategy=strategy))
-    await until_rolled_out(world)
+    await expect_rolled_out(world)
     change = {"spec": {"template": template(image="x:2")}}
     seen: list[tuple[int, int]] = []
     async with asyncio.timeout(20), aclosing(pods_over_time(world.client)) as looks:
@@ -213,12 +215,12 @@ async def test_a_rolling_update_keeps_within_its_limits(
                 break
     assert max(total for total, _ in seen) <= most
     assert min(ready for _, ready in seen) >= least
-    await until_rolled_out(world)
+    await expect_rolled_out(world)
 
 
 async def test_recreation_ends_the_old_pods_first(world: Simulated) -> None:
     await world.client.create(DEPLOYMENTS, workload(replicas=2, strategy={"type": "Recreate"}))
-    await until_rolled_out(world)
+    await expect_rolled_out(world)
     change = {"spec": {"template": template(image="x:2")}}
     await world.client.merge_patch(f"{DEPLOYMENTS}/w", change)
     async with asyncio.timeout(20), aclosing(pods_over_time(world.client)) as looks:
@@ -231,11 +233,11 @@ async def test_recreation_ends_the_old_pods_first(world: Simulated) -> None:
 
 async def test_going_back_uses_the_old_replica_set_with_a_new_number(world: Simulated) -> None:
     await world.client.create(DEPLOYMENTS, workload(replicas=1))
-    await until_rolled_out(world)
+    await expect_rolled_out(world)
     for image in ("x:2", "x:1"):
         change = {"spec": {"template": template(image=image)}}
         await world.client.merge_patch(f"{DEPLOYMENTS}/w", change)
-        deployment = await until_rolled_out(world)
+        deployment = await expect_rolled_out(world)
     assert (deployment.metadata.annotations or {})[REVISION] == "3"
     sets = await sets_by_revision(world)
     assert sorted(sets) == ["2", "3"]
@@ -245,26 +247,26 @@ async def test_going_back_uses_the_old_replica_set_with_a_new_number(world: Simu
 
 async def test_old_revisions_are_kept_up_to_the_limit(world: Simulated) -> None:
     await world.client.create(DEPLOYMENTS, workload(replicas=1, revisionHistoryLimit=1))
-    await until_rolled_out(world)
+    await expect_rolled_out(world)
     for image in ("x:2", "x:3", "x:4"):
         change = {"spec": {"template": template(image=image)}}
         await world.client.merge_patch(f"{DEPLOYMENTS}/w", change)
-        await until_rolled_out(world)
-    await world.until(SETS, lambda found: len(found) == 2)
+        await expect_rolled_out(world)
+    await world.expect_eventually(SETS, lambda found: len(found) == 2)
     assert sorted(await sets_by_revision(world)) == ["3", "4"]
 
 
 async def test_a_paused_deployment_scales_but_does_not_roll_out(world: Simulated) -> None:
     await world.client.create(DEPLOYMENTS, workload(replicas=1))
-    await until_rolled_out(world)
+    await expect_rolled_out(world)
     change = {"paused": True, "replicas": 2, "template": template(image="x:2")}
     await world.client.merge_patch(f"{DEPLOYMENTS}/w", {"spec": change})
     said = ("Progressing", "Unknown", "DeploymentPaused")
-    assert (await until_said(world, DEPLOYMENTS, "w", said))["message"] == "Deployment is paused"
-    await world.until(PODS, lambda found: len(found) == 2)
+    assert (await expect_said(world, DEPLOYMENTS, "w", said))["message"] == "Deployment is paused"
+    await world.expect_eventually(PODS, lambda found: len(found) == 2)
     assert len(await world.client.list_all(SETS)) == 1
     await world.client.merge_patch(f"{DEPLOYMENTS}/w", {"spec": {"paused": False}})
-    await until_rolled_out(world)
+    await expect_rolled_out(world)
     assert sorted(await sets_by_revision(world)) == ["1", "2"]
 
 
@@ -272,7 +274,7 @@ async def test_scaling_during_a_rollout_keeps_its_proportions(world: Simulated) 
     limits = {"maxSurge": 3, "maxUnavailable": 2}
     strategy = {"type": "RollingUpdate", "rollingUpdate": limits}
     await world.client.create(DEPLOYMENTS, workload(replicas=10, strategy=strategy))
-    await until_rolled_out(world)
+    await expect_rolled_out(world)
     # The new pods never run: nobody schedules them.
     change = {"spec": {"template": {**template(None, "x:2", nodeName=None)}}}
     await world.client.merge_patch(f"{DEPLOYMENTS}/w", change)
@@ -280,40 +282,42 @@ async def test_scaling_during_a_rollout_keeps_its_proportions(world: Simulated) 
     def sizes(found: dict[str, UnstructuredObject]) -> list[int]:
         return sorted(one.spec["replicas"] for one in found.values())
 
-    await world.until(SETS, lambda found: sizes(found) == [5, 8])
+    await world.expect_eventually(SETS, lambda found: sizes(found) == [5, 8])
     await world.client.merge_patch(f"{DEPLOYMENTS}/w/scale", {"spec": {"replicas": 15}})
-    await world.until(SETS, lambda found: sizes(found) == [7, 11])
+    await world.expect_eventually(SETS, lambda found: sizes(found) == [7, 11])
 
 
 async def test_pods_come_and_go_with_their_labels(world: Simulated) -> None:
     spare = {"metadata": {"name": "spare", "labels": LABELS}, "spec": template(None)["spec"]}
     await world.client.create(PODS, spare)
     await world.client.create(SETS, workload("r", replicas=2, template=template(None)))
-    pods = await world.until(PODS, lambda found: len(found) == 2)
+    pods = await world.expect_eventually(PODS, lambda found: len(found) == 2)
     assert "spare" in pods
-    adopted = await world.until(PODS, lambda found: bool(found["spare"].metadata.ownerReferences))
+    adopted = await world.expect_eventually(
+        PODS, lambda found: bool(found["spare"].metadata.ownerReferences)
+    )
     assert [owner.kind for owner in adopted["spare"].metadata.ownerReferences or []] == [
         "ReplicaSet"
     ]
     await world.client.merge_patch(f"{PODS}/spare", {"metadata": {"labels": {"app": "other"}}})
-    pods = await world.until(
+    pods = await world.expect_eventually(
         PODS, lambda found: len(found) == 3 and not found["spare"].metadata.ownerReferences
     )
 
 
 async def test_orphans_find_a_new_deployment(world: Simulated) -> None:
     await world.client.create(DEPLOYMENTS, workload(replicas=1))
-    await until_rolled_out(world)
+    await expect_rolled_out(world)
     (pod,) = await world.client.list_all(PODS)
     orphan = {"propagationPolicy": "Orphan"}
     await world.client.request("DELETE", f"{DEPLOYMENTS}/w", query=orphan)
-    sets = await world.until(
+    sets = await world.expect_eventually(
         SETS, lambda found: not any(one.metadata.ownerReferences for one in found.values())
     )
     assert len(sets) == 1
-    await world.until(DEPLOYMENTS, lambda found: not found)
+    await world.expect_eventually(DEPLOYMENTS, lambda found: not found)
     await world.client.create(DEPLOYMENTS, workload(replicas=1))
-    await until_rolled_out(world)
+    await expect_rolled_out(world)
     (after,) = await world.client.list_all(PODS)
     assert after["metadata"]["uid"] == pod["metadata"]["uid"]
     assert len(await world.client.list_all(SETS)) == 1
@@ -322,23 +326,23 @@ async def test_orphans_find_a_new_deployment(world: Simulated) -> None:
 @pytest.mark.parametrize("policy", ["Background", "Foreground"])
 async def test_everything_goes_with_the_deployment(world: Simulated, policy: str) -> None:
     await world.client.create(DEPLOYMENTS, workload(replicas=2))
-    await until_rolled_out(world)
+    await expect_rolled_out(world)
     await world.client.request("DELETE", f"{DEPLOYMENTS}/w", query={"propagationPolicy": policy})
     for path in (DEPLOYMENTS, SETS, PODS):
-        await world.until(path, lambda found: not found)
+        await world.expect_eventually(path, lambda found: not found)
 
 
 async def test_pods_that_are_refused_are_told_about_until_they_are_not(world: Simulated) -> None:
     important = template(None, priorityClassName="later")
     await world.client.create(DEPLOYMENTS, workload(replicas=2, template=important))
     failure = ("ReplicaFailure", "True", "FailedCreate")
-    said = await until_said(world, DEPLOYMENTS, "w", failure)
+    said = await expect_said(world, DEPLOYMENTS, "w", failure)
     assert said["message"].endswith("no PriorityClass with name later was found")
     (made,) = await world.client.list_all(SETS)
-    await until_said(world, SETS, made["metadata"]["name"], failure)
+    await expect_said(world, SETS, made["metadata"]["name"], failure)
     await world.client.create(PRIORITIES, {"metadata": {"name": "later"}, "value": 5})
-    await world.until(PODS, lambda found: len(found) == 2)
-    await world.until(DEPLOYMENTS, without("ReplicaFailure"))
+    await world.expect_eventually(PODS, lambda found: len(found) == 2)
+    await world.expect_eventually(DEPLOYMENTS, without("ReplicaFailure"))
 
 
 def without(kind: str) -> Callable[[dict[str, UnstructuredObject]], bool]:
@@ -353,7 +357,7 @@ async def test_a_rollout_that_gets_nowhere_says_so(world: Simulated) -> None:
     spec = workload(replicas=1, progressDeadlineSeconds=1, template=template(None))
     await world.client.create(DEPLOYMENTS, spec)
     late = ("Progressing", "False", "ProgressDeadlineExceeded")
-    said = await until_said(world, DEPLOYMENTS, "w", late)
+    said = await expect_said(world, DEPLOYMENTS, "w", late)
     assert said["message"].endswith("has timed out progressing.")
 
 
@@ -366,5 +370,5 @@ async def test_pods_are_available_when_they_have_been_ready_for_long_enough(
         status = found["w"].status if "w" in found else {}
         return status.get("readyReplicas") == 1 and "availableReplicas" not in status
 
-    await world.until(DEPLOYMENTS, waits)
-    await until_rolled_out(world)
+    await world.expect_eventually(DEPLOYMENTS, waits)
+    await expect_rolled_out(world)

@@ -315,7 +315,7 @@ def test_names_that_another_definition_has_are_not_given_twice(api: Api) -> None
     define(api, definition(names={"shortNames": ["wd"]}))
     api.post(DEFINITIONS, definition(kind="Thing", names={"shortNames": ["wd"]}))
     url = f"{DEFINITIONS}/things.example.com"
-    api.until(lambda: api.get(url), lambda found: bool(conditions(found)))
+    api.expect_eventually(lambda: api.get(url), lambda found: bool(conditions(found)))
     found = api.get(url)
     assert conditions(found) == {"NamesAccepted": "False", "Established": "False"}
     reasons = {(one["reason"], one["message"]) for one in found["status"]["conditions"]}
@@ -335,7 +335,7 @@ def test_a_kind_that_another_definition_has_is_not_given_twice_either(api: Api) 
     body = definition(kind="Gadget", names={"kind": "Widget", "categories": ["all"]})
     api.post(DEFINITIONS, body)
     url = f"{DEFINITIONS}/gadgets.example.com"
-    api.until(lambda: api.get(url), lambda found: bool(conditions(found)))
+    api.expect_eventually(lambda: api.get(url), lambda found: bool(conditions(found)))
     found = api.get(url)["status"]
     assert {one["message"] for one in found["conditions"]} == {
         '"WidgetList" is already in use',
@@ -393,7 +393,7 @@ def test_definitions_change_in_every_way(api: Api) -> None:
     )
     changed["spec"]["names"]["categories"] = ["all"]
     assert api.put(WIDGET, changed)["metadata"]["generation"] == 2
-    api.until(
+    api.expect_eventually(
         lambda: api.get(WIDGET)["status"]["acceptedNames"].get("categories"),
         lambda categories: categories == ["all"],
     )
@@ -417,14 +417,14 @@ def test_a_definition_that_is_deleted_takes_its_objects_along(api: Api) -> None:
     assert deleted["metadata"]["finalizers"] == ["customresourcecleanup.apiextensions.k8s.io"]
     assert deleted["metadata"]["generation"] == 1
     assert conditions(deleted)["Terminating"] == "True"
-    api.until(lambda: (api.get(WIDGET), api.status)[1], lambda status: status == 404)
+    api.expect_eventually(lambda: (api.get(WIDGET), api.status)[1], lambda status: status == 404)
     assert [(one["type"], one["object"]["metadata"]["name"]) for one in watch.events()] == [
         ("DELETED", "w")
     ]
     assert definitions.events()[-1]["type"] == "DELETED"
     for url in (WIDGETS, f"{GROUP}/v1", GROUP):
         answered = partial(api.get, url)
-        api.until(answered, lambda answer: answer == "404 page not found\n")
+        api.expect_eventually(answered, lambda answer: answer == "404 page not found\n")
     assert "example.com" not in {group["name"] for group in api.get("/apis")["groups"]}
 
 
@@ -433,7 +433,9 @@ def test_it_waits_for_objects_that_somebody_holds(api: Api) -> None:
     api.post(WIDGETS, widget(metadata={"name": "held", "finalizers": ["example.com/hold"]}))
     api.delete(WIDGET)
     held = f"{WIDGETS}/held"
-    api.until(lambda: api.get(held), lambda found: "deletionTimestamp" in found["metadata"])
+    api.expect_eventually(
+        lambda: api.get(held), lambda found: "deletionTimestamp" in found["metadata"]
+    )
     assert conditions(api.get(WIDGET))["Terminating"] == "True"
     status = api.post(WIDGETS, widget("new"))
     assert (api.status, status["message"]) == (
@@ -442,12 +444,12 @@ def test_it_waits_for_objects_that_somebody_holds(api: Api) -> None:
         "definition is terminating",
     )
     assert "object is being deleted" in api.post(DEFINITIONS, definition())["message"]
-    api.until(
+    api.expect_eventually(
         lambda: api.get(f"{GROUP}/v1")["resources"][0]["verbs"],
         lambda verbs: {*verbs} == {"delete", "deletecollection", "get", "list", "watch"},
     )
     api.patch(held, {"metadata": {"finalizers": None}})
-    api.until(lambda: (api.get(WIDGET), api.status)[1], lambda status: status == 404)
+    api.expect_eventually(lambda: (api.get(WIDGET), api.status)[1], lambda status: status == 404)
 
 
 def test_the_versions_of_a_group_are_in_the_order_of_their_rank(api: Api) -> None:
@@ -456,8 +458,10 @@ def test_the_versions_of_a_group_are_in_the_order_of_their_rank(api: Api) -> Non
     define(api, definition(*versions))
     ranked = ["v10", "v1", "v2beta1", "v1alpha1", "foo1"]
     url = f"{GROUP}/v10/namespaces/fs/widgets"
-    api.until(lambda: (api.get(url), api.status)[1], lambda status: status == 200)
-    api.until(lambda: len(api.get(GROUP).get("versions", [])), lambda count: count == len(ranked))
+    api.expect_eventually(lambda: (api.get(url), api.status)[1], lambda status: status == 200)
+    api.expect_eventually(
+        lambda: len(api.get(GROUP).get("versions", [])), lambda count: count == len(ranked)
+    )
     found = api.get(GROUP)
     assert [one["version"] for one in found["versions"]] == ranked
     assert found["preferredVersion"] == {"groupVersion": "example.com/v10", "version": "v10"}
@@ -475,7 +479,7 @@ def test_discovery_shows_names_categories_and_subresources(api: Api) -> None:
     }
     names = {"shortNames": ["wd"], "categories": ["all"], "singular": "gizmo"}
     define(api, definition(version(subresources=parts), names=names))
-    api.until(lambda: api.get(f"{GROUP}/v1"), lambda found: "resources" in found)
+    api.expect_eventually(lambda: api.get(f"{GROUP}/v1"), lambda found: "resources" in found)
     rows = {row["name"]: row for row in api.get(f"{GROUP}/v1")["resources"]}
     assert {*rows} == {"widgets", "widgets/status", "widgets/scale"}
     shown = {
@@ -514,7 +518,7 @@ def test_openapi_documents_have_the_schema_and_change_with_it(api: Api) -> None:
 
     size = {"type": "integer", "description": "How big."}
     define(api, definition(version(schema=schema_of({"size": size}))))
-    api.until(schemas, bool)
+    api.expect_eventually(schemas, bool)
     first, found = url(), schemas()["com.example.v1.Widget"]
     kind = {"group": "example.com", "version": "v1", "kind": "Widget"}
     assert found["x-kubernetes-group-version-kind"] == [kind]
@@ -522,7 +526,7 @@ def test_openapi_documents_have_the_schema_and_change_with_it(api: Api) -> None:
     assert {"apiVersion", "kind", "metadata"} < {*found["properties"]}
     wider = schema_of({"size": size, "color": {"type": "string"}})
     api.patch(WIDGET, {"spec": {"versions": [version(schema=wider)]}})
-    api.until(url, lambda now: now not in ("", first))
+    api.expect_eventually(url, lambda now: now not in ("", first))
 
 
 @pytest.mark.embedded_only("a real server asks the webhook")

@@ -349,8 +349,12 @@ def test_a_namespace_takes_its_custom_objects_along(api: Api) -> None:
     api.post("/api/v1/namespaces", {"metadata": {"name": "going"}})
     api.post(url, widget())
     api.delete("/api/v1/namespaces/going")
-    api.until(lambda: (api.get(f"{url}/w"), api.status)[1], lambda status: status == 404)
-    api.until(lambda: api.get("/api/v1/namespaces/going")["kind"], lambda kind: kind == "Status")
+    api.expect_eventually(
+        lambda: (api.get(f"{url}/w"), api.status)[1], lambda status: status == 404
+    )
+    api.expect_eventually(
+        lambda: api.get("/api/v1/namespaces/going")["kind"], lambda kind: kind == "Status"
+    )
 
 
 @pytest.mark.embedded_only("a real server evaluates them")

@@ -45,9 +45,11 @@ def test_a_changed_definition_ends_watches_and_fills_in_new_defaults(api: Api) -
     watch.events()
     wider = schema_of({"size": {"type": "integer"}, "later": {"type": "string", "default": "L"}})
     api.patch(WIDGET, {"spec": {"versions": [version(schema=wider)]}})
-    api.until(lambda: api.get(W)["spec"], lambda spec: spec == {"size": 1, "later": "L"})
+    api.expect_eventually(
+        lambda: api.get(W)["spec"], lambda spec: spec == {"size": 1, "later": "L"}
+    )
     assert api.get(W)["metadata"]["generation"] == 1
-    api.until(watch.is_over, bool)
+    api.expect_eventually(watch.is_over, bool)
 
 
 def test_what_is_invalid_may_stay_but_not_come(api: Api) -> None:
@@ -59,7 +61,7 @@ def test_what_is_invalid_may_stay_but_not_come(api: Api) -> None:
     inner = {"type": "object", "required": ["y"], "properties": {"x": short, "y": text}}
     narrow = version(schema=schema_of({"a": short, "b": inner}))
     api.patch(WIDGET, {"spec": {"versions": [narrow]}})
-    api.until(
+    api.expect_eventually(
         lambda: api.post(f"{WIDGETS}?dryRun=All", widget("x", {"a": "long"}))["kind"],
         lambda kind: kind == "Status",
     )
@@ -84,6 +86,8 @@ def test_what_is_there_twice_may_stay_but_not_come(api: Api) -> None:
     change = {"spec": {"l": ["b", "b"]}}
     twice = {("spec.l[1]", 'Duplicate value: "b"')}
     url = f"{WIDGETS}/fine"
-    api.until(lambda: api.patch(f"{url}?dryRun=All", change)["kind"], lambda kind: kind == "Status")
+    api.expect_eventually(
+        lambda: api.patch(f"{url}?dryRun=All", change)["kind"], lambda kind: kind == "Status"
+    )
     assert causes(api.patch(url, change)) == twice
     assert api.patch(W, change)["spec"] == {"l": ["b", "b"]}

@@ -45,7 +45,7 @@ async def counted(world: Simulated, *counts: int, name: str = "b") -> Unstructur
         known = tuple(one.status.get(count, 0) for count in COUNTS)
         return known == counts and one.status.get("observedGeneration") == one.metadata.generation
 
-    return (await world.until(BUDGETS, is_so))[name]
+    return (await world.expect_eventually(BUDGETS, is_so))[name]
 
 
 async def running(world: Simulated, count: int) -> list[str]:
@@ -54,7 +54,7 @@ async def running(world: Simulated, count: int) -> list[str]:
     def ready(found: dict[str, UnstructuredObject]) -> bool:
         return [pod.status.get("phase") for pod in found.values()] == ["Running"] * count
 
-    return sorted(await world.until(PODS, ready))
+    return sorted(await world.expect_eventually(PODS, ready))
 
 
 async def evict(world: Simulated, name: str) -> None:
@@ -145,7 +145,7 @@ async def test_pods_of_a_job_have_no_scale_to_count_by(world: Simulated) -> None
     def failed(found: dict[str, UnstructuredObject]) -> bool:
         return bool(found["b"].status.get("conditions")) if "b" in found else False
 
-    found = (await world.until(BUDGETS, failed))["b"]
+    found = (await world.expect_eventually(BUDGETS, failed))["b"]
     (condition,) = found.status["conditions"]
     assert (condition["status"], condition["reason"]) == ("False", "SyncFailed")
     assert condition["message"] == "jobs.batch does not implement the scale subresource"
@@ -160,7 +160,7 @@ async def test_pods_of_a_job_have_no_scale_to_count_by(world: Simulated) -> None
 
 async def test_evictions_wait_until_others_are_ready(world: Simulated) -> None:
     await world.client.create(SETS, workload(2, node=None))
-    names = sorted(await world.until(PODS, lambda found: len(found) == 2))
+    names = sorted(await world.expect_eventually(PODS, lambda found: len(found) == 2))
     for name in names:
         await world.bind(name, "b")
     await running(world, 2)
@@ -171,7 +171,9 @@ async def test_evictions_wait_until_others_are_ready(world: Simulated) -> None:
     await counted(world, 2, 1, 1, 0)
     refused = await refusal(world, names[1])
     assert (refused.status, refused.reason) == (429, "TooManyRequests")
-    found = await world.until(PODS, lambda pods: len(pods) == 2 and names[0] not in pods)
+    found = await world.expect_eventually(
+        PODS, lambda pods: len(pods) == 2 and names[0] not in pods
+    )
     (another,) = {*found} - {*names}
     await world.bind(another, "b")
     await counted(world, 2, 2, 1, 1)

@@ -55,7 +55,7 @@ async def test_a_deployment_from_create_to_delete(kubectl: Kubectl, world: Simul
     assert f"Scaled up replica set {name} from 0 to 2" in described
     assert "2 Running / 0 Waiting" in await kubectl("describe", "rs", name)
     assert (await kubectl("delete", "deploy", "web")).startswith('deployment.apps "web" deleted')
-    await world.until(PODS, lambda found: not found)
+    await world.expect_eventually(PODS, lambda found: not found)
 
 
 async def test_scaling_rollouts_and_the_way_back(kubectl: Kubectl) -> None:
@@ -120,7 +120,9 @@ async def test_a_drain_waits_for_a_budget_that_is_in_its_way(
     made = await kubectl("create", "pdb", "web", "--selector=app=web", "--min-available=2")
     assert made == "poddisruptionbudget.policy/web created\n"
     budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
-    await world.until(budgets, lambda found: found["web"].status.get("currentHealthy") == 2)
+    await world.expect_eventually(
+        budgets, lambda found: found["web"].status.get("currentHealthy") == 2
+    )
     assert (await kubectl("get", "pdb", "--no-headers")).split()[:4] == ["web", "2", "N/A", "0"]
     assert "Allowed disruptions:  0" in await kubectl("describe", "pdb", "web")
     told = await kubectl("drain", "b", "--timeout=1s")

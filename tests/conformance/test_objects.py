@@ -271,7 +271,7 @@ def test_a_namespace_takes_its_content_along(api: Api) -> None:
     api.post(MAPS, config_map())
     api.pod()
     api.delete("/api/v1/namespaces/fs")
-    api.until(lambda: api.get("/api/v1/namespaces/fs"), lambda _: api.status == 404)
+    api.expect_eventually(lambda: api.get("/api/v1/namespaces/fs"), lambda _: api.status == 404)
     assert api.get("/api/v1/pods")["items"] == []
 
 
@@ -281,7 +281,7 @@ def test_a_namespace_waits_for_its_last_pod_and_takes_nothing_new(api: Api) -> N
     assert api.delete("/api/v1/namespaces/fs")["status"]["phase"] == "Terminating"
     assert api.post(MAPS, config_map())["reason"] == "Forbidden"
     api.delete(f"{PODS}/p", {"gracePeriodSeconds": 0})
-    api.until(lambda: api.get("/api/v1/namespaces/fs"), lambda _: api.status == 404)
+    api.expect_eventually(lambda: api.get("/api/v1/namespaces/fs"), lambda _: api.status == 404)
 
 
 def test_the_usual_namespaces_are_there_from_the_start(api: Api) -> None:

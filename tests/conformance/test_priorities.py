@@ -39,7 +39,9 @@ def resolved(api: Api, **spec: Any) -> tuple[Any, ...]:
 def test_a_pod_has_the_priority_and_policy_of_its_class(api: Api) -> None:
     make(api, "high", 1000)
     make(api, "polite", 500, preemptionPolicy="Never")
-    api.until(lambda: pod(api, priorityClassName="polite"), lambda answer: answer["kind"] == "Pod")
+    api.expect_eventually(
+        lambda: pod(api, priorityClassName="polite"), lambda answer: answer["kind"] == "Pod"
+    )
     assert resolved(api) == (0, None, "PreemptLowerPriority")
     assert resolved(api, priorityClassName="high") == (1000, "high", "PreemptLowerPriority")
     assert resolved(api, priorityClassName="polite") == (500, "polite", "Never")
@@ -72,7 +74,7 @@ def test_a_pod_may_not_say_otherwise_than_its_class(
 
 def test_the_default_class_is_that_of_pods_that_name_none(api: Api) -> None:
     make(api, "usual", 70, globalDefault=True, preemptionPolicy="Never")
-    api.until(lambda: resolved(api), lambda found: found == (70, "usual", "Never"))
+    api.expect_eventually(lambda: resolved(api), lambda found: found == (70, "usual", "Never"))
     pod(api, priority=3)
     assert api.status == 403
     status = make(api, "second", 60, globalDefault=True)

@@ -26,7 +26,7 @@ def scheduler(plane_with_pod: ControlPlane) -> Iterator[RealApi]:
         yield client
 
 
-def assert_forbidden(client: Api, status: Any, what: str) -> None:
+def expect_forbidden(client: Api, status: Any, what: str) -> None:
     assert (client.status, status["reason"]) == (403, "Forbidden")
     assert f"cannot {what} in API group" in status["message"]
 
@@ -34,7 +34,7 @@ def assert_forbidden(client: Api, status: Any, what: str) -> None:
 def test_who_may_not_bind_is_told_so(plane_with_pod: ControlPlane) -> None:
     with RealApi(plane_with_pod, CONTROLLERS) as stranger:
         status = stranger.bind()
-        assert_forbidden(stranger, status, 'create resource "pods/binding"')
+        expect_forbidden(stranger, status, 'create resource "pods/binding"')
         assert status["details"]["kind"] == "pods"
 
 
@@ -49,12 +49,12 @@ def test_the_scheduler_may_bind_with_results_and_no_other_annotations(scheduler:
 
 def test_the_scheduler_may_not_change_pods_otherwise(scheduler: RealApi) -> None:
     status = scheduler.patch(f"{PODS}/p", {"metadata": {"annotations": {"any": "thing"}}})
-    assert_forbidden(scheduler, status, 'patch resource "pods"')
+    expect_forbidden(scheduler, status, 'patch resource "pods"')
     status = scheduler.delete(PODS)
-    assert_forbidden(scheduler, status, 'deletecollection resource "pods"')
+    expect_forbidden(scheduler, status, 'deletecollection resource "pods"')
 
 
 def test_the_scheduler_may_not_look_at_what_is_none_of_its_business(scheduler: RealApi) -> None:
-    assert_forbidden(scheduler, scheduler.get(MAPS), 'list resource "configmaps"')
+    expect_forbidden(scheduler, scheduler.get(MAPS), 'list resource "configmaps"')
     secrets = "/api/v1/namespaces/fs/secrets"
-    assert_forbidden(scheduler, scheduler.get(secrets), 'list resource "secrets"')
+    expect_forbidden(scheduler, scheduler.get(secrets), 'list resource "secrets"')

@@ -120,10 +120,10 @@ async def release(stage: Stage, bare: ControlPlane, tmp_path: Path) -> AsyncIter
     yield found
     await found.uninstall()
     # The nodes have something to do until then.
-    await until(partial(stage.client.get, PODS), lambda listed: not listed["items"])
+    await expect_eventually(partial(stage.client.get, PODS), lambda listed: not listed["items"])
 
 
-async def until(
+async def expect_eventually(
     ask: Callable[[], Awaitable[Json]], wanted: Callable[[Json], bool], timeout_s: float = 60
 ) -> Json:
     """Ask until the answer is wanted; the last one is in the error."""

@@ -74,7 +74,9 @@ class Scraper:
         fresh.write_text(json.dumps(targets))
         fresh.replace(self.targets[job])
 
-    async def until(self, query: str, wanted: Callable[[dict[str, float]], object]) -> None:
+    async def expect_eventually(
+        self, query: str, wanted: Callable[[dict[str, float]], object]
+    ) -> None:
         """Ask until the values, by their label `node` or `uuid` or "", are as wanted."""
         last: object = None
         try:

@@ -12,7 +12,7 @@ from kubeshare_py.inventory.card_annotation import ANNOTATION
 from tests.controlplane.helm import NAMESPACE
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import Json
-from tests.deploy.conftest import Release, until
+from tests.deploy.conftest import Release, expect_eventually
 from tests.deploy.test_collector import NAME, available, pods
 from tests.stories.conftest import NODES, Stage
 
@@ -56,7 +56,7 @@ async def test_a_collector_writes_its_own_cards_on_its_own_node(
             (mine, {"metadata": {"finalizers": ["a/b"]}}, "sharedgpu/cards and nothing else"),
         ]
         for path, change, words in refusals:
-            answer = await until(partial(refusal_of, client, path, change), bool)
+            answer = await expect_eventually(partial(refusal_of, client, path, change), bool)
             assert answer["message"].startswith("403 ")
             assert words in answer["message"]
         with pytest.raises(KubeError, match="403"):

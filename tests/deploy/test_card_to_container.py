@@ -26,7 +26,7 @@ from tests.controlplane.helm import NAMESPACE
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import Json
 from tests.deploy import whole as everything
-from tests.deploy.conftest import NAME, Release, until
+from tests.deploy.conftest import NAME, Release, expect_eventually
 from tests.deploy.whole import Whole, assembled, made
 from tests.stories.conftest import PODS, Stage, annotations, gpu
 
@@ -76,7 +76,7 @@ async def whole(
             container: Json = answer["spec"]["containers"][0]
             return container
 
-        await until(told, lambda container: len(container["env"]) > len(OWN))
+        await expect_eventually(told, lambda container: len(container["env"]) > len(OWN))
         yield found
 
 
@@ -166,7 +166,7 @@ async def running(stage: Stage, name: str, count: int) -> list[Json]:
     def all_run(found: Json) -> bool:
         return [pod["status"].get("phase") for pod in found["pods"]] == ["Running"] * count
 
-    found: list[Json] = (await until(listed, all_run))["pods"]
+    found: list[Json] = (await expect_eventually(listed, all_run))["pods"]
     return found
 
 
@@ -234,11 +234,11 @@ async def test_who_goes_past_the_scheduler_sees_no_card(whole: Whole) -> None:
         await bound_past(stage, "forged", ASKS["driver"].labels, **forged)
     for kind in ("driver", "none", "whole"):
         await bound_past(stage, kind, ASKS[kind].labels)
-        for environment in started(await stage.running(kind)).values():
+        for environment in started(await stage.expect_running(kind)).values():
             assert environment["NVIDIA_VISIBLE_DEVICES"] == ""
             assert given(environment, CUDA) == RuntimeCards()
     await bound_past(stage, "mps", ASKS["mps"].labels)
-    pod = await stage.until("mps", lambda pod: "containerStatuses" in pod["status"])
+    pod = await stage.expect_eventually("mps", lambda pod: "containerStatuses" in pod["status"])
     waiting = pod["status"]["containerStatuses"][0]["state"]["waiting"]
     assert waiting["reason"] == "CreateContainerConfigError"
     assert "'/pipe' leads out of its volume" in waiting["message"]
@@ -257,7 +257,7 @@ async def test_who_asks_for_no_card_gets_none_and_the_fence_stands(
 ) -> None:
     stage = whole.stage
     await create(stage, "Pod", "sharing", ASKS["driver"])
-    pod = await stage.running("sharing")
+    pod = await stage.expect_running("sharing")
     assert len(given(started(pod)["main"], CUDA).cards) == 1
     # A container that is added to a pod with a card.
     debug = {"name": "debug", "image": "cuda", "env": OWN[:1]}
@@ -270,7 +270,7 @@ async def test_who_asks_for_no_card_gets_none_and_the_fence_stands(
     # A pod of kube-scheduler's.
     plain = {"metadata": {"name": "plain"}, "spec": spec(schedulerName="default-scheduler")}
     await stage.client.create(PODS, plain)
-    told = started(await stage.running("plain"))
+    told = started(await stage.expect_running("plain"))
     assert {given(environment, CUDA) for environment in told.values()} == {RuntimeCards()}
     # A Binding of a scheduler that does not lead.
     await stage.client.create(

@@ -12,7 +12,7 @@ from tests.collector.collectors import Collector, capacity
 from tests.controlplane.helm import NAMESPACE
 from tests.controlplane.running import ControlPlane, free_ports
 from tests.controlplane.shipped import Json
-from tests.deploy.conftest import PODS, Release, kubectl, until
+from tests.deploy.conftest import PODS, Release, expect_eventually, kubectl
 from tests.deploy.container import Container, can_mount, unpack
 from tests.fake_nvml.board import Board
 from tests.fake_nvml.build import NO_COMPILER, build, compiler
@@ -51,7 +51,7 @@ async def available(client: KubeClient, nodes: int = 2) -> Json:
         current = status.get("observedGeneration") == found["metadata"]["generation"]
         return current and {status.get(key, 0) for key in keys} == {nodes}
 
-    return await until(partial(client.get, DAEMONS), settled)
+    return await expect_eventually(partial(client.get, DAEMONS), settled)
 
 
 async def pods(client: KubeClient) -> list[Json]:
@@ -107,7 +107,7 @@ async def test_each_is_an_endpoint_of_its_own(stage: Stage, release: Release) ->
         listed = [one["nodeName"] for part in slices for one in part["endpoints"] or []]
         return {"nodes": sorted(listed), "ports": [part["ports"] for part in slices]}
 
-    found = await until(endpoints, lambda answer: answer["nodes"] == ["n1", "n2"])
+    found = await expect_eventually(endpoints, lambda answer: answer["nodes"] == ["n1", "n2"])
     assert {(port["name"], port["port"]) for ports in found["ports"] for port in ports} == {
         ("metrics", 9004)
     }
@@ -128,7 +128,7 @@ async def test_an_upgrade_replaces_them_and_without_it_they_go(
     async def left() -> Json:
         return {"pods": await pods(stage.client)}
 
-    await until(left, lambda answer: not answer["pods"])
+    await expect_eventually(left, lambda answer: not answer["pods"])
 
 
 async def test_they_get_no_token(stage: Stage, release: Release) -> None:
@@ -204,7 +204,7 @@ async def test_it_reads_cards_with_what_it_may(
     async with container.run(*where) as process, aiohttp.ClientSession() as session:
         found = Collector(process, session)
         await found.listens()
-        await found.until(bool)
+        await found.expect_eventually(bool)
         _, text = await found.get()
         assert await found.end() == 0
     listed = capacity(text)

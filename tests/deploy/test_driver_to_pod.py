@@ -48,10 +48,10 @@ async def test_pods_get_the_cards_that_the_drivers_list(whole: Whole) -> None:
     assert sorted(uuid for _, [uuid] in placed) == sorted([hgx.part(0, 1), hgx.part(0, 3)])
     for name, model in zip(names("late", 3), (A100, H100, f"{H100}-MIG-1g.10gb"), strict=True):
         await whole.ask(name, "1", model)
-        await whole.stage.waiting(name, "Insufficient GPU")
+        await whole.stage.expect_waiting(name, "Insufficient GPU")
     # One of four cannot even tell how much memory it has.
     await whole.ask("four", "4", "NVIDIA-A100-PCIE-40GB")
-    await whole.stage.waiting("four", "too few GPUs")
+    await whole.stage.expect_waiting("four", "too few GPUs")
 
 
 async def test_a_card_that_falls_off_the_bus_gets_nobody(whole: Whole) -> None:
@@ -61,23 +61,27 @@ async def test_a_card_that_falls_off_the_bus_gets_nobody(whole: Whole) -> None:
     [index] = [index for index in range(8) if dgx.uuid(index) == lost]
     dgx.lose(index)
     alert = 'ALERTS{alertname="KubeShareCardLost", node="dgx"}'
-    await whole.prometheus.until(alert, lambda values: values == {lost: 1})
-    await whole.prometheus.until("kubeshare_cards", lambda values: values == {"": 19})
+    await whole.prometheus.expect_eventually(alert, lambda values: values == {lost: 1})
+    await whole.prometheus.expect_eventually("kubeshare_cards", lambda values: values == {"": 19})
     for name in names("next", 7):
         await whole.ask(name, "1", A100)
     given = [uuid for name in names("next", 7) for uuid in (await whole.got(name))[1]]
     assert {*given} == whole.cards("dgx") - {lost}
     await whole.ask("eighth", "1", A100)
-    await whole.stage.waiting("eighth", "Insufficient GPU")
+    await whole.stage.expect_waiting("eighth", "Insufficient GPU")
     assert (await whole.stage.pod("stays"))["status"]["phase"] == "Running"
 
 
 async def test_the_cards_of_a_node_whose_collector_is_killed_are_kept(whole: Whole) -> None:
     await whole.collectors["dgx"].end(by_force=True)
     up = f'up{{job="{COLLECTORS}"}}'
-    await whole.prometheus.until(up, lambda values: values == {"dgx": 0, "hgx": 1, "old": 1})
+    await whole.prometheus.expect_eventually(
+        up, lambda values: values == {"dgx": 0, "hgx": 1, "old": 1}
+    )
     alert = 'ALERTS{alertname="KubeShareCollectorDown"}'
-    await whole.prometheus.until(alert, lambda values: values == {"dgx": 1})
-    await whole.prometheus.until("kubeshare_silent_nodes", lambda values: values == {"": 1})
+    await whole.prometheus.expect_eventually(alert, lambda values: values == {"dgx": 1})
+    await whole.prometheus.expect_eventually(
+        "kubeshare_silent_nodes", lambda values: values == {"": 1}
+    )
     await whole.ask("all-eight", "8", A100)
     assert await whole.got("all-eight") == ("dgx", whole.cards("dgx"))

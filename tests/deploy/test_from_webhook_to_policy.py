@@ -25,7 +25,7 @@ from tests.controlplane.helm import CHART, NAMESPACE
 from tests.controlplane.processes import Process, process
 from tests.controlplane.running import ControlPlane, free_ports
 from tests.controlplane.shipped import Json
-from tests.deploy.conftest import Release, until
+from tests.deploy.conftest import Release, expect_eventually
 from tests.policies.environment import a_pod, has_policies
 from tests.stories.conftest import PODS, Stage
 
@@ -75,7 +75,7 @@ class Creations:
         async def asked() -> Json:
             return {"made": self.made}
 
-        await until(asked, lambda found: found["made"] >= wanted)
+        await expect_eventually(asked, lambda found: found["made"] >= wanted)
 
     async def _create(self) -> None:
         while True:
@@ -138,7 +138,7 @@ class Ground:
             except KubeError as error:
                 return {"spec": {"containers": [{"env": []}]}, "refused": str(error)}
 
-        await until(asked, lambda made: env_of(made) == WITH_CARD)
+        await expect_eventually(asked, lambda made: env_of(made) == WITH_CARD)
 
     async def there(self) -> tuple[bool, bool]:
         """Whether there are policy and webhook."""
@@ -203,8 +203,10 @@ async def test_from_policy_to_webhook_the_policy_stays_until_the_webhook_runs(
         await created.more(50)
         ground.start_webhook()
         server = ground.stage.client.get
-        await until(lambda: server(SERVER), lambda one: "availableReplicas" in one["status"])
-        await until(
+        await expect_eventually(
+            lambda: server(SERVER), lambda one: "availableReplicas" in one["status"]
+        )
+        await expect_eventually(
             lambda: server(WEBHOOK), lambda one: "caBundle" in one["webhooks"][0]["clientConfig"]
         )
         await created.more(50)

@@ -30,7 +30,7 @@ from tests.deploy import whole as everything
 from tests.deploy.conftest import Release
 from tests.deploy.container import can_mount
 from tests.deploy.whole import CONFIG, Whole, assembled, made
-from tests.programs.commands import PIPE, until_said
+from tests.programs.commands import PIPE, expect_said
 from tests.stories.conftest import Stage, annotations, gpu
 
 pytestmark = [
@@ -71,7 +71,7 @@ class Daemons:
     async def heard(self, cards: int) -> None:
         """So many more of them were started."""
         for _ in range(cards):
-            line = json.loads(await until_said(self.process.stderr, '"mps-started"'))
+            line = json.loads(await expect_said(self.process.stderr, '"mps-started"'))
             self.pids[line["card"]] = line["pid"]
 
 
@@ -125,7 +125,7 @@ class Asked:
         return why_report(await asyncio.to_thread(self._client.why, "default", pod), None).plain
 
 
-async def until(asked: Callable[[], Awaitable[str]], wanted: str) -> None:
+async def expect_eventually(asked: Callable[[], Awaitable[str]], wanted: str) -> None:
     """Ask until this is shown."""
     shown = ""
     try:
@@ -139,8 +139,8 @@ async def until(asked: Callable[[], Awaitable[str]], wanted: str) -> None:
 
 async def counted(whole: Whole, pods: int) -> None:
     """So many are told to be held to nothing, and of none it is not known."""
-    await whole.prometheus.until(UNHELD, lambda values: values == {"": pods})
-    await whole.prometheus.until(UNCONFIRMED, lambda values: values == {"": 0})
+    await whole.prometheus.expect_eventually(UNHELD, lambda values: values == {"": pods})
+    await whole.prometheus.expect_eventually(UNCONFIRMED, lambda values: values == {"": 0})
 
 
 async def test_a_daemon_that_dies_is_told_of_until_it_is_back(whole: Whole, tmp_path: Path) -> None:
@@ -154,31 +154,31 @@ async def daemon_dies(whole: Whole, root: Path, asked: Asked) -> None:
     """From no daemon to one that answers, is killed, comes back, and goes with its program."""
     stage = whole.stage
     # Nobody has started daemons yet; a pod is placed all the same, and it is said.
-    await until(asked.details, "Isolation:  mps no running MPS daemon\n")
+    await expect_eventually(asked.details, "Isolation:  mps no running MPS daemon\n")
     await stage.create("early", gpu("0.5", gpu_model=A100))
-    card = annotations(await stage.running("early"))["sharedgpu/gpu_uuid"]
+    card = annotations(await stage.expect_running("early"))["sharedgpu/gpu_uuid"]
     early = partial(asked.why, "early")
     dead = f"mps does not hold it to its memory and time: {card} has no running MPS daemon."
-    await until(early, dead)
-    await until(asked.details, "Not held:   memory of 1 pod, time of 1 pod\n")
+    await expect_eventually(early, dead)
+    await expect_eventually(asked.details, "Not held:   memory of 1 pod, time of 1 pod\n")
     await counted(whole, 1)
     async with daemons(whole, root) as mps:
         await mps.heard(8)
-        await until(asked.details, "Isolation:  mps ready\n")
+        await expect_eventually(asked.details, "Isolation:  mps ready\n")
         await counted(whole, 0)
         # That of its card is killed, and does not start again.
         write(mps.program, "#!/bin/sh\nexit 1\n")
         os.kill(mps.pids[card], signal.SIGKILL)
-        await until(asked.details, ", ready on ")
-        await until(early, dead)
+        await expect_eventually(asked.details, ", ready on ")
+        await expect_eventually(early, dead)
         await counted(whole, 1)
         # The fullest card is not the best one now.
         await stage.create("late", gpu("0.3", gpu_model=A100))
-        other = annotations(await stage.running("late"))["sharedgpu/gpu_uuid"]
+        other = annotations(await stage.expect_running("late"))["sharedgpu/gpu_uuid"]
         assert other in whole.cards("dgx") - {card}
         write(mps.program, CONTROL.read_text())
-        await until(asked.details, "Isolation:  mps ready\n")
+        await expect_eventually(asked.details, "Isolation:  mps ready\n")
         await counted(whole, 0)
         mps.process.kill()
-        await until(early, dead)
+        await expect_eventually(early, dead)
         await counted(whole, 2)

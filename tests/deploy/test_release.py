@@ -17,8 +17,8 @@ from tests.deploy.conftest import (
     Release,
     Thing,
     everything,
+    expect_eventually,
     kubectl,
-    until,
 )
 from tests.policies.environment import has_policies
 from tests.stories.conftest import Stage
@@ -39,7 +39,7 @@ async def available(client: KubeClient, replicas: int = 2) -> Json:
         current = status.get("observedGeneration") == found["metadata"]["generation"]
         return current and counts == {replicas}
 
-    return await until(partial(client.get, DEPLOYMENT), settled)
+    return await expect_eventually(partial(client.get, DEPLOYMENT), settled)
 
 
 async def pods(client: KubeClient) -> list[Json]:
@@ -57,7 +57,7 @@ async def nothing_left(plane: ControlPlane, before: set[Thing]) -> None:
     async def left() -> Json:
         return {"left": sorted(await everything(plane) - before)}
 
-    await until(left, lambda answer: not answer["left"])
+    await expect_eventually(left, lambda answer: not answer["left"])
 
 
 async def evict(client: KubeClient, name: str) -> None:
@@ -83,14 +83,14 @@ async def test_two_replicas_run_on_two_nodes_and_answer_for_the_service(
         names = sorted(one["targetRef"]["name"] for one in ready)
         return names == sorted(pod["metadata"]["name"] for pod in found)
 
-    await until(endpoints, all_ready)
+    await expect_eventually(endpoints, all_ready)
 
 
 async def test_a_drain_takes_one_replica_and_waits_for_another(
     stage: Stage, release: Release
 ) -> None:
     await available(stage.client)
-    await until(
+    await expect_eventually(
         partial(stage.client.get, BUDGET),
         lambda budget: budget.get("status", {}).get("disruptionsAllowed") == 1,
     )

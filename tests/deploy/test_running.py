@@ -14,7 +14,7 @@ from tests.controlplane.running import ControlPlane, free_ports
 from tests.deploy.conftest import LEASE, NAME, Release
 from tests.deploy.container import can_mount, unpack
 from tests.deploy.pod import ConfigMapVolume, Pod
-from tests.programs.commands import until_said
+from tests.programs.commands import expect_said
 from tests.stories.conftest import PODS, Json, Stage, annotations, gpu
 
 pytestmark = [
@@ -64,15 +64,15 @@ async def lease(stage: Stage) -> Json:
 
 async def test_it_leads_places_pods_and_ends_in_order(stage: Stage, pod: Pod) -> None:
     async with pod.run() as process:
-        await until_said(process.stderr, '"leads"')
+        await expect_said(process.stderr, '"leads"')
         for name in ("a", "b"):
             await stage.create(name, gpu("0.6"))
-        placed = [await stage.running(name) for name in ("a", "b")]
+        placed = [await stage.expect_running(name) for name in ("a", "b")]
         held = await lease(stage)
         term = f"{held['holderIdentity']}/{held['leaseTransitions']}"
         assert {annotations(one)["sharedgpu/fence"] for one in placed} == {term}
         await stage.create("big", gpu("9", "9"))
-        await stage.waiting("big", "too few GPUs")
+        await stage.expect_waiting("big", "too few GPUs")
         process.send_signal(signal.SIGTERM)
         async with asyncio.timeout(30):
             assert await process.wait() == 0
@@ -99,12 +99,12 @@ async def test_new_profiles_reach_it_without_a_new_start(
     stage: Stage, release: Release, pod: Pod
 ) -> None:
     async with pod.run() as process:
-        await until_said(process.stderr, '"leads"')
+        await expect_said(process.stderr, '"leads"')
         await stage.create("first", gpu("0.2"))
         node, card = await stage.place("first")
         await release.upgrade(f"config.profiles=[{json.dumps(SPREAD)}]")
         pod.config.write((await stage.client.get(CONFIG))["data"])
-        await until_said(process.stderr, '"configuration"')
+        await expect_said(process.stderr, '"configuration"')
         await stage.create("second", gpu("0.2"))
         assert (await stage.place("second"))[1] != card
         assert node in ("n1", "n2")
@@ -119,9 +119,9 @@ async def test_another_name_in_another_namespace_does_as_well(
     try:
         pod = await pod_of(release, stage, app, "ours")
         async with pod.run() as process:
-            await until_said(process.stderr, '"leads"')
+            await expect_said(process.stderr, '"leads"')
             await stage.create("a", gpu("0.6"))
-            placed = await stage.running("a")
+            placed = await stage.expect_running("a")
             path = "/apis/coordination.k8s.io/v1/namespaces/gpu/leases/ours"
             found = await stage.client.get(path)
             holder = found["spec"]["holderIdentity"]

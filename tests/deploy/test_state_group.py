@@ -9,11 +9,11 @@ import pytest
 from kubeshare_py.edges.kube.self_signed_ca import API_SERVICES
 from tests.controlplane.helm import NAMESPACE
 from tests.controlplane.running import ControlPlane
-from tests.deploy.conftest import NAME, Release, kubectl, until
+from tests.deploy.conftest import NAME, Release, expect_eventually, kubectl
 from tests.deploy.container import can_mount, unpack
 from tests.deploy.pod import Pod
 from tests.deploy.test_running import pod_of
-from tests.programs.commands import until_said
+from tests.programs.commands import expect_said
 from tests.stories.conftest import Json, Stage, gpu
 from tests.stories.people import ROOT
 
@@ -49,10 +49,10 @@ async def test_kube_apiserver_forwards_requests_for_the_state(
         return await stage.client.get(OURS)
 
     async with pod.run() as process:
-        await until_said(process.stderr, '"leads"')
-        found = await until(served, is_available)
+        await expect_said(process.stderr, '"leads"')
+        found = await expect_eventually(served, is_available)
         await stage.create("a", gpu("0.6"))
-        await stage.running("a")
+        await stage.expect_running("a")
         shown = json.loads(await kubectl(bare, "get", "--raw", f"{ROOT}/gpus"))
         assert [one["name"] for one in shown["pods"]] == ["a"]
         raw = ("get", "--raw", f"{ROOT}/namespaces/default/pods/a")

@@ -23,12 +23,12 @@ from tests.controlplane.helm import NAMESPACE
 from tests.controlplane.prometheus import NOT_HERE, find
 from tests.controlplane.running import free_ports
 from tests.controlplane.shipped import Json
-from tests.deploy.conftest import NAME, PODS, Release, until
+from tests.deploy.conftest import NAME, PODS, Release, expect_eventually
 from tests.deploy.scraping import SELECTORS, Scraper, discovered, scraper
 from tests.deploy.test_collector import available
 from tests.fake_nvml.board import Board
 from tests.fake_nvml.build import NO_COMPILER, build, compiler
-from tests.programs.commands import running, until_said
+from tests.programs.commands import expect_said, running
 from tests.stories.conftest import Stage, annotations, gpu
 
 #: The board of each node.
@@ -76,7 +76,7 @@ class Whole:
 
     async def got(self, name: str) -> tuple[str, set[str]]:
         """Node and cards of a pod, once it runs."""
-        pod = await self.stage.running(name)
+        pod = await self.stage.expect_running(name)
         return pod["spec"]["nodeName"], {*annotations(pod)["sharedgpu/gpu_uuid"].split(",")}
 
 
@@ -113,7 +113,7 @@ async def assembled(
         name = pod["metadata"]["name"]
         asked.scrape(NAME, discovered([pod], {name: f"127.0.0.1:{port}"}))
         found = Whole(stage=stage, boards=boards, collectors=collectors, prometheus=asked)
-        await asked.until("kubeshare_cards", lambda values: values == {"": CARDS})
+        await asked.expect_eventually("kubeshare_cards", lambda values: values == {"": CARDS})
         yield found
         await stage.client.delete(f"{ACCOUNTS}/prometheus")
 
@@ -143,7 +143,7 @@ async def pods_of(stage: Stage, job: str) -> list[Json]:
         ending = [pod for pod in found["pods"] if "deletionTimestamp" in pod["metadata"]]
         return phases == {"Running"} and not ending
 
-    found: list[Json] = (await until(listed, settled))["pods"]
+    found: list[Json] = (await expect_eventually(listed, settled))["pods"]
     return found
 
 
@@ -199,5 +199,5 @@ async def scheduler(stage: Stage, release: Release, folder: Path) -> AsyncIterat
     (folder / "scheduler.yaml").write_text(settings)
     options = ("--config", "scheduler.yaml", "--kubeconfig", str(kubeconfig))
     async with running(folder, "scheduler", *options) as process:
-        await until_said(process.stderr, '"event":"leads"')
+        await expect_said(process.stderr, '"event":"leads"')
         yield

@@ -57,7 +57,7 @@ class Api:
         """Forget the past; only the embedded server can do it on demand."""
         self.service.store.compact()
 
-    def until(self, ask: Callable[[], Any], wanted: Callable[[Any], bool]) -> None:
+    def expect_eventually(self, ask: Callable[[], Any], wanted: Callable[[Any], bool]) -> None:
         """Wait until an answer is as wanted; here that is at once or never."""
         assert wanted(ask())
 

@@ -59,7 +59,7 @@ class Simulated:
                         bound.add(pod.uid)
                         await self.bind(pod.metadata.name, node)
 
-    async def until(
+    async def expect_eventually(
         self, path: str, condition: Callable[[dict[str, UnstructuredObject]], bool]
     ) -> dict[str, UnstructuredObject]:
         """Watch what `path` lists, by name, until the condition holds."""
@@ -84,7 +84,7 @@ class Simulated:
 
     async def phase(self, name: str, phase: str) -> UnstructuredObject:
         """Wait for a pod's phase."""
-        found = await self.until(
+        found = await self.expect_eventually(
             PODS, lambda pods: name in pods and pods[name].status.get("phase") == phase
         )
         return found[name]

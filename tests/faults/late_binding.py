@@ -48,7 +48,7 @@ async def sent_in_time(found: Arena) -> int:
     async def acquired() -> bool:
         return await holder(found) != before
 
-    await until(found, acquired)
+    await expect_eventually(found, acquired)
     await asyncio.sleep(LATER_S)
     held.let_go.set()
     return await held.answered
@@ -60,7 +60,7 @@ async def holder(found: Arena) -> str:
     return str(lease["spec"]["holderIdentity"])
 
 
-async def until_overcommitted(found: Arena, cards: int) -> None:
+async def expect_overcommitted(found: Arena, cards: int) -> None:
     """Wait until the leader says that so many cards are."""
 
     async def said() -> bool:
@@ -69,10 +69,10 @@ async def until_overcommitted(found: Arena, cards: int) -> None:
             return (await found.metrics())[OVERCOMMITTED] == cards
         return False
 
-    await until(found, said)
+    await expect_eventually(found, said)
 
 
-async def until(found: Arena, wanted: Callable[[], Awaitable[bool]]) -> None:
+async def expect_eventually(found: Arena, wanted: Callable[[], Awaitable[bool]]) -> None:
     """Ask now and then."""
     async with asyncio.timeout(found.pace.settles_s):
         while True:

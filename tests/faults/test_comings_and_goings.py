@@ -21,7 +21,7 @@ async def create_halves(found: Arena, *names: object) -> None:
         await found.create(pod(f"half-{name}", share("0.5")))
 
 
-async def until_bound(found: Arena, wanted: int) -> None:
+async def expect_bound(found: Arena, wanted: int) -> None:
     reference = found.reference
     assert await reference.until(lambda: reference.bound() >= wanted, found.pace.settles_s), (
         reference.bound()
@@ -36,11 +36,11 @@ async def killed_in_a_burst(found: Arena) -> None:
     for _ in range(KILLS):
         placed += rng.randrange(1, HALVES // KILLS)
         found.schedulers.start()
-        await until_bound(found, placed)
+        await expect_bound(found, placed)
         await found.schedulers.kill()
     found.proxy.calm()
     found.schedulers.start()
-    await until_bound(found, HALVES)
+    await expect_bound(found, HALVES)
     assert not found.reference.problems
 
 
@@ -53,10 +53,10 @@ async def comes_back(found: Arena) -> None:
     found.schedulers.start()
     for burst in range(RESTARTS):
         await create_halves(found, *range(burst * each, (burst + 1) * each))
-        await until_bound(found, burst * each + rng.randrange(1, each))
+        await expect_bound(found, burst * each + rng.randrange(1, each))
         await found.ground.stop()
         await found.ground.start()
-    await until_bound(found, HALVES)
+    await expect_bound(found, HALVES)
     assert not found.reference.problems
 
 
@@ -78,7 +78,7 @@ async def is_forgotten(found: Arena, version: str) -> bool:
 async def forgets(found: Arena) -> None:
     found.schedulers.start()
     await create_halves(found, *range(HALVES))
-    await until_bound(found, HALVES)
+    await expect_bound(found, HALVES)
     version = (await found.ground.client.get(PODS, {"limit": "1"}))["metadata"]["resourceVersion"]
     await found.proxy.refuse()
     for number in range(0, HALVES, 2):
@@ -89,7 +89,7 @@ async def forgets(found: Arena) -> None:
     await found.ground.start()
     assert await is_forgotten(found, version)
     await found.proxy.accept()
-    await until_bound(found, HALVES)
+    await expect_bound(found, HALVES)
     await create_halves(found, "more")
     assert await found.reference.until(
         lambda: not found.reference.overlooked(), found.pace.settles_s
@@ -106,7 +106,7 @@ async def restored(found: Arena) -> None:
     found.schedulers.start()
     server, reference = found.ground.server, found.reference
     await create_halves(found, "kept")
-    await until_bound(found, 1)
+    await expect_bound(found, 1)
     backup = server.service.store.backup()
     await create_halves(found, *range(10))
     assert await reference.until(lambda: len(reference.waiting()) == 9, found.pace.settles_s)

@@ -27,7 +27,7 @@ async def create_gang(found: Arena, name: str, size: int, asked: str, rank: str)
     return [f"{name}-{number}" for number in range(size)]
 
 
-async def until_settled(found: Arena) -> None:
+async def expect_settled(found: Arena) -> None:
     reference, left = found.reference, found.reference.evictions
     settled = await reference.until(
         lambda: not reference.overlooked() and reference.is_settled(), found.pace.settles_s
@@ -51,7 +51,7 @@ async def go_whole(found: Arena) -> None:
     assert await found.reference.until(
         lambda: found.reference.is_bound("urgent"), found.pace.settles_s
     )
-    await until_settled(found)
+    await expect_settled(found)
     assert len(found.reference.evictions.evicted) == 4
 
 
@@ -72,7 +72,7 @@ async def gain(found: Arena, *, seed: int) -> None:
             new = [f"pod-{number}"]
             await found.create(pod(new[0], share(asked), priorityClassName=rank))
         assert await reference.until(partial(_are_there, reference, new), found.pace.settles_s)
-        await until_settled(found)
+        await expect_settled(found)
     assert reference.evictions.evicted
     assert reference.evictions.in_vain(await found.events()) == []
     assert reference.fed() == []

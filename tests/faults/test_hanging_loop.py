@@ -7,7 +7,7 @@ import pytest
 from kubeshare_py.configuration.leader_election import seconds
 from tests.faults.arena import Arena, pod, share
 from tests.faults.conftest import Play
-from tests.faults.late_binding import LEASE, until
+from tests.faults.late_binding import LEASE, expect_eventually
 from tests.faults.schedulers import Processes
 
 CARDS = "nodes: [{name: n1, gpus: [{model: T4, count: 4, memory: 16GiB}]}]"
@@ -28,7 +28,7 @@ async def is_led(found: Arena) -> str:
         lambda: found.reference.is_bound("first"), found.pace.settles_s
     )
     found.schedulers.start(1)
-    await until(found, lambda: stands_by(found))
+    await expect_eventually(found, lambda: stands_by(found))
     return await holder(found)
 
 
@@ -80,7 +80,7 @@ async def is_followed(found: Arena) -> None:
     async def has_ended() -> bool:
         return found.schedulers.resigned == 1
 
-    await until(found, has_ended)
+    await expect_eventually(found, has_ended)
     [hung] = found.schedulers.said("hangs")
     assert "_hang (" in hung["where"]
     [lost] = found.schedulers.said("lost")

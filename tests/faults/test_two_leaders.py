@@ -10,10 +10,10 @@ from tests.faults.conftest import Play
 from tests.faults.late_binding import (
     LEASE,
     ONE_CARD,
+    expect_eventually,
+    expect_overcommitted,
     sent_in_time,
     sent_late,
-    until,
-    until_overcommitted,
 )
 from tests.faults.weather import Fault, Kind, Weather
 
@@ -74,12 +74,12 @@ async def is_reported(found: Arena) -> None:
     assert await reference.until(lambda: reference.bound() == 2, found.pace.settles_s)
     [card] = reference.cards
     assert reference.problems[0] == f"{card} gives 1400 milli"
-    await until_overcommitted(found, 1)
+    await expect_overcommitted(found, 1)
     [said] = found.schedulers.said("overcommit")
     assert said["card"] == card
     assert "default/first, default/second" in said["message"]
     await found.delete("first")
-    await until_overcommitted(found, 0)
+    await expect_overcommitted(found, 0)
 
 
 def test_a_card_that_a_deposed_leader_gave_away_as_well_is_reported(play: Play) -> None:
@@ -107,7 +107,7 @@ async def is_led_all_the_same(found: Arena) -> None:
 
     assert await is_mended()
     await found.ground.client.merge_patch(LEASE, {"spec": {"leaseTransitions": 2**31 - 1}})
-    await until(found, is_mended)
+    await expect_eventually(found, is_mended)
     assert (found.schedulers.resigned, found.reference.problems) == (0, [])
 
 

@@ -20,7 +20,7 @@ from tests.faults.conftest import Play
 from tests.faults.fast_time import run
 from tests.faults.late_binding import ONE_CARD, sent_late
 from tests.faults.survival import NODES, survive
-from tests.policies.conftest import LEASES, binding, pod, until_let_through, until_refused
+from tests.policies.conftest import LEASES, binding, expect_let_through, expect_refused, pod
 
 pytestmark = pytest.mark.real_only("the embedded server has no admission policies")
 FAULTS = 45
@@ -34,13 +34,13 @@ def fence(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iter
     policy = write([only(kind, "kubeshare-fence") for kind in POLICIES], folder / "fence.yaml")
     plane.start_server_again()
     plane.create(policy)
-    run(partial(until_heard, plane, own, in_force=True), speed=1.0)
+    run(partial(expect_known, plane, own, in_force=True), speed=1.0)
     yield
     plane.delete(policy)
-    run(partial(until_heard, plane, own, in_force=False), speed=1.0)
+    run(partial(expect_known, plane, own, in_force=False), speed=1.0)
 
 
-async def until_heard(plane: ControlPlane, own: Path, *, in_force: bool) -> None:
+async def expect_known(plane: ControlPlane, own: Path, *, in_force: bool) -> None:
     """Wait until the API server knows: servers notice changes late."""
     lease = {
         "apiVersion": "coordination.k8s.io/v1",
@@ -54,7 +54,7 @@ async def until_heard(plane: ControlPlane, own: Path, *, in_force: bool) -> None
         await admin.create(PODS, pod("probe"))
         late = binding("probe", allocation="{}", fence="nobody/0")
         probe = partial(us.create, f"{PODS}/probe/binding", late, {"dryRun": "All"})
-        await (until_refused(probe) if in_force else until_let_through(probe))
+        await (expect_refused(probe) if in_force else expect_let_through(probe))
 
 
 async def is_refused(found: Arena) -> None:

@@ -61,7 +61,7 @@ async def refused(asked: Awaitable[Json]) -> str:
     return error.value.message
 
 
-async def until_refused(ask: Callable[[], Awaitable[Json]]) -> None:
+async def expect_refused(ask: Callable[[], Awaitable[Json]]) -> None:
     """Ask (for a dry run) again and again, until it is refused: servers notice changes late."""
     async with asyncio.timeout(20):
         while True:
@@ -74,7 +74,7 @@ async def until_refused(ask: Callable[[], Awaitable[Json]]) -> None:
             await asyncio.sleep(0.05)
 
 
-async def until_let_through(ask: Callable[[], Awaitable[Json]]) -> Json:
+async def expect_let_through(ask: Callable[[], Awaitable[Json]]) -> Json:
     """The same until it is not refused any more; the answer."""
     async with asyncio.timeout(20):
         while True:
@@ -157,7 +157,7 @@ async def cluster(guarded: ControlPlane, tmp_path: Path) -> AsyncIterator[Cluste
         await admin.create(PODS, pod("probe"))
         dry = {"dryRun": "All"}
         bad = pod("other", annotations={"sharedgpu/gpu_uuid": "GPU-1"})
-        await until_refused(lambda: admin.create(PODS, bad, dry))
+        await expect_refused(lambda: admin.create(PODS, bad, dry))
         late = binding("probe", allocation="{}", fence="me/2")
-        await until_refused(lambda: scheduler.create(f"{PODS}/probe/binding", late, dry))
+        await expect_refused(lambda: scheduler.create(f"{PODS}/probe/binding", late, dry))
         yield found

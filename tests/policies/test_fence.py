@@ -7,10 +7,10 @@ from tests.policies.conftest import (
     PODS,
     Cluster,
     binding,
+    expect_let_through,
+    expect_refused,
     pod,
     refused,
-    until_let_through,
-    until_refused,
 )
 
 
@@ -25,14 +25,14 @@ async def probe(cluster: Cluster, **annotations: str) -> dict[str, object]:
 
 
 async def test_the_leader_binds(cluster: Cluster) -> None:
-    await until_let_through(partial(probe, cluster, allocation="{}", fence="me/3"))
+    await expect_let_through(partial(probe, cluster, allocation="{}", fence="me/3"))
     await bind(cluster, allocation="{}", fence="me/3")
     found = await cluster.admin.get(f"{PODS}/probe")
     assert found["metadata"]["annotations"]["sharedgpu/fence"] == "me/3"
 
 
 async def test_another_term_or_none_is_refused(cluster: Cluster) -> None:
-    await until_let_through(partial(probe, cluster, allocation="{}", fence="me/3"))
+    await expect_let_through(partial(probe, cluster, allocation="{}", fence="me/3"))
     for fence in ({"fence": "me/2"}, {"fence": "other/3"}, {"fence": "/3"}, {}):
         message = await refused(bind(cluster, allocation="{}", **fence))
         assert 'the Lease is held as "me/3"' in message
@@ -41,7 +41,7 @@ async def test_another_term_or_none_is_refused(cluster: Cluster) -> None:
 
 async def test_a_later_term_than_the_server_knows_of_is_let_through(cluster: Cluster) -> None:
     # After the policy was deleted and created again the server knows the Lease of the time before.
-    await until_let_through(partial(probe, cluster, allocation="{}", fence="me/3"))
+    await expect_let_through(partial(probe, cluster, allocation="{}", fence="me/3"))
     for fence in ("next/4", "next/11"):
         await probe(cluster, allocation="{}", fence=fence)
     for fence in ("next/4x", "/", "next/", "4", f"next/{2**31 + 2}", "next/-5"):
@@ -50,31 +50,31 @@ async def test_a_later_term_than_the_server_knows_of_is_let_through(cluster: Clu
 
 async def test_after_the_last_term_that_has_a_number_comes_the_first(cluster: Cluster) -> None:
     await cluster.lead("me", 2**31 - 1)
-    await until_let_through(partial(probe, cluster, allocation="{}", fence=f"me/{2**31 - 1}"))
+    await expect_let_through(partial(probe, cluster, allocation="{}", fence=f"me/{2**31 - 1}"))
     await probe(cluster, allocation="{}", fence="next/0")
     await refused(probe(cluster, allocation="{}", fence=f"before/{2**31 - 2}"))
     await cluster.lead("next", 0)
-    await until_refused(partial(probe, cluster, allocation="{}", fence=f"me/{2**31 - 1}"))
+    await expect_refused(partial(probe, cluster, allocation="{}", fence=f"me/{2**31 - 1}"))
     await bind(cluster, allocation="{}", fence="next/0")
 
 
 async def test_its_predecessor_is_refused_once_a_successor_leads(cluster: Cluster) -> None:
-    await until_let_through(partial(probe, cluster, allocation="{}", fence="me/3"))
+    await expect_let_through(partial(probe, cluster, allocation="{}", fence="me/3"))
     await cluster.lead("next", 4)
-    await until_refused(partial(probe, cluster, allocation="{}", fence="me/3"))
+    await expect_refused(partial(probe, cluster, allocation="{}", fence="me/3"))
     await bind(cluster, allocation="{}", fence="next/4")
 
 
 async def test_while_nobody_holds_the_lease_nobody_binds(cluster: Cluster) -> None:
     await cluster.lead("", 3)
-    await until_refused(partial(probe, cluster, allocation="{}", fence="/3"))
+    await expect_refused(partial(probe, cluster, allocation="{}", fence="/3"))
 
 
 async def test_without_a_lease_all_bind_or_nobody_could_start_the_scheduler(
     cluster: Cluster,
 ) -> None:
     await cluster.admin.delete(f"{LEASES}/kubeshare-scheduler")
-    await until_let_through(partial(probe, cluster, allocation="{}", fence="me/2"))
+    await expect_let_through(partial(probe, cluster, allocation="{}", fence="me/2"))
     await cluster.admin.create(PODS, pod("theirs"))
     await cluster.admin.create(f"{PODS}/theirs/binding", binding("theirs"))
 

@@ -9,7 +9,7 @@ import pytest
 from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
 from kubeshare_py.manifests.watch import Codec, ListResult
-from tests.policies.conftest import PODS, Cluster, binding, pod, refused, until_let_through
+from tests.policies.conftest import PODS, Cluster, binding, expect_let_through, pod, refused
 
 UUID = "sharedgpu/gpu_uuid"
 RESULTS = (
@@ -24,7 +24,7 @@ EVENTS = "/api/v1/namespaces/default/events"
 async def placed(cluster: Cluster) -> Cluster:
     """A cluster in which `probe` has a card."""
     results = binding("probe", allocation="{}", fence="me/3", gpu_uuid="GPU-1")
-    await until_let_through(partial(cluster.scheduler.create, f"{PODS}/probe/binding", results))
+    await expect_let_through(partial(cluster.scheduler.create, f"{PODS}/probe/binding", results))
     return cluster
 
 

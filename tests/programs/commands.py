@@ -38,7 +38,7 @@ async def running(
         await process.communicate()
 
 
-async def until_said(stream: asyncio.StreamReader | None, text: str) -> str:
+async def expect_said(stream: asyncio.StreamReader | None, text: str) -> str:
     """Read lines until one has this in it."""
     assert stream is not None
     said: list[str] = []

@@ -10,7 +10,7 @@ import pytest
 
 from kubeshare_py.edges.kube.certificates import make_certificates
 from tests.admission.patched import SHARE, a_pod, review
-from tests.programs.commands import run, running, until_said
+from tests.programs.commands import expect_said, run, running
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ async def asking(
     async with running(
         tmp_path, "admission", "--address=127.0.0.1", "--port=0", *files, *more
     ) as process:
-        line = await until_said(process.stderr, '"started"')
+        line = await expect_said(process.stderr, '"started"')
         context = ssl.create_default_context(cafile=str(made.ca_file))
         connector = aiohttp.TCPConnector(ssl=context)
         [url] = json.loads(line)["addresses"]

@@ -18,7 +18,7 @@ from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
 from kubeshare_py.embedded_cluster.serving.cluster import EmbeddedCluster, embedded_cluster
 from kubeshare_py.embedded_cluster.serving.faults import Fault
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
-from tests.programs.commands import run, running, until_said
+from tests.programs.commands import expect_said, run, running
 
 PODS = "/api/v1/namespaces/default/pods"
 POD: dict[str, Any] = {
@@ -167,9 +167,9 @@ async def test_told_to_end_it_hears_the_answers_to_its_binds_first(
     cluster.server.faults.inject(slow)
     await cluster.client.create(PODS, POD)
     async with running(tmp_path, "scheduler", *options(cluster)) as process:
-        await until_said(process.stderr, '"event":"bind"')
+        await expect_said(process.stderr, '"event":"bind"')
         process.send_signal(number)
-        await until_said(process.stderr, '"event":"drain"')
+        await expect_said(process.stderr, '"event":"drain"')
         output, errors = await process.communicate()
     assert (process.returncode, output) == (0, b"")
     assert [line for line in errors.decode().splitlines() if '"info"' not in line] == []
@@ -187,7 +187,7 @@ async def test_it_says_its_version_and_its_addresses_first_and_then_what_it_foun
         assert started["python"] == platform.python_version()
         [address] = started["addresses"]
         assert re.fullmatch(r"https://127\.0\.0\.1:\d+", address)
-        found = json.loads(await until_said(process.stderr, '"event":"found"'))
+        found = json.loads(await expect_said(process.stderr, '"event":"found"'))
         assert (found["nodes"], found["cards"]) == (1, 0)
 
 
@@ -195,9 +195,9 @@ async def test_told_twice_it_waits_for_nothing(cluster: EmbeddedCluster, tmp_pat
     cluster.server.faults.inject(Fault(method="POST", path="/binding$", delay_s=60))
     await cluster.client.create(PODS, POD)
     async with running(tmp_path, "scheduler", *options(cluster)) as process:
-        await until_said(process.stderr, '"event":"bind"')
+        await expect_said(process.stderr, '"event":"bind"')
         process.terminate()
-        await until_said(process.stderr, '"event":"drain"')
+        await expect_said(process.stderr, '"event":"drain"')
         process.terminate()
         async with asyncio.timeout(30):
             output, errors = await process.communicate()
@@ -213,10 +213,10 @@ async def test_an_api_server_that_is_not_there_yet_is_waited_for(
     cluster.server.faults.inject(unavailable)
     await cluster.client.create(PODS, POD)
     async with running(tmp_path, "scheduler", *options(cluster)) as process:
-        warning = json.loads(await until_said(process.stderr, '"event":"list"'))
+        warning = json.loads(await expect_said(process.stderr, '"event":"list"'))
         assert warning["path"] == "/api/v1/nodes"
         assert "503" in warning["message"]
-        await until_said(process.stderr, '"event":"bind"')
+        await expect_said(process.stderr, '"event":"bind"')
 
 
 async def test_a_changed_configuration_is_taken_over_and_a_wrong_one_is_not(
@@ -225,15 +225,15 @@ async def test_a_changed_configuration_is_taken_over_and_a_wrong_one_is_not(
     settings = tmp_path / "settings.yaml"
     before = settings.read_text()
     async with running(tmp_path, "scheduler", *options(cluster)) as process:
-        await until_said(process.stderr, '"event":"leads"')
+        await expect_said(process.stderr, '"event":"leads"')
         settings.write_text("profiles: 3")
-        line = await until_said(process.stderr, '"event":"configuration"')
+        line = await expect_said(process.stderr, '"event":"configuration"')
         assert '"warning"' in line
         assert "profiles: Expected `array`" in line
         without = "profiles: [{plugins: {filter: {disabled: [{name: NodeAffinity}]}}}]"
         settings.write_text(f"{before}\n{without}")
-        assert '"info"' in await until_said(process.stderr, '"event":"configuration"')
+        assert '"info"' in await expect_said(process.stderr, '"event":"configuration"')
         choosy = copy.deepcopy(POD)
         choosy["spec"]["nodeSelector"] = {"disk": "fast"}
         await cluster.client.create(PODS, choosy)
-        await until_said(process.stderr, '"event":"bind"')
+        await expect_said(process.stderr, '"event":"bind"')

@@ -44,7 +44,7 @@ def picture(machine: Machine) -> dict[str, Any]:
     return taken
 
 
-def assert_same(one: dict[str, Any], other: dict[str, Any]) -> None:
+def expect_same(one: dict[str, Any], other: dict[str, Any]) -> None:
     for name, value in one.items():
         same = value == other[name] if name == "charges" else np.array_equal(value, other[name])
         assert same, name
@@ -129,7 +129,7 @@ def test_the_ledger_stays_and_nobody_is_forgotten(before: list[Step], after: lis
     held = picture(world.machine)
     for effect in world.machine.use_profiles(profiles(SPREAD), world.now):
         world.reference.effect(effect)
-    assert_same(held, picture(world.machine))
+    expect_same(held, picture(world.machine))
     for step in after:
         world.step(step)
     world.settle()

@@ -111,9 +111,9 @@ class Stage:
         """Wait until the scheduler has heard an answer of Prometheus as it answers now."""
         queries = self.cluster.collectors.queries
         # One more than a reading and the next: one of them may be for links.
-        await self.until_sent(lambda: self.cluster.collectors.queries >= queries + 3)
+        await self.expect_sent(lambda: self.cluster.collectors.queries >= queries + 3)
 
-    async def until_sent(self, wanted: Callable[[], bool]) -> None:
+    async def expect_sent(self, wanted: Callable[[], bool]) -> None:
         """Wait for requests to the API server, or to Prometheus."""
         async with asyncio.timeout(30):
             while not wanted():
@@ -147,11 +147,13 @@ class Stage:
     async def pod(self, name: str) -> Json:
         return await self.client.get(f"{PODS}/{name}")
 
-    async def until(self, name: str, wanted: Callable[[Json], bool], timeout_s: float = 30) -> Json:
+    async def expect_eventually(
+        self, name: str, wanted: Callable[[Json], bool], timeout_s: float = 30
+    ) -> Json:
         """Wait until the pod looks like this; the last look is in the error."""
-        return await self.until_in(PODS, name, wanted, timeout_s)
+        return await self.expect_in(PODS, name, wanted, timeout_s)
 
-    async def until_in(
+    async def expect_in(
         self, path: str, name: str, wanted: Callable[[Json], bool], timeout_s: float = 30
     ) -> Json:
         last: Json = {}
@@ -179,26 +181,28 @@ class Stage:
             raise AssertionError(f"{name} never got there: {json.dumps(last)[:3000]}") from error
         raise AssertionError("the watch ended")
 
-    async def running(self, name: str) -> Json:
+    async def expect_running(self, name: str) -> Json:
         """Wait until the pod runs."""
-        return await self.until(name, lambda pod: pod["status"].get("phase") == "Running")
+        return await self.expect_eventually(
+            name, lambda pod: pod["status"].get("phase") == "Running"
+        )
 
-    async def waiting(self, name: str, text: str = "") -> str:
+    async def expect_waiting(self, name: str, text: str = "") -> str:
         """Wait until the pod is told why it waits; the message."""
 
         def told(pod: Json) -> bool:
             condition = scheduled_condition(pod)
             return condition.get("reason") == "Unschedulable" and text in condition["message"]
 
-        return str(scheduled_condition(await self.until(name, told))["message"])
+        return str(scheduled_condition(await self.expect_eventually(name, told))["message"])
 
     async def warm_up(self) -> None:
         """Wait until the scheduler knows the cards: it places a tiny pod."""
         await self.create("warm-up", gpu("0.001"))
-        await self.running("warm-up")
-        await self.gone("warm-up")
+        await self.expect_running("warm-up")
+        await self.expect_deleted("warm-up")
 
-    async def gone(self, name: str) -> None:
+    async def expect_deleted(self, name: str) -> None:
         """Delete a pod and wait until it is gone."""
         await self.delete(name)
         codec: Codec[UnstructuredObject] = Codec(UnstructuredObject)
@@ -217,7 +221,9 @@ class Stage:
     async def all_pods(self) -> list[Json]:
         return await self.client.list_all(PODS)
 
-    async def until_all(self, wanted: Callable[[list[Json]], bool], path: str = PODS) -> list[Json]:
+    async def expect_all(
+        self, wanted: Callable[[list[Json]], bool], path: str = PODS
+    ) -> list[Json]:
         """Wait until all the objects together look like this."""
         codec: Codec[UnstructuredObject] = Codec(UnstructuredObject)
         found: list[Json] = []
@@ -234,7 +240,7 @@ class Stage:
             raise AssertionError(f"they never got there: {names}") from error
         return found
 
-    async def event(
+    async def expect_event(
         self, name: str, reason: str, wanted: Callable[[Json], bool] = lambda event: True
     ) -> Json:
         """The one event about an object for this reason, once it is there and looks like this."""
@@ -246,24 +252,24 @@ class Stage:
         def there(found: list[Json]) -> bool:
             return any(wanted(one) for one in about(found))
 
-        [only] = about(await self.until_all(there, EVENTS))
+        [only] = about(await self.expect_all(there, EVENTS))
         return only
 
-    async def until_bound(self, count: int) -> list[str]:
+    async def expect_bound(self, count: int) -> list[str]:
         """Wait until so many pods have a node and all others were told why not; their names."""
 
         def settled(pods: list[Json]) -> bool:
             told = sum(bool(scheduled_condition(pod)) for pod in pods)
             return len(bound(pods)) == count and told == len(pods)
 
-        return bound(await self.until_all(settled))
+        return bound(await self.expect_all(settled))
 
     async def patch_node(self, name: str, body: Json) -> Json:
         return await self.client.merge_patch(f"{NODES}/{name}", body)
 
     async def place(self, name: str) -> tuple[str, str]:
         """Node and cards of a pod, once it runs."""
-        pod = await self.running(name)
+        pod = await self.expect_running(name)
         return pod["spec"]["nodeName"], card(pod)
 
 

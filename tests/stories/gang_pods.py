@@ -92,7 +92,7 @@ async def define_pod_groups(stage: Stage) -> None:
         conditions = definition.get("status", {}).get("conditions", [])
         return ("Established", "True") in {(one["type"], one["status"]) for one in conditions}
 
-    await stage.until_in(DEFINITIONS, DEFINITION["metadata"]["name"], served)
+    await stage.expect_in(DEFINITIONS, DEFINITION["metadata"]["name"], served)
 
 
 async def pod_group(stage: Stage, name: str, least: int) -> None:

@@ -48,7 +48,7 @@ class People:
         if self.plane is None:
             return
         path = f"/api/v1/namespaces/{name}/serviceaccounts"
-        await self.stage.until_in(path, "default", lambda _: True)
+        await self.stage.expect_in(path, "default", lambda _: True)
 
     def certificate(self, user: str) -> Path:
         """A kubeconfig of a user with a client certificate, and without a token."""

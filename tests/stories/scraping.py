@@ -30,6 +30,6 @@ async def start_collector(stage: Stage, node: str, host: str) -> None:
             "spec": {"nodeName": node, "containers": containers},
         },
     )
-    await stage.running(name)
+    await stage.expect_running(name)
     status = {"podIP": host, "podIPs": [{"ip": host}]}
     await stage.client.merge_patch(f"{PODS}/{name}/status", {"status": status})

@@ -19,7 +19,7 @@ async def burst(stage: Stage, count: int) -> list[Json]:
     async with asyncio.TaskGroup() as group:
         for number in range(count):
             group.create_task(stage.create(f"half-{number}", gpu("0.5")))
-    return await stage.until_all(lambda pods: len(bound(pods)) == count)
+    return await stage.expect_all(lambda pods: len(bound(pods)) == count)
 
 
 async def again_and_again(stage: Stage, count: int) -> None:
@@ -27,9 +27,9 @@ async def again_and_again(stage: Stage, count: int) -> None:
     for _ in range(REPEATS):
         given = cards(await burst(stage, count))
         assert sorted(Counter(given.values()).values()) == [2] * (count // 2)
-        assert cards(await stage.until_all(lambda pods: len(running(pods)) == count)) == given
+        assert cards(await stage.expect_all(lambda pods: len(running(pods)) == count)) == given
         await stage.client.request("DELETE", PODS, query={"gracePeriodSeconds": 0})
-        await stage.until_all(lambda pods: not pods)
+        await stage.expect_all(lambda pods: not pods)
 
 
 def cards(pods: list[Json]) -> dict[str, str]:
@@ -68,4 +68,4 @@ class TestManyNodesOfOneCard:
     async def test_as_many_halves_as_fit_each_get_their_card(self, stage: Stage) -> None:
         given = cards(await burst(stage, 120))
         assert sorted(Counter(given.values()).values()) == [2] * 60
-        assert cards(await stage.until_all(lambda pods: len(running(pods)) == 120)) == given
+        assert cards(await stage.expect_all(lambda pods: len(running(pods)) == 120)) == given

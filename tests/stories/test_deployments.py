@@ -71,7 +71,7 @@ async def rolled_out(stage: Stage, name: str) -> Json:
         seen = status.get("observedGeneration", 0) >= found["metadata"]["generation"]
         return seen and all(status.get(count, 0) == wanted for count in counts)
 
-    return await stage.until_in(DEPLOYMENTS, name, done)
+    return await stage.expect_in(DEPLOYMENTS, name, done)
 
 
 def staying(pods: dict[str, UnstructuredObject], image: str = "") -> list[UnstructuredObject]:
@@ -90,9 +90,9 @@ async def test_replicas_share_cards_and_those_that_wait_are_given_up_first(stage
     pods = await stage.all_pods()
     assert sorted(card(pod) for pod in pods) == sorted(2 * list({card(pod) for pod in pods}))
     await scale(stage, "web", 6)
-    before = await stage.until_bound(4)
+    before = await stage.expect_bound(4)
     await scale(stage, "web", 4)
-    await stage.until_all(lambda found: len(found) == 4)
+    await stage.expect_all(lambda found: len(found) == 4)
     assert sorted(bound(await stage.all_pods())) == sorted(before)
     await rolled_out(stage, "web")
 
@@ -101,12 +101,12 @@ async def test_scaled_down_cards_are_free_for_others(stage: Stage) -> None:
     await stage.cluster.apply(deployment("web", 4))
     await rolled_out(stage, "web")
     await stage.create("whole", gpu("1"))
-    await stage.waiting("whole")
+    await stage.expect_waiting("whole")
     await scale(stage, "web", 0)
-    await stage.running("whole")
+    await stage.expect_running("whole")
     await scale(stage, "web", 4)
     # Two have a place, and two wait until the other card is free again.
-    await stage.until_bound(3)
+    await stage.expect_bound(3)
     await stage.delete("whole")
     await rolled_out(stage, "web")
 
@@ -140,13 +140,13 @@ async def test_a_rollout_that_finds_no_card_stops_and_goes_back(stage: Stage) ->
         conditions = found["status"]["conditions"]
         return any(one["reason"] == "ProgressDeadlineExceeded" for one in conditions)
 
-    late = await stage.until_in(DEPLOYMENTS, "web", is_late)
+    late = await stage.expect_in(DEPLOYMENTS, "web", is_late)
     assert late["status"]["availableReplicas"] == 2
     change = {"spec": {"template": template("web")}}
     change["spec"]["template"]["spec"]["containers"][0]["image"] = "model:1"
     await stage.client.merge_patch(f"{DEPLOYMENTS}/web", change)
     await rolled_out(stage, "web")
-    await stage.until_all(lambda found: len(found) == 2)
+    await stage.expect_all(lambda found: len(found) == 2)
 
 
 async def test_a_node_is_emptied_under_a_budget(stage: Stage) -> None:
@@ -161,7 +161,7 @@ async def test_a_node_is_emptied_under_a_budget(stage: Stage) -> None:
         watching = group.create_task(watch_ready(stage, fewest))
         await drain(stage, "n1")
         # The status of a Deployment may be older than the last eviction.
-        pods = await stage.until_all(lambda found: nodes_of(found) == ["n2", "n2"])
+        pods = await stage.expect_all(lambda found: nodes_of(found) == ["n2", "n2"])
         await rolled_out(stage, "web")
         watching.cancel()
     assert min(fewest) == 1
@@ -188,7 +188,7 @@ async def drain(stage: Stage, node: str) -> None:
         name = pod["metadata"]["name"]
         body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
         while True:
-            await stage.until_in(BUDGETS, "web", may_go)
+            await stage.expect_in(BUDGETS, "web", may_go)
             try:
                 await stage.client.create(f"{PODS}/{name}/eviction", body)
                 break

@@ -55,15 +55,15 @@ async def unwatched(stage: Stage) -> AsyncIterator[None]:
 
 async def one_runs_and_one_waits(stage: Stage) -> None:
     await stage.create("first", gpu("0.7"), terminationGracePeriodSeconds=LONG_S)
-    await stage.running("first")
+    await stage.expect_running("first")
     await stage.create("next", gpu("0.6"))
-    await stage.waiting("next")
+    await stage.expect_waiting("next")
 
 
 async def the_card_is_held(stage: Stage, machine: Machine) -> None:
     """A later pod that fits beside `first` is bound, which says that the deletion was heard."""
     await stage.create("beside", gpu("0.1"))
-    await stage.running("beside")
+    await stage.expect_running("beside")
     assert machine.ledger.lingering
     assert "nodeName" not in (await stage.pod("next"))["spec"]
 
@@ -75,7 +75,7 @@ async def test_a_card_is_held_after_a_forced_deletion(empty_stage: Stage) -> Non
         await one_runs_and_one_waits(stage)
         began = loop.time()
         await stage.client.delete(f"{PODS}/first", grace_period_s=0)
-        await stage.running("next")
+        await stage.expect_running("next")
         assert loop.time() - began >= SHORT_S
         (card,) = cluster_view(machine).nodes[0].cards
         assert card.lingering == ()
@@ -90,7 +90,7 @@ async def test_people_see_that_a_card_is_held_and_why_a_pod_waits(empty_stage: S
         await stage.client.delete(f"{PODS}/first", grace_period_s=0)
         # A small pod that fits beside it says that the deletion was heard.
         await stage.create("beside", gpu("0.1"))
-        await stage.running("beside")
+        await stage.expect_running("beside")
         kubeconfig = stage.cluster.kubeconfig
         code, cards, said = await kubectl_kubeshare(kubeconfig, "gpus")
         assert code == 0, said
@@ -109,7 +109,7 @@ async def test_people_see_that_a_card_is_held_and_why_a_pod_waits(empty_stage: S
 async def test_what_a_kubelet_ends_is_not_held(stage: Stage, machine: Machine) -> None:
     await one_runs_and_one_waits(stage)
     await stage.delete("first")
-    await stage.running("next")
+    await stage.expect_running("next")
     assert not machine.ledger.lingering
 
 
@@ -119,7 +119,7 @@ async def test_a_forced_deletion_cuts_a_graceful_one_short_but_not_what_is_held(
     await one_runs_and_one_waits(stage)
     await stage.cluster.kubelets.lose_node(NodeName("n1"))
     await stage.delete("first")
-    await stage.until("first", lambda pod: "deletionTimestamp" in pod["metadata"])
+    await stage.expect_eventually("first", lambda pod: "deletionTimestamp" in pod["metadata"])
     await stage.client.delete(f"{PODS}/first", grace_period_s=0)
     await stage.cluster.kubelets.return_node(NodeName("n1"))
     await the_card_is_held(stage, machine)
@@ -141,5 +141,5 @@ async def test_what_finishes_while_nobody_watches_is_free_with_the_next_list(
     async with unwatched(stage):
         status: Json = {"status": {"phase": "Succeeded"}}
         await stage.client.strategic_patch(f"{PODS}/first/status", status)
-    await stage.running("next")
+    await stage.expect_running("next")
     assert not machine.ledger.lingering

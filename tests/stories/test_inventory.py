@@ -13,7 +13,7 @@ from tests.edges.collector_place import Place, serving
 from tests.stories.conftest import Stage, card, gpu
 from tests.stories.scheduler_port import port_of
 from tests.stories.scraping import scrape_of, start_collector
-from tests.stories.test_prometheus import until_nobody_is_placed
+from tests.stories.test_prometheus import expect_nothing_placed
 
 N1, N2 = NodeName("n1"), NodeName("n2")
 
@@ -35,10 +35,10 @@ async def test_until_the_inventory_is_read_only_pods_without_gpus_are_placed(
     async with stage.scheduler():
         await stage.create("share", gpu("0.5"))
         await stage.create("web")
-        assert await stage.waiting("share") == "GPU inventory not read yet"
-        await stage.running("web")
+        assert await stage.expect_waiting("share") == "GPU inventory not read yet"
+        await stage.expect_running("web")
         stage.cluster.collectors.prometheus_answers = True
-        await stage.running("share")
+        await stage.expect_running("share")
 
 
 async def test_a_restarted_scheduler_keeps_off_used_cards_before_it_knows_their_size(
@@ -48,14 +48,14 @@ async def test_a_restarted_scheduler_keeps_off_used_cards_before_it_knows_their_
     async with stage.scheduler():
         for number in range(4):
             await stage.create(f"most-{number}", gpu("0.8"))
-        await stage.until_bound(4)
+        await stage.expect_bound(4)
     stage.cluster.collectors.prometheus_answers = False
     async with stage.scheduler():
         await stage.create("more", gpu("0.5"))
-        await stage.waiting("more", "GPU inventory not read yet")
+        await stage.expect_waiting("more", "GPU inventory not read yet")
         stage.cluster.collectors.prometheus_answers = True
         reason = "0/3 nodes are available: 1 no GPU, 2 Insufficient GPU."
-        assert await stage.waiting("more", "nodes are available") == reason
+        assert await stage.expect_waiting("more", "nodes are available") == reason
 
 
 async def test_a_card_that_is_gone_takes_nobody_and_its_pod_stays(stage: Stage) -> None:
@@ -66,14 +66,14 @@ async def test_a_card_that_is_gone_takes_nobody_and_its_pod_stays(stage: Stage) 
     stage.cluster.collectors.targets.remove_card(N1, index)
     await stage.inventory_asked()
     await stage.create("both", gpu("2", "2"), **here)
-    await stage.waiting("both", "too few GPUs")
+    await stage.expect_waiting("both", "too few GPUs")
     await stage.create("second", gpu("0.3"), **here)
     _, other = await stage.place("second")
     assert other != uuid
     assert (await stage.pod("first"))["status"]["phase"] == "Running"
     stage.cluster.collectors.targets.restore_card(N1, index)
     await stage.create("third", gpu("0.7"), **here)
-    await stage.running("third")
+    await stage.expect_running("third")
 
 
 @pytest.mark.parametrize("how", ["take_down", "stop_scraping"])
@@ -82,24 +82,24 @@ async def test_a_collector_that_is_silent_is_no_news(stage: Stage, how: str) -> 
     getattr(stage.cluster.collectors.targets, how)(N1)
     await stage.inventory_asked()
     await stage.create("pair", gpu("2", "2"), **here)
-    await stage.running("pair")
+    await stage.expect_running("pair")
     stage.cluster.collectors.targets.bring_up(N1)
     await stage.inventory_asked()
     await stage.create("more", gpu("0.1"), **here)
-    await stage.waiting("more", "Insufficient GPU")
+    await stage.expect_waiting("more", "Insufficient GPU")
 
 
 async def test_prometheus_goes_away_and_comes_back(stage: Stage) -> None:
     stage.cluster.collectors.prometheus_answers = False
     await stage.inventory_asked()
     await stage.create("pair", gpu("2", "2"))
-    await stage.running("pair")
+    await stage.expect_running("pair")
     stage.cluster.collectors.targets.remove_card(N1, 0)
     stage.cluster.collectors.targets.remove_card(N2, 0)
     stage.cluster.collectors.prometheus_answers = True
     await stage.inventory_asked()
     await stage.create("again", gpu("2", "2"))
-    await stage.waiting("again", "too few GPUs")
+    await stage.expect_waiting("again", "too few GPUs")
 
 
 async def test_cards_that_come_later_are_used(empty_stage: Stage) -> None:
@@ -111,7 +111,7 @@ async def test_cards_that_come_later_are_used(empty_stage: Stage) -> None:
     async with stage.scheduler():
         await stage.create("a", gpu("0.5"))
         known = "no GPU of any node is known. 0/3 nodes are available: 3 no GPU."
-        assert await stage.waiting("a", "no GPU") == known
+        assert await stage.expect_waiting("a", "no GPU") == known
         uuid = targets.restore_card(N2, 1)
         assert await stage.place("a") == ("n2", uuid)
 
@@ -127,11 +127,11 @@ async def test_a_card_replaced_by_another_one(stage: Stage) -> None:
     new = targets.restore_card(N1, 1)
     await stage.inventory_asked()
     await stage.create("b", gpu("1"), **here)
-    assert card(await stage.running("b")) == new != old
+    assert card(await stage.expect_running("b")) == new != old
     await stage.create("c", gpu("0.1"), **here)
-    await stage.waiting("c", "Insufficient GPU")
-    await stage.gone("a")
-    await stage.waiting("c", "Insufficient GPU")
+    await stage.expect_waiting("c", "Insufficient GPU")
+    await stage.expect_deleted("a")
+    await stage.expect_waiting("c", "Insufficient GPU")
 
 
 async def test_an_unhealthy_card_takes_nobody_until_it_is_well(
@@ -143,9 +143,9 @@ async def test_an_unhealthy_card_takes_nobody_until_it_is_well(
     source = {"source": "file", "path": str(file), "intervalSeconds": 0.1}
     async with stage.scheduler({"inventory": source}):
         await stage.create("a", gpu("0.5"))
-        assert "1 unhealthy GPU" in await stage.waiting("a", "nodes are available")
+        assert "1 unhealthy GPU" in await stage.expect_waiting("a", "nodes are available")
         file.write_text(cards.format("true"))
-        await stage.until("a", lambda pod: pod["spec"].get("nodeName") == "n1")
+        await stage.expect_eventually("a", lambda pod: pod["spec"].get("nodeName") == "n1")
 
 
 async def test_a_card_that_falls_ill_keeps_its_pod_and_takes_no_other(stage: Stage) -> None:
@@ -162,7 +162,7 @@ async def test_a_card_that_falls_ill_keeps_its_pod_and_takes_no_other(stage: Sta
     targets.break_card(N1, 1 - index)
     await stage.inventory_asked()
     await stage.create("third", gpu("0.8"), **here)
-    assert "1 unhealthy GPU" in await stage.waiting("third", "unhealthy")
+    assert "1 unhealthy GPU" in await stage.expect_waiting("third", "unhealthy")
     port = await port_of(stage)
     cluster = json.loads((await port.fetch("/state/v1/cluster"))[1])
     shown = {card["uuid"]: card for node in cluster["nodes"] for card in node["cards"]}
@@ -189,10 +189,10 @@ async def test_a_new_node_has_its_cards_of_the_file_at_once(
     await stage.client.delete("/api/v1/nodes/n2")
     async with stage.scheduler({"inventory": source, "leaderElection": {"leaderElect": False}}):
         await stage.create("share", gpu("0.5"))
-        await stage.waiting("share", "2 no GPU")
+        await stage.expect_waiting("share", "2 no GPU")
         metadata = {"name": "n2", "labels": node["metadata"]["labels"]}
         await stage.client.create("/api/v1/nodes", {**node, "metadata": metadata})
-        assert card(await stage.running("share")) == only.uuid
+        assert card(await stage.expect_running("share")) == only.uuid
 
 
 async def test_collectors_that_are_asked_themselves_need_no_prometheus(empty_stage: Stage) -> None:
@@ -201,23 +201,23 @@ async def test_collectors_that_are_asked_themselves_need_no_prometheus(empty_sta
     place = Place(stage.nodes, hosts)
     async with serving(place), stage.scheduler(scrape_of(place)):
         await stage.create("share", gpu("0.5"))
-        assert await stage.waiting("share") == "GPU inventory not read yet"
+        assert await stage.expect_waiting("share") == "GPU inventory not read yet"
         await start_collector(stage, N1, "127.0.0.2")
         node, uuid = await stage.place("share")
         assert (node, uuid in {one.uuid for one in stage.nodes[0].cards}) == ("n1", True)
         here = {"nodeSelector": {"kubernetes.io/hostname": "n2"}}
         await stage.create("there", gpu("2", "2"), **here)
-        assert "too few GPUs" in await stage.waiting("there")
+        assert "too few GPUs" in await stage.expect_waiting("there")
         await start_collector(stage, N2, "127.0.0.3")
-        await stage.running("there")
+        await stage.expect_running("there")
         place.hung.add(N2)
         place.collectors.remove_card(N1, 0)
         place.collectors.remove_card(N1, 1)
         # That n2 hangs is no news, and keeps nobody from hearing of n1.
-        await until_nobody_is_placed(stage, {"nodeSelector": {"kubernetes.io/hostname": "n1"}})
-        await stage.gone("there")
+        await expect_nothing_placed(stage, {"nodeSelector": {"kubernetes.io/hostname": "n1"}})
+        await stage.expect_deleted("there")
         await stage.create("there-again", gpu("2", "2"), **here)
-        await stage.running("there-again")
+        await stage.expect_running("there-again")
 
 
 async def test_the_cards_that_nodes_tell_of_themselves(empty_stage: Stage) -> None:
@@ -237,14 +237,14 @@ async def test_the_cards_that_nodes_tell_of_themselves(empty_stage: Stage) -> No
         assert await stage.place("first") == ("n2", a.uuid)
         await stage.create("second", gpu("0.7"))
         reason = "0/3 nodes are available: 1 Insufficient GPU, 2 no GPU."
-        assert await stage.waiting("second", "nodes are available") == reason
+        assert await stage.expect_waiting("second", "nodes are available") == reason
         await tell("n1", b)
         assert await stage.place("second") == ("n1", b.uuid)
         # A card that is ill, or of which nobody tells any more, takes no others.
         await tell("n1", replace(b, healthy=False))
         await tell("n2")
         await stage.create("third", gpu("0.1"))
-        assert "1 unhealthy GPU" in await stage.waiting("third", "2 no GPU")
+        assert "1 unhealthy GPU" in await stage.expect_waiting("third", "2 no GPU")
         await tell("n1", b)
         assert await stage.place("third") == ("n1", b.uuid)
 
@@ -270,14 +270,14 @@ async def test_a_node_that_lists_cards_of_another_takes_none_that_pods_hold(
     # A new start, which knows nothing of what came first.
     async with stage.scheduler(annotated):
         for node in ("n1", "n2"):
-            event = await stage.event(node, "GPUClaimedTwice")
+            event = await stage.expect_event(node, "GPUClaimedTwice")
             assert f"{held} (by {'n2' if node == 'n1' else 'n1'}, counts " in event["note"]
         await stage.create("fits", gpu("0.3"))
         assert await stage.place("fits") == ("n1", held)
         await stage.create("more", gpu("0.3"))
-        await stage.waiting("more", "unhealthy GPU")
+        await stage.expect_waiting("more", "unhealthy GPU")
         await tell("n2")
         other = next(one.uuid for one in (mine, free) if one.uuid != held)
         assert await stage.place("more") == ("n1", other)
         for node in ("n1", "n2"):
-            await stage.event(node, "GPUClaimSettled")
+            await stage.expect_event(node, "GPUClaimSettled")

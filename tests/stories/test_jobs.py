@@ -49,7 +49,7 @@ async def test_the_job_of_kubeshares_readme_runs_to_its_end(stage: Stage) -> Non
     plan = lstm["spec"]["template"]["metadata"]["annotations"]
     plan["kubeshare.sim/run-seconds"] = "0.2"
     await stage.cluster.apply(lstm)
-    done = await stage.until_in(JOBS, "lstm", has("Complete"))
+    done = await stage.expect_in(JOBS, "lstm", has("Complete"))
     assert done["status"]["succeeded"] == 5
     pods = await stage.all_pods()
     assert {pod["status"]["phase"] for pod in pods} == {"Succeeded"}
@@ -60,27 +60,27 @@ async def test_a_failing_job_is_tried_again_until_its_limit(stage: Stage) -> Non
     plan = {"kubeshare.sim/run-seconds": "0", "kubeshare.sim/exit-code": "3"}
     await stage.cluster.apply(job("bad", plan, backoffLimit=2))
     # A real Job controller waits 10 s before the second pod and 20 s before the third.
-    failed = await stage.until_in(JOBS, "bad", has("Failed"), timeout_s=90)
+    failed = await stage.expect_in(JOBS, "bad", has("Failed"), timeout_s=90)
     assert failed["status"]["failed"] == 3
     for number in range(4):
         await stage.create(f"half-{number}", gpu("0.5"))
-    await stage.until_all(
+    await stage.expect_all(
         lambda pods: sum(pod["status"].get("phase") == "Running" for pod in pods) == 4
     )
 
 
 async def test_a_deleted_job_takes_its_pods_along_and_their_cards_are_free(stage: Stage) -> None:
     await stage.cluster.apply(job("four", {}, parallelism=6, completions=6))
-    await stage.until_bound(4)
+    await stage.expect_bound(4)
     background = {"propagationPolicy": "Background"}
     await stage.client.request("DELETE", f"{JOBS}/four", query=background)
-    await stage.until_all(lambda pods: not pods)
+    await stage.expect_all(lambda pods: not pods)
     await stage.create("whole", gpu("1"))
     await stage.create("other", gpu("1"))
-    await stage.until_bound(2)
+    await stage.expect_bound(2)
 
 
 async def test_a_job_of_more_pods_than_fit_goes_on_as_they_end(stage: Stage) -> None:
     plan = {"kubeshare.sim/run-seconds": "0.1"}
     await stage.cluster.apply(job("many", plan, parallelism=12, completions=12))
-    await stage.until_in(JOBS, "many", has("Complete"))
+    await stage.expect_in(JOBS, "many", has("Complete"))

@@ -42,7 +42,7 @@ class Kubectl:
         assert process.returncode == 0, output.decode()
         return output.decode()
 
-    async def until(self, wanted: Callable[[str], bool], *arguments: str) -> str:
+    async def expect_eventually(self, wanted: Callable[[str], bool], *arguments: str) -> str:
         async with asyncio.timeout(30):
             while not wanted(output := await self(*arguments)):
                 pass
@@ -73,12 +73,12 @@ async def test_the_demos_workloads_from_apply_to_why(kubectl: Kubectl) -> None:
     listed = await kubectl("get", "pods", "-o", "wide")
     [mnist] = [line.split() for line in listed.splitlines() if line.startswith("mnist ")]
     assert mnist[2] == "Running"
-    described = await kubectl.until(
+    described = await kubectl.expect_eventually(
         lambda text: "Successfully assigned default/mnist to" in text, "describe", "pod", "mnist"
     )
     assert "kubeshare-scheduler" in described
     assert "sharedgpu/gpu_uuid: GPU-" in described
-    described = await kubectl.until(
+    described = await kubectl.expect_eventually(
         lambda text: "FailedScheduling" in text, "describe", "pod", "typo"
     )
     assert 'sharedgpu/gpu_limit="half"' in described
@@ -95,7 +95,7 @@ async def test_the_plugin_says_why_a_pod_waits(kubectl: Kubectl) -> None:
     assert "GPU 0 (GPU-" in await kubectl("kubeshare", "why", "mnist")
     assert "lstm-" in await kubectl("kubeshare", "why", "job/lstm")
     # As the script of `kubectl completion bash` asks.
-    found = await kubectl.until(
+    found = await kubectl.expect_eventually(
         lambda text: "mnist" in text, "__complete", "kubeshare", "why", "mn"
     )
     assert {"mnist", ":4"} <= {*found.splitlines()}
@@ -108,7 +108,7 @@ async def test_apply_again_changes_nothing_and_delete_takes_all_away(kubectl: Ku
     again = await kubectl("apply", "-f", file)
     assert {line.split()[-1] for line in again.splitlines()} == {"unchanged"}
     await kubectl("delete", "-f", file, "--timeout=10s")
-    await kubectl.until(lambda text: "No resources" in text, "get", "pods")
+    await kubectl.expect_eventually(lambda text: "No resources" in text, "get", "pods")
 
 
 async def test_applying_what_the_demo_applied_changes_and_warns_of_nothing(

@@ -50,17 +50,17 @@ async def members(stage: Stage, name: str, count: int) -> None:
 async def test_pods_wait_for_their_group_and_then_start_together(stage: Stage) -> None:
     await members(stage, "late", 2)
     missing = 'PodGroup "late" of scheduling.k8s.io is not there'
-    assert await stage.waiting("m1") == missing
+    assert await stage.expect_waiting("m1") == missing
     await pod_group(stage, "late", schedulingPolicy={"gang": {"minCount": 3}})
-    await stage.waiting("m1", 'pod group "late" needs 3 pods to start together; there are 2')
+    await stage.expect_waiting("m1", 'pod group "late" needs 3 pods to start together; there are 2')
     await stage.create("m2", gpu("1.0"), schedulingGroup={"podGroupName": "late"})
-    await stage.until_bound(3)
+    await stage.expect_bound(3)
 
 
 async def test_the_basic_policy_makes_no_gang(stage: Stage) -> None:
     await pod_group(stage, "basic", schedulingPolicy={"basic": {}})
     await members(stage, "basic", 1)
-    assert await stage.until_bound(1) == ["m0"]
+    assert await stage.expect_bound(1) == ["m0"]
 
 
 async def test_a_topology_constraint_keeps_the_group_together(stage: Stage) -> None:
@@ -69,9 +69,9 @@ async def test_a_topology_constraint_keeps_the_group_together(stage: Stage) -> N
     constraints = {"topology": [{"key": rack}]}
     await pod_group(stage, "racked", schedulingPolicy=gang, schedulingConstraints=constraints)
     await members(stage, "racked", 2)
-    await stage.waiting(
+    await stage.expect_waiting(
         "m1", f"needs 2 pods to start together in one {rack}; no node has this label"
     )
     await stage.patch_node("n1", {"metadata": {"labels": {rack: "r1"}}})
-    pods = await stage.until_all(lambda pods: len(bound(pods)) == 2)
+    pods = await stage.expect_all(lambda pods: len(bound(pods)) == 2)
     assert {pod["spec"]["nodeName"] for pod in pods} == {"n1"}

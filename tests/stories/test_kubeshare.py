@@ -16,26 +16,26 @@ def nodes() -> str:
 
 async def port(stage: Stage, name: str) -> str:
     await stage.create(name, gpu("0.1"))
-    return annotations(await stage.running(name))["sharedgpu/gpu_manager_port"]
+    return annotations(await stage.expect_running(name))["sharedgpu/gpu_manager_port"]
 
 
 async def test_a_request_of_nothing_finds_a_place_on_a_full_card(stage: Stage) -> None:
     await stage.create("a", gpu("1.0"))
     await stage.create("b", gpu("1.0"))
-    await stage.until_bound(2)
+    await stage.expect_bound(2)
     await stage.create("observer", {"sharedgpu/gpu_limit": "0.5"})
-    assert card(await stage.running("observer"))
-    await stage.gone("a")
-    await stage.gone("b")
+    assert card(await stage.expect_running("observer"))
+    await stage.expect_deleted("a")
+    await stage.expect_deleted("b")
     await stage.create("whole", gpu("2", "2"))
-    assert await stage.waiting("whole") == "0/1 nodes are available: 1 Insufficient GPU."
+    assert await stage.expect_waiting("whole") == "0/1 nodes are available: 1 Insufficient GPU."
 
 
 async def test_ports_go_up_before_they_are_used_again(empty_stage: Stage) -> None:
     stage = empty_stage
     async with stage.scheduler():
         found = [await port(stage, name) for name in ("a", "b", "c")]
-        await stage.gone("a")
+        await stage.expect_deleted("a")
         found.append(await port(stage, "d"))
     assert found == ["50051", "50052", "50053", "50054"]
 
@@ -46,20 +46,20 @@ async def test_a_finished_pod_gives_back_all_it_had_and_once(stage: Stage, code:
     for number in range(4):
         await stage.create(f"half-{number}", gpu("0.5"), annotations=plan, restartPolicy="Never")
     ended = ("Succeeded", "Failed")
-    await stage.until_all(
+    await stage.expect_all(
         lambda pods: [pod["status"].get("phase") in ended for pod in pods] == [True] * 4
     )
     for number in range(4):
-        await stage.gone(f"half-{number}")
+        await stage.expect_deleted(f"half-{number}")
     await stage.create("whole", gpu("2", "2"))
-    await stage.running("whole")
+    await stage.expect_running("whole")
     await stage.create("more", gpu("0.001"))
-    assert await stage.waiting("more") == "0/1 nodes are available: 1 Insufficient GPU."
+    assert await stage.expect_waiting("more") == "0/1 nodes are available: 1 Insufficient GPU."
 
 
 async def test_labels_and_owners_stay_and_the_pod_keeps_its_uid(stage: Stage) -> None:
     made = await stage.create("a", {**gpu("0.5"), "app": "train"})
-    pod = await stage.running("a")
+    pod = await stage.expect_running("a")
     assert pod["metadata"]["labels"] == made["metadata"]["labels"]
     assert pod["metadata"]["uid"] == made["metadata"]["uid"]
     allocation = json.loads(annotations(pod)["sharedgpu/allocation"])
@@ -69,9 +69,9 @@ async def test_labels_and_owners_stay_and_the_pod_keeps_its_uid(stage: Stage) ->
 
 async def test_a_model_is_asked_for_by_its_name_with_dashes(stage: Stage) -> None:
     await stage.create("a", gpu("0.5", gpu_model="T4"))
-    await stage.running("a")
+    await stage.expect_running("a")
     await stage.create("b", gpu("0.5", gpu_model="A100"))
-    assert await stage.waiting("b") == (
+    assert await stage.expect_waiting("b") == (
         "impossible: no node has a GPU of a model that it takes; there is T4. "
         "0/1 nodes are available: 1 no GPU of model A100."
     )
@@ -92,7 +92,7 @@ async def test_pods_are_told_the_cells_of_their_cards(empty_stage: Stage, tmp_pa
     alone = {"leaderElection": {"leaderElect": False}}
     async with stage.scheduler({"inventory": inventory, **alone}) as machine:
         await stage.create("share", gpu("0.5"))
-        pod = await stage.running("share")
+        pod = await stage.expect_running("share")
         # The first card is the last leaf, as KubeShare has it.
         index = [one.uuid for one in stage.nodes[0].cards].index(GpuUuid(card(pod)))
         cell = f"n1/{2 - index}"

@@ -60,7 +60,7 @@ async def lease(stage: Stage) -> Json:
 async def until_led(stage: Stage, machine: Machine) -> None:
     """Wait until this scheduler has written the Lease."""
     wanted = f'"holderIdentity":"{machine.name}"'.encode()
-    await stage.until_sent(lambda: any(wanted in request.body for request in stage.requests))
+    await stage.expect_sent(lambda: any(wanted in request.body for request in stage.requests))
 
 
 async def charged(machine: Machine, uid: str) -> None:
@@ -88,7 +88,7 @@ async def test_one_leads_and_says_so_on_every_binding(empty_stage: Stage) -> Non
         async with candidate(stage):
             for number in range(6):
                 await stage.create(f"pod-{number}", gpu("0.3"))
-            pods = [await stage.running(f"pod-{number}") for number in range(6)]
+            pods = [await stage.expect_running(f"pod-{number}") for number in range(6)]
             found = await lease(stage)
             term = f"{first.name}/{found['leaseTransitions']}"
             assert found["holderIdentity"] == first.name
@@ -102,8 +102,8 @@ async def test_who_stands_by_follows_and_writes_nothing(empty_stage: Stage) -> N
         async with candidate(stage) as second:
             await stage.create("good", gpu("0.3"))
             await stage.create("bad", gpu("nonsense"))
-            await stage.running("good")
-            await stage.waiting("bad", "nonsense")
+            await stage.expect_running("good")
+            await stage.expect_waiting("bad", "nonsense")
             uid = (await stage.pod("good"))["metadata"]["uid"]
             async with asyncio.timeout(10):
                 await charged(second, uid)
@@ -118,13 +118,13 @@ async def test_after_an_orderly_end_the_next_binds_at_once(empty_stage: Stage) -
         first = await stack.enter_async_context(candidate(stage))
         await until_led(stage, first)
         await stage.create("old", gpu("0.7"))
-        await stage.running("old")
+        await stage.expect_running("old")
         before = (await lease(stage))["leaseTransitions"]
         # With an unreleased Lease it would wait so long that the story fails.
         async with candidate(stage, hand_over_s=3600) as second:
             await stack.aclose()
             await stage.create("new", gpu("0.7"))
-            await stage.running("new")
+            await stage.expect_running("new")
             assert senders(stage) == [first.name, second.name]
             assert (await lease(stage))["leaseTransitions"] == before + 1
 
@@ -139,10 +139,10 @@ async def test_what_nobody_was_told_while_there_was_no_leader_is_told_then(
         async with candidate(stage):
             stage.spoil(method="PATCH", path="/bad/status$", status=404, times=100)
             await stage.create("bad", gpu("nonsense"))
-            await stage.until_sent(lambda: bool(stage.sent("PATCH", "/bad/status")))
+            await stage.expect_sent(lambda: bool(stage.sent("PATCH", "/bad/status")))
             stage.faults.clear()
             await stack.aclose()
-            await stage.waiting("bad", "nonsense")
+            await stage.expect_waiting("bad", "nonsense")
 
 
 async def test_a_killed_leader_is_followed_when_its_lease_is_over(
@@ -151,7 +151,7 @@ async def test_a_killed_leader_is_followed_when_its_lease_is_over(
     stage = empty_stage
     async with process(stage, tmp_path) as first:
         await stage.create("old", gpu("0.7"))
-        await stage.running("old")
+        await stage.expect_running("old")
         async with candidate(stage) as second:
             await stage.inventory_asked()
             loop = asyncio.get_running_loop()
@@ -159,7 +159,7 @@ async def test_a_killed_leader_is_followed_when_its_lease_is_over(
             killed_at = loop.time()
             for number in range(4):
                 await stage.create(f"new-{number}", gpu("0.7"))
-            await stage.until_bound(4)
+            await stage.expect_bound(4)
             assert loop.time() - killed_at >= 1.0  # of its lease duration since the last renewal
             assert senders(stage)[-1] == second.name
 
@@ -170,16 +170,16 @@ async def test_binds_under_way_when_the_leader_is_killed_take_nothing_twice(
     stage = empty_stage
     async with process(stage, tmp_path) as first:
         await stage.create("old", gpu("0.1"))
-        await stage.running("old")
+        await stage.expect_running("old")
         async with candidate(stage):
             await stage.inventory_asked()
             stage.spoil_binds(only_slow=True, delay_s=1.0, times=4)
             before = len(stage.bindings())
             for number in range(9):
                 await stage.create(f"half-{number}", gpu("0.5"))
-            await stage.until_sent(lambda: len(stage.bindings()) >= before + 4)
+            await stage.expect_sent(lambda: len(stage.bindings()) >= before + 4)
             first.kill()
-            await stage.until_bound(1 + 7)
+            await stage.expect_bound(1 + 7)
 
 
 async def test_a_paused_leader_sends_nothing_when_it_wakes_up_and_ends_with_1(
@@ -188,13 +188,13 @@ async def test_a_paused_leader_sends_nothing_when_it_wakes_up_and_ends_with_1(
     stage = empty_stage
     async with process(stage, tmp_path) as first:
         await stage.create("old", gpu("0.1"))
-        await stage.running("old")
+        await stage.expect_running("old")
         async with candidate(stage) as second:
             await stage.inventory_asked()
             first.send_signal(signal.SIGSTOP)
             for number in range(9):
                 await stage.create(f"half-{number}", gpu("0.5"))
-            await stage.until_bound(1 + 7)
+            await stage.expect_bound(1 + 7)
             requests = len(stage.requests)
             first.send_signal(signal.SIGCONT)
             async with asyncio.timeout(10):
@@ -235,11 +235,11 @@ async def test_who_has_not_heard_of_its_binds_leaves_the_lease_to_expire(
         await stage.inventory_asked()
         stage.spoil_binds(status=500, times=100)
         await stage.create("doubtful", gpu("0.7"))
-        await stage.until_sent(lambda: bool(stage.bindings("doubtful")))
+        await stage.expect_sent(lambda: bool(stage.bindings("doubtful")))
     assert (await lease(stage))["holderIdentity"] == first.name
     stage.faults.clear()
     async with candidate(stage) as second:
-        await stage.running("doubtful")
+        await stage.expect_running("doubtful")
         assert senders(stage) == [first.name, second.name]
 
 
@@ -255,4 +255,4 @@ async def test_hand_overs_in_any_order_over_commit_nothing(empty_stage: Stage) -
                 await stage.create(f"pod-{number}-{part}", gpu("0.35"))
             await old.aclose()
             old = new
-        await stage.until_bound(8)
+        await stage.expect_bound(8)

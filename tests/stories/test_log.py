@@ -52,15 +52,15 @@ async def test_a_server_that_is_away_is_one_line_however_many_ask_it(
 ) -> None:
     caplog.set_level("WARNING")
     await stage.create("before", gpu("0.5"))
-    await stage.running("before")
+    await stage.expect_running("before")
     caplog.clear()
     stage.faults.inject(Gone(method="", path="", times=1 << 30))
     stage.cluster.server.cut_watches()
-    await stage.until_sent(lambda: Gone.seen >= UNANSWERED)
+    await stage.expect_sent(lambda: Gone.seen >= UNANSWERED)
     [line] = [one for one in logged(caplog, logging.WARNING) if one["event"] != BACK]
     assert line["event"] == AWAY
     assert "https" not in line["message"]
     stage.faults.clear()
     await stage.create("after", gpu("0.5"))
-    await stage.running("after")
+    await stage.expect_running("after")
     assert [one["event"] for one in logged(caplog, logging.WARNING)] == [AWAY]

@@ -13,9 +13,9 @@ def nodes() -> str:
 async def the_card_is_used_exactly(stage: Stage) -> None:
     """Beside a pod of 0.6 there is room for 0.4, and not for more."""
     await stage.create("rest", gpu("0.4"))
-    await stage.running("rest")
+    await stage.expect_running("rest")
     await stage.create("more", gpu("0.001"))
-    assert await stage.waiting("more") == "0/1 nodes are available: 1 Insufficient GPU."
+    assert await stage.expect_waiting("more") == "0/1 nodes are available: 1 Insufficient GPU."
 
 
 async def scheduled_events(stage: Stage, name: str) -> int:
@@ -48,7 +48,7 @@ async def test_a_binding_that_was_not_stored_is_sent_again_unchanged(
 ) -> None:
     stage.spoil_binds(**how)
     await stage.create("a", gpu("0.6"))
-    await stage.running("a")
+    await stage.expect_running("a")
     first, second = stage.bindings("a")
     assert first == second
     await the_card_is_used_exactly(stage)
@@ -62,7 +62,7 @@ async def test_a_binding_that_was_stored_although_the_answer_was_bad_counts_once
 ) -> None:
     stage.spoil_binds(status=status, applies_first=True)
     await stage.create("a", gpu("0.6"))
-    await stage.running("a")
+    await stage.expect_running("a")
     await the_card_is_used_exactly(stage)
     sent = stage.bindings("a")
     assert all(one == sent[0] for one in sent)
@@ -72,11 +72,11 @@ async def test_a_binding_that_was_stored_although_the_answer_was_bad_counts_once
 async def test_a_slow_answer_holds_up_nobody(stage: Stage) -> None:
     stage.spoil_binds(only_slow=True, delay_s=0.3)
     await stage.create("slow", gpu("0.6"))
-    await stage.until_sent(lambda: bool(stage.bindings("slow")))
+    await stage.expect_sent(lambda: bool(stage.bindings("slow")))
     await stage.create("quick", gpu("0.3"))
-    await stage.running("quick")
+    await stage.expect_running("quick")
     assert "nodeName" not in (await stage.pod("slow"))["spec"]
-    await stage.running("slow")
+    await stage.expect_running("slow")
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ async def test_a_slow_answer_holds_up_nobody(stage: Stage) -> None:
 async def test_after_a_definite_refusal_the_pod_is_decided_anew(stage: Stage, message: str) -> None:
     stage.spoil_binds(status=409, reason="Conflict", message=message)
     await stage.create("a", gpu("0.6"))
-    assert message in await stage.waiting("a")
-    await stage.running("a")
+    assert message in await stage.expect_waiting("a")
+    await stage.expect_running("a")
     tokens = {one["metadata"]["annotations"]["sharedgpu/allocation"] for one in stage.bindings("a")}
     assert len(tokens) == 2
     await the_card_is_used_exactly(stage)
@@ -103,20 +103,20 @@ async def test_after_a_definite_refusal_the_pod_is_decided_anew(stage: Stage, me
 async def test_already_assigned_to_somebody_else_frees_what_we_held(stage: Stage) -> None:
     stage.spoil_binds(status=503)
     await stage.create("a", gpu("0.6"))
-    await stage.until_sent(lambda: bool(stage.bindings("a")))
+    await stage.expect_sent(lambda: bool(stage.bindings("a")))
     theirs = {"metadata": {"name": "a"}, "target": {"kind": "Node", "name": "n1"}}
     await stage.client.create(f"{PODS}/a/binding", theirs)
-    pod = await stage.running("a")
+    pod = await stage.expect_running("a")
     assert card(pod) == ""
     await stage.create("whole", gpu("1"))
-    await stage.running("whole")
+    await stage.expect_running("whole")
 
 
 async def test_already_assigned_is_ours_when_the_pod_carries_our_token(stage: Stage) -> None:
     refusal = 'pod a is already assigned to node "n1"'
     stage.spoil_binds(applies_first=True, status=409, reason="Conflict", message=refusal)
     await stage.create("a", gpu("0.6"))
-    await stage.running("a")
+    await stage.expect_running("a")
     await the_card_is_used_exactly(stage)
     assert len(stage.bindings("a")) == 1
 
@@ -125,10 +125,10 @@ async def test_a_pod_that_is_being_deleted_gives_its_card_back(stage: Stage) -> 
     stage.spoil_binds(status=503)
     await stage.create("a", gpu("0.6"))
     await stage.client.merge_patch(f"{PODS}/a", {"metadata": {"finalizers": ["example.com/keep"]}})
-    await stage.until_sent(lambda: bool(stage.bindings("a")))
+    await stage.expect_sent(lambda: bool(stage.bindings("a")))
     await stage.delete("a")
     await stage.create("whole", gpu("1"))
-    await stage.running("whole")
+    await stage.expect_running("whole")
     assert "deletionTimestamp" in (await stage.pod("a"))["metadata"]
     await stage.client.merge_patch(f"{PODS}/a", {"metadata": {"finalizers": None}})
 
@@ -136,10 +136,10 @@ async def test_a_pod_that_is_being_deleted_gives_its_card_back(stage: Stage) -> 
 async def test_a_pod_deleted_while_its_bind_is_in_flight_leaves_nothing(stage: Stage) -> None:
     stage.spoil_binds(status=503)
     await stage.create("a", gpu("1"))
-    await stage.until_sent(lambda: bool(stage.bindings("a")))
+    await stage.expect_sent(lambda: bool(stage.bindings("a")))
     await stage.delete("a")
     await stage.create("whole", gpu("1"))
-    await stage.running("whole")
+    await stage.expect_running("whole")
     assert len(stage.bindings("a")) == 1
 
 
@@ -149,11 +149,11 @@ async def test_a_pod_deleted_after_its_bind_was_stored_holds_its_card_until_it_i
     stage.spoil_binds(status=0, applies_first=True, delay_s=0.2)
     brief = {"kubeshare.sim/stop-seconds": "0.3"}
     await stage.create("a", gpu("1"), annotations=brief)
-    await stage.until_sent(lambda: bool(stage.bindings("a")))
-    await stage.until("a", lambda pod: bool(pod["spec"].get("nodeName")))
+    await stage.expect_sent(lambda: bool(stage.bindings("a")))
+    await stage.expect_eventually("a", lambda pod: bool(pod["spec"].get("nodeName")))
     await stage.delete("a")
     await stage.create("next", gpu("1"))
-    await stage.running("next")
+    await stage.expect_running("next")
 
 
 async def test_a_binding_of_the_former_pod_does_not_reach_the_next_one_of_its_name(
@@ -161,12 +161,12 @@ async def test_a_binding_of_the_former_pod_does_not_reach_the_next_one_of_its_na
 ) -> None:
     stage.spoil_binds(only_slow=True, delay_s=0.3)
     await stage.create("a", gpu("0.6"))
-    await stage.until_sent(lambda: bool(stage.bindings("a")))
+    await stage.expect_sent(lambda: bool(stage.bindings("a")))
     await stage.delete("a")
     await stage.create("a", gpu("0.9"))
-    pod = await stage.running("a")
+    pod = await stage.expect_running("a")
     first, second = stage.bindings("a")
     assert first["metadata"]["uid"] != second["metadata"]["uid"] == pod["metadata"]["uid"]
     assert annotations(pod)["sharedgpu/gpu_mem"] == str((16 << 30) * 9 // 10)
     await stage.create("rest", gpu("0.1"))
-    await stage.running("rest")
+    await stage.expect_running("rest")

@@ -27,14 +27,14 @@ def models(**said: str) -> dict[str, str]:
 
 async def model_of(stage: Stage, name: str) -> str:
     """The models of the pod's cards, once it runs."""
-    return annotations(await stage.running(name))["sharedgpu/gpu_model"]
+    return annotations(await stage.expect_running(name))["sharedgpu/gpu_model"]
 
 
 async def test_pods_get_the_first_model_that_has_room(stage: Stage) -> None:
     wish = models(gpu_models="H100 > A100 > *")
     for number in range(4):
         await stage.create(f"p{number}", gpu("1.0"), annotations=wish)
-        await stage.running(f"p{number}")
+        await stage.expect_running(f"p{number}")
     got = [await model_of(stage, f"p{number}") for number in range(4)]
     assert got == [H100, A100, A100, T4]
 
@@ -43,9 +43,9 @@ async def test_a_denied_model_is_never_taken_and_the_reason_names_it(stage: Stag
     said = models(gpu_models_denied="T4, H100")
     for number in range(3):
         await stage.create(f"p{number}", gpu("1.0"), annotations=said)
-    await stage.until_bound(2)
+    await stage.expect_bound(2)
     [waits] = [pod for pod in await stage.all_pods() if not pod["spec"].get("nodeName")]
-    text = await stage.waiting(waits["metadata"]["name"])
+    text = await stage.expect_waiting(waits["metadata"]["name"])
     assert text == (
         "0/3 nodes are available: 1 Insufficient GPU, 2 GPU of a denied model (T4, H100)."
     )
@@ -53,7 +53,7 @@ async def test_a_denied_model_is_never_taken_and_the_reason_names_it(stage: Stag
 
 async def test_a_list_that_cannot_be_understood_is_told_and_can_be_edited(stage: Stage) -> None:
     await stage.create("p", gpu("0.5"), annotations=models(gpu_models="A100 >"))
-    text = await stage.waiting("p")
+    text = await stage.expect_waiting("p")
     assert text.startswith('sharedgpu/gpu_models="A100 >": must be names of GPU models')
     change = {"metadata": {"annotations": models(gpu_models="A100")}}
     await stage.client.merge_patch(f"{PODS}/p", change)
@@ -68,7 +68,7 @@ async def test_two_cards_of_a_mixed_node_are_of_one_model(stage: Stage) -> None:
     await stage.create("three", gpu("3", "3"), annotations=same)
     assert await model_of(stage, "three") == ",".join([T4] * 3)
     await stage.create("four", gpu("4", "4"), annotations=same)
-    await stage.waiting("four")
+    await stage.expect_waiting("four")
 
 
 async def test_a_gang_starts_on_one_model_and_keeps_to_it(stage: Stage) -> None:
@@ -76,16 +76,16 @@ async def test_a_gang_starts_on_one_model_and_keeps_to_it(stage: Stage) -> None:
     said = models(gpu_models="H100 > A100 > T4", gpu_model_mix="same")
     for number in range(3):
         await stage.create(f"g{number}", gpu("0.9", **group), annotations=said)
-    await stage.until_bound(3)
+    await stage.expect_bound(3)
     assert {await model_of(stage, f"g{number}") for number in range(3)} == {T4}
     # It has room on the better models, but its others run on T4, which the fillers make full.
     for number in range(2):
         await stage.create(f"f{number}", gpu("0.9", gpu_model=T4))
-        await stage.running(f"f{number}")
+        await stage.expect_running(f"f{number}")
     await stage.create("g3", gpu("0.9", **group), annotations=said)
-    text = await stage.waiting("g3")
+    text = await stage.expect_waiting("g3")
     assert text == f"0/3 nodes are available: 1 no GPU of model {T4}, 2 Insufficient GPU."
-    await stage.gone("f0")
+    await stage.expect_deleted("f0")
     assert await model_of(stage, "g3") == T4
 
 
@@ -95,7 +95,7 @@ async def test_a_gang_for_which_no_model_has_enough_is_told_what_each_has(stage:
         await stage.create(
             f"g{number}", gpu("1.0", **group), annotations=models(gpu_model_mix="same")
         )
-    text = await stage.waiting("g5", "all on GPUs of one model")
+    text = await stage.expect_waiting("g5", "all on GPUs of one model")
     counts = f"room for 5 of them on {T4} and 2 of them on {A100} and 1 of them on {H100}"
     assert f"{counts}; impossible: they ask for 6 GPUs in all; the cluster has at most 5" in text
 
@@ -108,8 +108,8 @@ async def test_a_restarted_scheduler_goes_on_with_the_gangs_model(empty_stage: S
         await stage.warm_up()
         for number in range(2):
             await stage.create(f"g{number}", gpu("1.0", **group), annotations=said)
-        await stage.until_bound(2)
+        await stage.expect_bound(2)
     async with stage.scheduler():
         await stage.create("g2", gpu("1.0", **group), annotations=said)
-        text = await stage.waiting("g2", "Insufficient GPU")
+        text = await stage.expect_waiting("g2", "Insufficient GPU")
         assert f"2 no GPU of model {A100}" in text

@@ -27,7 +27,7 @@ async def test_a_cordoned_node_takes_nobody_until_it_is_uncordoned(stage: Stage)
     await stage.create("a", gpu("1"))
     assert (await stage.place("a"))[0] == "n2"
     await stage.create("b", gpu("1"))
-    message = await stage.waiting("b")
+    message = await stage.expect_waiting("b")
     assert message == (
         "0/3 nodes are available: 1 Insufficient GPU, 1 no GPU, 1 node(s) were unschedulable."
     )
@@ -39,51 +39,51 @@ async def test_a_taint_keeps_out_whoever_does_not_tolerate_it(stage: Stage) -> N
     await stage.patch_node("n1", taint("NoSchedule"))
     await stage.patch_node("n2", taint("NoSchedule"))
     await stage.create("a", gpu("0.5"))
-    assert "2 node(s) had untolerated taint" in await stage.waiting("a")
+    assert "2 node(s) had untolerated taint" in await stage.expect_waiting("a")
     tolerations = [{"key": "team", "operator": "Equal", "value": "red", "effect": "NoSchedule"}]
     await stage.create("red", gpu("0.5"), tolerations=tolerations)
-    await stage.running("red")
+    await stage.expect_running("red")
     await stage.patch_node("n2", {"spec": {"taints": None}})
     assert (await stage.place("a"))[0] == "n2"
 
 
 async def test_a_lost_node_keeps_what_its_pods_hold_and_returns_with_it(stage: Stage) -> None:
     await stage.create("first", gpu("0.6"), **ON_N1)
-    await stage.running("first")
+    await stage.expect_running("first")
     await stage.cluster.kubelets.lose_node(N1)
     await stage.create("second", gpu("0.6"), **ON_N1)
-    assert "1 node(s) had untolerated taint" in await stage.waiting("second")
+    assert "1 node(s) had untolerated taint" in await stage.expect_waiting("second")
     await stage.create("third", gpu("0.4"), **ON_N1)
-    await stage.waiting("third")
+    await stage.expect_waiting("third")
     await stage.cluster.kubelets.return_node(N1)
-    await stage.running("third")
-    assert "Insufficient GPU" in await stage.waiting("second", "Insufficient GPU")
+    await stage.expect_running("third")
+    assert "Insufficient GPU" in await stage.expect_waiting("second", "Insufficient GPU")
 
 
 async def test_a_pod_deleted_on_a_lost_node_holds_its_card_until_it_is_gone(stage: Stage) -> None:
     await stage.create("first", gpu("1"), **ON_N1)
-    await stage.running("first")
+    await stage.expect_running("first")
     await stage.cluster.kubelets.lose_node(N1)
     await stage.delete("first")
     await stage.cluster.kubelets.return_node(N1)
     await stage.create("second", gpu("1"), **ON_N1)
-    await stage.running("second")
+    await stage.expect_running("second")
 
 
 async def test_a_node_removed_and_added_again_has_its_pods_charged(stage: Stage) -> None:
     await stage.create("first", gpu("0.6"), **ON_N1)
-    await stage.running("first")
+    await stage.expect_running("first")
     node = await stage.client.get(f"{NODES}/n1")
     await stage.client.delete(f"{NODES}/n1")
     await stage.create("second", gpu("0.6"), **ON_N1)
-    assert (await stage.waiting("second")).startswith("0/2 nodes are available")
+    assert (await stage.expect_waiting("second")).startswith("0/2 nodes are available")
     await stage.create("third", gpu("0.4"), **ON_N1)
-    await stage.waiting("third")
+    await stage.expect_waiting("third")
     metadata = {"name": "n1", "labels": node["metadata"]["labels"]}
     await stage.client.create(NODES, {**node, "metadata": metadata})
-    await stage.running("third")
+    await stage.expect_running("third")
     await stage.create("fourth", gpu("0.1"), **ON_N1)
-    await stage.waiting("fourth", "1 Insufficient GPU")
+    await stage.expect_waiting("fourth", "1 Insufficient GPU")
     assert "nodeName" not in (await stage.pod("second"))["spec"]
 
 
@@ -96,7 +96,7 @@ async def test_node_selectors_and_affinity_are_kept(stage: Stage) -> None:
     await stage.create("elsewhere", gpu("0.2"), affinity={"nodeAffinity": required})
     assert (await stage.place("elsewhere"))[0] == "n1"
     await stage.create("nowhere", gpu("0.2"), nodeSelector={"zone": "c"})
-    assert "3 node(s) didn't match" in await stage.waiting("nowhere")
+    assert "3 node(s) didn't match" in await stage.expect_waiting("nowhere")
     await stage.patch_node("n1", {"metadata": {"labels": {"zone": "c"}}})
     assert (await stage.place("nowhere"))[0] == "n1"
 
@@ -113,9 +113,9 @@ async def test_cpu_can_be_what_is_missing(stage: Stage) -> None:
     for name in ("n1", "n2"):
         here = {"kubernetes.io/hostname": name}
         await stage.create(f"on-{name}", requests={"cpu": "30"}, nodeSelector=here)
-        await stage.running(f"on-{name}")
+        await stage.expect_running(f"on-{name}")
     await stage.create("both", gpu("0.5"), requests={"cpu": "4"})
-    message = await stage.waiting("both")
+    message = await stage.expect_waiting("both")
     assert message == "0/3 nodes are available: 1 no GPU, 2 Insufficient cpu."
     await stage.delete("on-n2")
     assert (await stage.place("both"))[0] == "n2"

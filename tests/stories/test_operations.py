@@ -45,9 +45,9 @@ async def test_what_happens_can_be_seen_in_the_metrics(stage: Stage) -> None:
     port, profile = await port_of(stage), "kubeshare-scheduler"
     before = await scraped(port)
     await stage.create("half", gpu("0.5"))
-    pod = await stage.running("half")
+    pod = await stage.expect_running("half")
     await stage.create("never", gpu("0.5", gpu_model="none-such"))
-    await stage.waiting("never")
+    await stage.expect_waiting("never")
     after = await scraped(port)
     attempts = "scheduler_schedule_attempts_total"
     assert after[attempts, profile, "scheduled"] == before[attempts, profile, "scheduled"] + 1
@@ -92,7 +92,7 @@ async def test_users_with_a_client_certificate_look_and_act_as_others(stage: Sta
     eve = server.write_client_kubeconfig(stage.folder / "eve", "eve")
     server.service.access.objects["bob"] = {("pods.state.kubeshare.io", "default")}
     await stage.create("half", gpu("0.5"))
-    await stage.running("half")
+    await stage.expect_running("half")
     await stage.cluster.state_served()
     for command in ("pods", "gpus"):
         code, shown, _ = await kubectl_kubeshare(admin, command)

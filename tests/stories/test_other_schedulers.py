@@ -27,7 +27,7 @@ async def theirs(stage: Stage, name: str, **amounts: str) -> None:
     await stage.create(
         name, schedulerName="default-scheduler", nodeName="n1", containers=[container]
     )
-    await stage.running(name)
+    await stage.expect_running(name)
 
 
 @pytest.mark.parametrize(
@@ -48,9 +48,9 @@ async def test_what_they_hold_of_a_node_is_charged_until_they_are_gone(
         "name": "main", "image": "busybox", "resources": {"requests": requests, "limits": limits}
     }  # fmt: skip
     await stage.create("ours", gpu("0.5"), nodeSelector=N1, containers=[container])
-    assert f"1 {reason}" in await stage.waiting("ours")
-    await stage.gone("theirs")
-    await stage.running("ours")
+    assert f"1 {reason}" in await stage.expect_waiting("ours")
+    await stage.expect_deleted("theirs")
+    await stage.expect_running("ours")
 
 
 async def test_those_that_were_there_before_the_scheduler_are_charged_too(
@@ -59,7 +59,7 @@ async def test_those_that_were_there_before_the_scheduler_are_charged_too(
     await theirs(empty_stage, "theirs", cpu="5")
     async with empty_stage.scheduler():
         await empty_stage.create("ours", gpu("0.5"), nodeSelector=N1, requests={"cpu": "4"})
-        assert "1 Insufficient cpu" in await empty_stage.waiting("ours")
+        assert "1 Insufficient cpu" in await empty_stage.expect_waiting("ours")
 
 
 async def test_a_pod_that_finished_holds_nothing(stage: Stage) -> None:
@@ -69,30 +69,30 @@ async def test_a_pod_that_finished_holds_nothing(stage: Stage) -> None:
         restartPolicy="Never", requests={"cpu": "8"},
     )  # fmt: skip
     await stage.create("ours", gpu("0.5"), nodeSelector=N1, requests={"cpu": "4"})
-    await stage.running("ours")
+    await stage.expect_running("ours")
 
 
 async def test_as_many_idle_cards_as_they_hold_are_held_back(stage: Stage) -> None:
     await theirs(stage, "theirs", **{"nvidia.com_gpu": "1"})
     await stage.create("pair", gpu("2", "2"))
-    assert "1 GPU held back for nvidia.com/gpu pods" in await stage.waiting("pair")
+    assert "1 GPU held back for nvidia.com/gpu pods" in await stage.expect_waiting("pair")
     await stage.create("first", gpu("0.5"))
     await stage.create("second", gpu("0.5"))
     assert await stage.place("first") == await stage.place("second")
     await stage.create("third", gpu("0.5"))
-    await stage.waiting("third")
-    await stage.gone("theirs")
-    await stage.running("third")
+    await stage.expect_waiting("third")
+    await stage.expect_deleted("theirs")
+    await stage.expect_running("third")
 
 
 async def test_more_of_them_than_idle_cards_close_the_node_and_it_says_so(stage: Stage) -> None:
     for number in range(2):
         await stage.create(f"share-{number}", gpu("0.6"))
-        await stage.running(f"share-{number}")
+        await stage.expect_running(f"share-{number}")
     await theirs(stage, "theirs", **{"nvidia.com_gpu": "1"})
-    told = await stage.event("n1", "GPUOvercommitted")
+    told = await stage.expect_event("n1", "GPUOvercommitted")
     assert "default/theirs hold 1 nvidia.com/gpu, but only 0 cards are without" in told["note"]
     await stage.create("small", gpu("0.1"))
-    await stage.waiting("small")
-    await stage.gone("theirs")
-    await stage.running("small")
+    await stage.expect_waiting("small")
+    await stage.expect_deleted("theirs")
+    await stage.expect_running("small")

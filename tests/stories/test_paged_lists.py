@@ -44,22 +44,22 @@ async def test_pods_are_listed_by_pages_and_watched_from_there(empty_stage: Stag
         await stage.create(f"crowd-{number}", schedulerName="nobody")
     async with stage.scheduler():
         await stage.create("a", gpu("1"))
-        await stage.running("a")
+        await stage.expect_running("a")
         assert lists(stage, "limit", "continue")
-        await stage.gone("a")
+        await stage.expect_deleted("a")
         await stage.create("b", gpu("1"))
-        await stage.running("b")
+        await stage.expect_running("b")
     assert lists(stage, "sendInitialEvents") <= 4  # the observer, a kubelet, and twice ours
 
 
 async def test_what_went_away_unseen_is_missed_from_the_next_list(stage: Stage) -> None:
     await stage.create("a", gpu("1"))
-    await stage.running("a")
+    await stage.expect_running("a")
     await stage.create("b", gpu("1"))
-    await stage.waiting("b")
+    await stage.expect_waiting("b")
     before = lists(stage, "limit")
     stage.cluster.server.cut_watches()
     await stage.client.delete(f"{PODS}/a", grace_period_s=0)
     stage.cluster.server.compact()
-    await stage.running("b")
+    await stage.expect_running("b")
     assert lists(stage, "limit") > before

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
-from tests.programs.commands import running, until_said
+from tests.programs.commands import expect_said, running
 from tests.stories.conftest import Stage, gpu
 from tests.stories.test_process import configure
 
@@ -50,7 +50,7 @@ async def scheduler(stage: Stage, folder: Path) -> AsyncIterator[asyncio.subproc
         "--prometheus-url", stage.cluster.collectors.url,
     )  # fmt: skip
     async with running(folder, "scheduler", *options) as process:
-        await until_said(process.stderr, '"event":"leads"')
+        await expect_said(process.stderr, '"event":"leads"')
         yield process
 
 
@@ -64,14 +64,14 @@ async def test_a_label_that_it_cannot_read_ends_nothing_and_is_said(
         assert (await stage.place("before"))[0] == "n1"
         await stage.patch_node("n2", {"metadata": {"labels": {PRICE: "abc"}}})
         await stage.create("shares", gpu("0.25"))
-        message = await stage.waiting("shares", "plugin CheapNodes failed on node n2")
+        message = await stage.expect_waiting("shares", "plugin CheapNodes failed on node n2")
         assert "ValueError: invalid literal for int() with base 10: 'abc'" in message
-        event = await stage.event("shares", "FailedScheduling")
+        event = await stage.expect_event("shares", "FailedScheduling")
         assert event["note"] == message
-        line = await until_said(process.stderr, '"event":"plugin failed"')
+        line = await expect_said(process.stderr, '"event":"plugin failed"')
         assert '"extension_point":"Score"' in line
         await stage.create("no-gpu", requests={"cpu": "1"})
-        await stage.running("no-gpu")
+        await stage.expect_running("no-gpu")
         assert process.returncode is None
         await stage.patch_node("n2", {"metadata": {"labels": {PRICE: "10"}}})
-        await stage.running("shares")
+        await stage.expect_running("shares")

@@ -33,11 +33,11 @@ async def test_preempted_pods_do_not_count_as_failed(stage: Stage, is_ignored: b
     if not is_ignored:
         del job["spec"]["podFailurePolicy"]
     await stage.client.create(JOBS, job)
-    [first] = await stage.until_all(
+    [first] = await stage.expect_all(
         lambda pods: [one["status"]["phase"] for one in pods] == ["Running"]
     )
     await stage.create("urgent", gpu("1.0"), priorityClassName="high")
-    await stage.running("urgent")
+    await stage.expect_running("urgent")
 
     def has_another(pods: list[Json]) -> bool:
         return len({one["metadata"]["uid"] for one in pods} - {first["metadata"]["uid"]}) > 1
@@ -46,7 +46,7 @@ async def test_preempted_pods_do_not_count_as_failed(stage: Stage, is_ignored: b
         return any(one["type"] == "Failed" for one in job["status"].get("conditions", []))
 
     if is_ignored:
-        await stage.until_all(has_another)
+        await stage.expect_all(has_another)
         assert not has_failed(await stage.client.get(f"{JOBS}/train"))
     else:
-        await stage.until_in(JOBS, "train", has_failed)
+        await stage.expect_in(JOBS, "train", has_failed)

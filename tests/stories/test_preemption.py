@@ -48,7 +48,7 @@ async def stage(empty_stage: Stage) -> AsyncIterator[Stage]:
 async def placed(stage: Stage, name: str, request: str, rank: str, **labels: str) -> str:
     """A pod that has a place; its card."""
     await create(stage, name, request, rank, **labels)
-    return card(await stage.running(name))
+    return card(await stage.expect_running(name))
 
 
 async def create(stage: Stage, name: str, request: str, rank: str, **labels: str) -> None:
@@ -67,7 +67,7 @@ async def test_only_the_least_important_tenant_of_one_card_goes(stage: Stage) ->
     assert await placed(stage, "middle", "0.5", "middle") == there
     assert await placed(stage, "urgent", "0.5", "high") == there
     assert await names(stage) == ["full", "middle", "urgent"]
-    event = await stage.event("low", "Preempted")
+    event = await stage.expect_event("low", "Preempted")
     uid = (await stage.pod("urgent"))["metadata"]["uid"]
     assert (event["type"], event["action"]) == ("Normal", "Preempting")
     assert event["note"] == f"Preempted by pod {uid} on node n1"
@@ -79,9 +79,13 @@ async def test_while_a_victim_leaves_the_place_is_nominated_and_kept(stage: Stag
     await stage.client.merge_patch(f"{PODS}/two", {"metadata": {"finalizers": [HELD]}})
     await stage.client.merge_patch(f"{PODS}/one", {"metadata": {"finalizers": [HELD]}})
     await create(stage, "urgent", "1.0", "high")
-    urgent = await stage.until("urgent", lambda pod: bool(pod["status"].get("nominatedNodeName")))
+    urgent = await stage.expect_eventually(
+        "urgent", lambda pod: bool(pod["status"].get("nominatedNodeName"))
+    )
     leaving = [
-        pod for pod in await stage.until_all(any_leaves) if pod["metadata"].get("deletionTimestamp")
+        pod
+        for pod in await stage.expect_all(any_leaves)
+        if pod["metadata"].get("deletionTimestamp")
     ]
     [victim] = leaving
     assert urgent["status"]["nominatedNodeName"] == "n1"
@@ -89,10 +93,10 @@ async def test_while_a_victim_leaves_the_place_is_nominated_and_kept(stage: Stag
     [why] = [one for one in victim["status"]["conditions"] if one["type"] == "DisruptionTarget"]
     assert (why["status"], why["reason"]) == ("True", "PreemptionByScheduler")
     await create(stage, "small", "0.1", "low")
-    await stage.waiting("small")
+    await stage.expect_waiting("small")
     name = victim["metadata"]["name"]
     await stage.client.merge_patch(f"{PODS}/{name}", {"metadata": {"finalizers": None}})
-    urgent = await stage.running("urgent")
+    urgent = await stage.expect_running("urgent")
     assert card(urgent) == card(victim)
     assert not annotations(urgent).get("sharedgpu/earmark")
     assert not urgent["status"].get("nominatedNodeName")
@@ -130,7 +134,9 @@ async def test_pods_under_a_disruption_budget_are_spared_if_others_will_do(stage
         "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "kept"}}},
     }
     await stage.client.create(BUDGETS, budget)
-    await stage.until_in(BUDGETS, "kept", lambda one: "disruptionsAllowed" in one.get("status", {}))
+    await stage.expect_in(
+        BUDGETS, "kept", lambda one: "disruptionsAllowed" in one.get("status", {})
+    )
     await placed(stage, "urgent", "1.0", "high")
     assert await names(stage) == ["kept", "urgent"]
     await placed(stage, "again", "1.0", "high")
@@ -141,20 +147,20 @@ async def test_who_never_preempts_waits_in_front(stage: Stage) -> None:
     for name in ("one", "two"):
         await placed(stage, name, "1.0", "low")
     await create(stage, "polite", "1.0", "polite")
-    await stage.waiting("polite")
+    await stage.expect_waiting("polite")
     await create(stage, "middle", "1.0", "low")
-    await stage.waiting("middle")
+    await stage.expect_waiting("middle")
     assert bound(await stage.all_pods()) == ["one", "two"]
     await stage.delete("one")
-    await stage.running("polite")
+    await stage.expect_running("polite")
 
 
 async def test_a_label_takes_nothing_from_another_namespace(stage: Stage) -> None:
     await placed(stage, "opportunistic", "1.0", "low")
     await stage.create("guard", gpu("1.0", priority="50"), priorityClassName="low")
-    await stage.running("guard")
+    await stage.expect_running("guard")
     await stage.create("guarantee", gpu("0.5", priority="50"), priorityClassName="low")
-    await stage.running("guarantee")
+    await stage.expect_running("guarantee")
     assert await names(stage) == ["guarantee", "guard"]
 
 
@@ -170,10 +176,10 @@ class TestWhatIsFreed:
             await placed(stage, f"low-{number}", "1.0", "low")
         for number in range(5):
             await create(stage, f"polite-{number}", "1.0", "polite")
-            await stage.waiting(f"polite-{number}")
+            await stage.expect_waiting(f"polite-{number}")
         await placed(stage, "urgent", "1.0", "high")
         await create(stage, "last", "1.0", "low")
-        await stage.waiting("last")
+        await stage.expect_waiting("last")
         running = bound(await stage.all_pods())
         assert len([name for name in running if name.startswith("low")]) == 7
         assert "urgent" in running
@@ -185,9 +191,9 @@ class TestWhatIsFreed:
         for number in range(12):
             await stage.client.create(THEIRS, guarantee_pod(f"theirs-{number}"))
         await create(stage, "guarantee", "1.0", "low", **{"sharedgpu/priority": "50"})
-        await stage.running("guarantee")
+        await stage.expect_running("guarantee")
         await create(stage, "last", "1.0", "low")
-        await stage.waiting("last")
+        await stage.expect_waiting("last")
         running = bound(await stage.all_pods())
         assert len([name for name in running if name.startswith("ours")]) == 7
         others = (await stage.client.get(THEIRS))["items"]
@@ -201,19 +207,21 @@ async def test_a_scheduler_that_begins_knows_for_which_pod_others_went(empty_sta
         await stage.warm_up()
         for name in ("one", "two"):
             await stage.create(name, gpu("1.0"), priorityClassName="low", annotations=slow)
-            await stage.running(name)
+            await stage.expect_running(name)
         await create(stage, "polite", "1.0", "polite")
-        await stage.waiting("polite")
+        await stage.expect_waiting("polite")
         await create(stage, "urgent", "1.0", "high")
-        await stage.until("urgent", lambda pod: bool(pod["status"].get("nominatedNodeName")))
-        pods = await stage.until_all(any_leaves)
+        await stage.expect_eventually(
+            "urgent", lambda pod: bool(pod["status"].get("nominatedNodeName"))
+        )
+        pods = await stage.expect_all(any_leaves)
     [victim] = [pod["metadata"]["name"] for pod in pods if pod["metadata"].get("deletionTimestamp")]
-    await stage.until_all(lambda pods: victim not in [one["metadata"]["name"] for one in pods])
+    await stage.expect_all(lambda pods: victim not in [one["metadata"]["name"] for one in pods])
     assert "urgent" not in bound(await stage.all_pods())
     async with stage.scheduler():
-        await stage.running("urgent")
+        await stage.expect_running("urgent")
         await create(stage, "last", "1.0", "low")
-        await stage.waiting("last")
+        await stage.expect_waiting("last")
     [other] = {"one", "two"} - {victim}
     assert bound(await stage.all_pods()) == sorted([other, "urgent"])
 
@@ -227,7 +235,7 @@ class TestGangs:
         low = job("low", 64, gpu("1.0"), backoffLimit=1000)
         low["spec"]["template"]["spec"]["priorityClassName"] = "low"
         await stage.cluster.apply(low)
-        await stage.until_all(lambda pods: len(bound(pods)) == 64)
+        await stage.expect_all(lambda pods: len(bound(pods)) == 64)
         urgent = job("urgent", 64, gang("urgent", 64))
         urgent["spec"]["template"]["spec"]["priorityClassName"] = "high"
         await stage.cluster.apply(urgent)
@@ -235,7 +243,7 @@ class TestGangs:
         def taken(pods: list[Json]) -> bool:
             return len([name for name in bound(pods) if name.startswith("urgent")]) == 64
 
-        await stage.until_all(taken)
+        await stage.expect_all(taken)
 
 
 #: Members of a large gang; a real control plane on two cores takes a minute or two for them.
@@ -257,7 +265,7 @@ class TestLargeGangs:
             work = job(name, LARGE, labels, backoffLimit=10_000)
             work["spec"]["template"]["spec"]["priorityClassName"] = rank
             await stage.cluster.apply(work)
-            await stage.until_in(JOBS, name, all_ready, timeout_s=240)
+            await stage.expect_in(JOBS, name, all_ready, timeout_s=240)
         urgent: list[Json] = []
         others: list[Json] = []
         for pod in await stage.all_pods():

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
-from tests.programs.commands import running, until_said
+from tests.programs.commands import expect_said, running
 from tests.stories.conftest import Json, Stage, bound, gpu
 from tests.stories.test_leaders import lease
 
@@ -36,7 +36,7 @@ async def scheduler(stage: Stage, folder: Path) -> AsyncIterator[asyncio.subproc
         "--prometheus-url", stage.cluster.collectors.url,
     )  # fmt: skip
     async with running(folder, "scheduler", *options) as process:
-        await until_said(process.stderr, '"event":"leads"')
+        await expect_said(process.stderr, '"event":"leads"')
         yield process
 
 
@@ -54,9 +54,9 @@ async def test_told_to_end_it_finishes_its_binds_and_lets_the_next_lead(
         before = len(stage.bindings())
         for number in range(4):
             await stage.create(f"half-{number}", gpu("0.5"))
-        await stage.until_sent(lambda: len(stage.bindings()) == before + 4)
+        await stage.expect_sent(lambda: len(stage.bindings()) == before + 4)
         process.terminate()
-        await until_said(process.stderr, '"event":"released"')
+        await expect_said(process.stderr, '"event":"released"')
         _, rest = await process.communicate()
         assert (process.returncode, rest) == (0, b"")
     assert len(bound(await stage.all_pods())) == 4
@@ -69,18 +69,18 @@ async def test_a_new_configuration_changes_what_is_decided_and_not_what_is_known
     stage = empty_stage
     async with scheduler(stage, tmp_path) as process:
         await stage.create("holds", gpu("2", "2"))
-        await stage.running("holds")
+        await stage.expect_running("holds")
         await stage.create("choosy", nodeSelector={"disk": "fast"})
         await stage.create("waits", gpu("0.5"))
-        await stage.waiting("choosy", "node affinity/selector")
-        await stage.waiting("waits", "Insufficient GPU")
+        await stage.expect_waiting("choosy", "node affinity/selector")
+        await stage.expect_waiting("waits", "Insufficient GPU")
         lists = len(stage.sent("GET", "/api/v1/pods"))
         configure(tmp_path, profiles=[ANY_NODE])
-        await until_said(process.stderr, '"event":"configuration"')
-        await stage.running("choosy")
-        assert "Insufficient GPU" in await stage.waiting("waits")
-        await stage.gone("holds")
-        await stage.running("waits")
+        await expect_said(process.stderr, '"event":"configuration"')
+        await stage.expect_running("choosy")
+        assert "Insufficient GPU" in await stage.expect_waiting("waits")
+        await stage.expect_deleted("holds")
+        await stage.expect_running("waits")
         assert process.returncode is None
         assert len(stage.sent("GET", "/api/v1/pods")) == lists
 
@@ -90,7 +90,7 @@ async def test_its_log_has_one_line_for_each_decision(empty_stage: Stage, tmp_pa
     async with scheduler(stage, tmp_path) as process:
         for name, share in (("a", "0.5"), ("b", "0.5"), ("c", "1.0"), ("d", "0.3")):
             await stage.create(name, gpu(share))
-            await stage.until_bound(ord(name) - ord("a") + 1 if name != "d" else 3)
+            await stage.expect_bound(ord(name) - ord("a") + 1 if name != "d" else 3)
         process.terminate()
         _, log = await process.communicate()
     lines = [json.loads(line) for line in log.decode().splitlines()]

@@ -36,26 +36,26 @@ async def test_cards_come_and_go_as_a_real_prometheus_scrapes_them(
         collectors.url = url
         async with stage.scheduler():
             await stage.create("there", gpu("0.5"), **there)
-            await stage.running("there")
+            await stage.expect_running("there")
             await stage.create("here", gpu("0.5"), **here)
-            assert "no GPU" in await stage.waiting("here")
+            assert "no GPU" in await stage.expect_waiting("here")
             collectors.targets.restore_card(N1, 0)
-            await stage.running("here")
+            await stage.expect_running("here")
             collectors.targets.remove_card(N1, 0)
             collectors.targets.take_down(N2)
-            await until_nobody_is_placed(stage, here)
+            await expect_nothing_placed(stage, here)
             # That the collector of n2 is silent is no news.
             await stage.create("there-too", gpu("0.5"), **there)
-            await stage.running("there-too")
+            await stage.expect_running("there-too")
 
 
-async def until_nobody_is_placed(stage: Stage, where: Json) -> None:
+async def expect_nothing_placed(stage: Stage, where: Json) -> None:
     """Try with one small pod after the other; each asks for something else."""
     for number in range(1, 100):
         name = f"small-{number}"
         await stage.create(name, gpu(f"0.{number:03}"), **where)
-        pod = await stage.until(name, lambda pod: bool(scheduled_condition(pod)))
+        pod = await stage.expect_eventually(name, lambda pod: bool(scheduled_condition(pod)))
         if not bound([pod]):
             return
-        await stage.gone(name)
+        await stage.expect_deleted(name)
     raise AssertionError("the card is still there")

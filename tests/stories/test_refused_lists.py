@@ -75,10 +75,10 @@ async def test_pods_start_and_what_went_away_unseen_is_missed_from_the_next_list
     stage: Stage,
 ) -> None:
     await stage.create("a", gpu("1"))
-    await stage.running("a")
+    await stage.expect_running("a")
     await stage.create("b", gpu("1"))
-    await stage.waiting("b")
+    await stage.expect_waiting("b")
     stage.cluster.server.cut_watches()
     await stage.client.delete(f"{PODS}/a", grace_period_s=0)
     stage.cluster.server.compact()
-    await stage.running("b")
+    await stage.expect_running("b")

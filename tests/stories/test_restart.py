@@ -45,9 +45,9 @@ async def test_stopped_in_the_middle_of_a_burst_and_started_again(
         before = len(stage.bindings())
         for number in range(10):
             await stage.create(f"half-{number}", gpu("0.5"))
-        await stage.until_sent(lambda: len(stage.bindings()) >= before + sent)
+        await stage.expect_sent(lambda: len(stage.bindings()) >= before + sent)
     async with stage.scheduler():
-        await stage.until_bound(8)
+        await stage.expect_bound(8)
 
 
 async def test_ports_are_kept_and_not_given_twice(empty_stage: Stage) -> None:
@@ -56,7 +56,7 @@ async def test_ports_are_kept_and_not_given_twice(empty_stage: Stage) -> None:
     for number in range(3):
         async with stage.scheduler():
             await stage.create(f"pod-{number}", gpu("0.1"))
-            pod = await stage.running(f"pod-{number}")
+            pod = await stage.expect_running(f"pod-{number}")
             ports.append(annotations(pod)["sharedgpu/gpu_manager_port"])
     assert ports == ["50051", "50052", "50053"]
 
@@ -66,15 +66,15 @@ async def test_pods_made_and_ended_while_no_scheduler_runs(empty_stage: Stage) -
     async with stage.scheduler():
         await stage.create("old", gpu("2", "2"))
         await stage.create("stays", gpu("2", "2"))
-        await stage.running("old")
-        await stage.running("stays")
+        await stage.expect_running("old")
+        await stage.expect_running("stays")
         await stage.create("waits", gpu("1.0"))
-        await stage.waiting("waits")
-    await stage.gone("old")
+        await stage.expect_waiting("waits")
+    await stage.expect_deleted("old")
     await stage.create("new", gpu("0.7"))
     async with stage.scheduler():
-        await stage.running("waits")
-        await stage.running("new")
+        await stage.expect_running("waits")
+        await stage.expect_running("new")
 
 
 async def test_a_waiting_pod_is_not_told_the_same_again_by_a_new_scheduler(
@@ -83,11 +83,11 @@ async def test_a_waiting_pod_is_not_told_the_same_again_by_a_new_scheduler(
     stage = empty_stage
     async with stage.scheduler():
         await stage.create("big", requests={"cpu": "1000"})
-        await stage.waiting("big", "2 Insufficient cpu")
+        await stage.expect_waiting("big", "2 Insufficient cpu")
     version = (await stage.pod("big"))["metadata"]["resourceVersion"]
     async with stage.scheduler():
         await stage.create("bigger", requests={"cpu": "1001"})
-        await stage.waiting("bigger", "2 Insufficient cpu")
+        await stage.expect_waiting("bigger", "2 Insufficient cpu")
     assert (await stage.pod("big"))["metadata"]["resourceVersion"] == version
 
 
@@ -97,17 +97,17 @@ async def test_killed_between_sending_binds_and_hearing_the_answers(
     stage = empty_stage
     await stage.create("first", gpu("0.1"))
     async with a_process(stage, tmp_path):
-        await stage.running("first")
+        await stage.expect_running("first")
         stage.spoil_binds(applies_first=True, delay_s=60, times=4)
         stage.spoil_binds(delay_s=60, times=20)
         before = len(stage.bindings())
         for number in range(9):
             await stage.create(f"half-{number}", gpu("0.5"))
-        await stage.until_sent(lambda: len(stage.bindings()) >= before + 7)
+        await stage.expect_sent(lambda: len(stage.bindings()) >= before + 7)
     assert len(bound(await stage.all_pods())) == 5
     stage.faults.clear()
     async with stage.scheduler():
-        await stage.until_bound(1 + 7)  # beside "first" there is room for one half, not two
+        await stage.expect_bound(1 + 7)  # beside "first" there is room for one half, not two
 
 
 async def test_told_to_end_it_waits_for_the_answers_to_its_binds(empty_stage: Stage) -> None:
@@ -116,5 +116,5 @@ async def test_told_to_end_it_waits_for_the_answers_to_its_binds(empty_stage: St
         await stage.warm_up()
         stage.spoil_binds(only_slow=True, delay_s=0.3)
         await stage.create("a", gpu("0.5"))
-        await stage.until_sent(lambda: bool(stage.bindings("a")))
+        await stage.expect_sent(lambda: bool(stage.bindings("a")))
     assert (await stage.pod("a"))["spec"]["nodeName"]

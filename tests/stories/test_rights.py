@@ -40,11 +40,11 @@ async def do_everything(stage: Stage, settings: Json) -> None:
     async with stage.scheduler({**settings, "gangRepairSeconds": 1}):
         await stage.warm_up()
         await stage.create("big", gpu("9", "9"))
-        await stage.waiting("big")
-        await stage.until_all(lambda found: any(about_big(one) for one in found), EVENTS)
+        await stage.expect_waiting("big")
+        await stage.expect_all(lambda found: any(about_big(one) for one in found), EVENTS)
         labels = {"metadata": {"labels": {"sharedgpu/priority": "7"}}}
         await stage.client.merge_patch(f"{PODS}/big", labels)
-        await stage.until_all(lambda found: any("series" in one for one in found), EVENTS)
+        await stage.expect_all(lambda found: any("series" in one for one in found), EVENTS)
         await have_a_gang_given_up(stage)
         status, _ = await (await port_of(stage, SCHEDULER)).fetch("/metrics")
         assert status == HTTPStatus.FORBIDDEN
@@ -55,7 +55,7 @@ async def have_a_gang_given_up(stage: Stage) -> None:
     stage.spoil(method="POST", path="/m1/binding$", status=400, reason="BadRequest", times=100)
     for name in ("m0", "m1"):
         await stage.create(name, gang("g", 2, request="0.1"))
-    await stage.until_all(lambda pods: "m0" not in {pod["metadata"]["name"] for pod in pods})
+    await stage.expect_all(lambda pods: "m0" not in {pod["metadata"]["name"] for pod in pods})
 
 
 def about_big(event: Json) -> bool:

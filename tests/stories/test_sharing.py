@@ -13,14 +13,14 @@ async def test_two_halves_share_one_card(stage: Stage) -> None:
 
 async def test_the_container_sees_the_card_that_was_chosen(stage: Stage) -> None:
     await stage.create("a", gpu("0.3"))
-    pod = await stage.until("a", lambda pod: "kubeshare.sim/env" in annotations(pod))
+    pod = await stage.expect_eventually("a", lambda pod: "kubeshare.sim/env" in annotations(pod))
     environment = json.loads(annotations(pod)["kubeshare.sim/env"])
     assert environment["main"]["NVIDIA_VISIBLE_DEVICES"] == card(pod) != ""
 
 
 async def test_the_binding_writes_all_result_annotations(stage: Stage) -> None:
     await stage.create("a", gpu("0.1"))
-    written = annotations(await stage.running("a"))
+    written = annotations(await stage.expect_running("a"))
     assert written["sharedgpu/gpu_mem"] == str((40 << 30) // 10)
     assert written["sharedgpu/gpu_model"] == "A100"
     assert (
@@ -48,11 +48,11 @@ async def test_whole_cards_are_idle_ones(stage: Stage) -> None:
 
 async def test_a_pod_without_gpus_is_placed_too(stage: Stage) -> None:
     await stage.create("web")
-    pod = await stage.running("web")
+    pod = await stage.expect_running("web")
     assert "sharedgpu/gpu_uuid" not in annotations(pod)
 
 
 async def test_a_forged_result_annotation_is_overwritten(stage: Stage) -> None:
     await stage.create("thief", annotations={"sharedgpu/gpu_uuid": "GPU-of-somebody"})
-    pod = await stage.running("thief")
+    pod = await stage.expect_running("thief")
     assert card(pod) == ""

@@ -33,12 +33,12 @@ async def people(stage: Stage, plane: ControlPlane | None) -> People:
     await people.may_view("jane", "default")
     await people.may_list_cards("jane")
     await stage.create("mine", gpu("0.5"))
-    await stage.running("mine")
+    await stage.expect_running("mine")
     containers = [{"name": "main", "image": "busybox"}]
     spec = {"schedulerName": "kubeshare-scheduler", "containers": containers}
     metadata = {"name": "secret", "labels": gpu("0.25")}
     await stage.client.create(THEIRS, {"metadata": metadata, "spec": spec})
-    await stage.until_in(THEIRS, "secret", lambda pod: pod["status"].get("phase") == "Running")
+    await stage.expect_in(THEIRS, "secret", lambda pod: pod["status"].get("phase") == "Running")
     return people
 
 
@@ -108,7 +108,7 @@ async def test_a_scheduler_that_stands_by_answers_as_well(empty_stage: Stage) ->
     async with stage.scheduler(settings):
         await stage.warm_up()
         await stage.create("mine", gpu("0.5"))
-        await stage.running("mine")
+        await stage.expect_running("mine")
         # The Service leads to the one that came last, which does not lead.
         async with stage.scheduler(settings) as standing_by:
             async with asyncio.timeout(30):

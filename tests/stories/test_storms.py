@@ -148,9 +148,9 @@ async def test_after_a_storm_nothing_is_lost_and_all_cards_are_free_again(
     await storm.blow()
     await storm.calm()
     async with stage.scheduler():
-        await stage.until_all(nobody_waits_in_vain(stage))
+        await stage.expect_all(nobody_waits_in_vain(stage))
         await stage.client.request("DELETE", PODS, query={"gracePeriodSeconds": 0})
-        await stage.until_all(lambda pods: not pods)
+        await stage.expect_all(lambda pods: not pods)
         for number in range(3):
             await stage.create(f"whole-{number}", gpu("2", "2"))
-        await stage.until_bound(3)
+        await stage.expect_bound(3)

@@ -48,7 +48,7 @@ class Boards:
 
     async def cards(self, name: str) -> tuple[str, tuple[int, ...]]:
         """Node and card indices of a pod, once it runs."""
-        pod = await self.stage.running(name)
+        pod = await self.stage.expect_running(name)
         node = pod["spec"]["nodeName"]
         uuids = card(pod).split(",")
         return node, tuple(at for at in range(8) if self.boards[node].uuid(at) in uuids)
@@ -185,7 +185,7 @@ async def test_a_gang_gets_a_quad_and_who_replaces_a_dead_member_comes_back_to_i
         assert sorted(card for cards in found.values() for card in cards) == [*home]
         others = [(await boards.placed(name, "1.0", **ON_DGX))[1] for name in ("one", "two")]
         assert not {*home} & {card for cards in others for card in cards}
-        await stage.gone("train-2")
+        await stage.expect_deleted("train-2")
         # A card of each quad is idle; a pod of no gang gets the lower one.
         await stage.create("train-4", gang("train", 4), **ON_DGX)
         assert (await boards.cards("train-4"))[1] == found["train-2"]
@@ -213,4 +213,4 @@ async def test_pods_that_ask_for_it_stay_near_one_numa_node(boards: Boards) -> N
         assert {*cards} <= {*near}
         # Five are idle, four of them near one NUMA node.
         await boards.stage.create("five", gpu("5", "5", numa_bind="true"), **here)
-        assert "too few GPUs of one NUMA node" in await boards.stage.waiting("five")
+        assert "too few GPUs of one NUMA node" in await boards.stage.expect_waiting("five")

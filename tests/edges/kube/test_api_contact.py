@@ -85,7 +85,9 @@ async def server(tmp_path: Path) -> AsyncIterator[ApiServer]:
         yield running
 
 
-async def until(wanted: Callable[[], bool], step: Callable[[], Awaitable[object]]) -> None:
+async def expect_eventually(
+    wanted: Callable[[], bool], step: Callable[[], Awaitable[object]]
+) -> None:
     async with asyncio.timeout(60):
         while not wanted():
             await step()
@@ -106,9 +108,9 @@ async def test_a_dozen_loops_say_once_a_minute_that_the_server_is_away(
         clock.runs.clear()
         await server.stop()
         clock.runs.set()
-        await until(lambda: contact.is_away, lambda: asyncio.sleep(0.001))
+        await expect_eventually(lambda: contact.is_away, lambda: asyncio.sleep(0.001))
         began, before = clock.now, clock.sleeps
-        await until(lambda: clock.now > began + 600, lambda: asyncio.sleep(0.001))
+        await expect_eventually(lambda: clock.now > began + 600, lambda: asyncio.sleep(0.001))
         found = lines()
         assert {*said(found)} == {AWAY}
         assert 8 <= len(found) <= 1 + (clock.now - began) / 60
@@ -118,7 +120,7 @@ async def test_a_dozen_loops_say_once_a_minute_that_the_server_is_away(
         assert "?" not in str(found)
         assert found[-1]["away_s"] > 500
         await server.start()
-        await until(lambda: not contact.is_away, lambda: asyncio.sleep(0.001))
+        await expect_eventually(lambda: not contact.is_away, lambda: asyncio.sleep(0.001))
         *others, back = lines()
         assert {*said(others)} <= {AWAY}
         assert (back["event"], back["server"]) == (BACK, "here:6443")

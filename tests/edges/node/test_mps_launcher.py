@@ -33,7 +33,7 @@ async def launching(
         task.cancel()
 
 
-async def until(wanted: Callable[[], object]) -> None:
+async def expect_eventually(wanted: Callable[[], object]) -> None:
     """Look again and again: what a script writes wakes nobody."""
     looks = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -53,7 +53,7 @@ def lines(folder: Path, card: GpuUuid) -> list[str]:
 async def test_each_card_has_a_daemon_in_the_folders_that_its_pods_mount(tmp_path: Path) -> None:
     async with launching(tmp_path) as launcher:
         launcher.listed([A, B])
-        await until(lambda: lines(tmp_path, A) and lines(tmp_path, B))
+        await expect_eventually(lambda: lines(tmp_path, A) and lines(tmp_path, B))
         for card in (A, B):
             pipes = tmp_path / card / "pipe"
             assert lines(tmp_path, card) == [f"-f -multiuser-server {card} {pipes}"]
@@ -74,9 +74,9 @@ async def test_each_card_has_a_daemon_in_the_folders_that_its_pods_mount(tmp_pat
 async def test_the_daemon_of_a_card_that_is_gone_is_told_to_end(tmp_path: Path) -> None:
     async with launching(tmp_path) as launcher:
         launcher.listed([A, B])
-        await until(lambda: lines(tmp_path, A) and lines(tmp_path, B))
+        await expect_eventually(lambda: lines(tmp_path, A) and lines(tmp_path, B))
         launcher.listed([B])
-        await until(lambda: lines(tmp_path, A)[1:] == ["told to quit"])
+        await expect_eventually(lambda: lines(tmp_path, A)[1:] == ["told to quit"])
         assert len(lines(tmp_path, B)) == 1
 
 
@@ -86,11 +86,11 @@ async def test_a_daemon_that_dies_is_started_again(
     async with launching(tmp_path) as launcher:
         caplog.set_level("INFO")
         launcher.listed([A])
-        await until(lambda: lines(tmp_path, A))
+        await expect_eventually(lambda: lines(tmp_path, A))
         told = [getattr(record, "fields", {}) for record in caplog.records]
         [pid] = [fields["pid"] for fields in told if "pid" in fields]
         os.kill(pid, signal.SIGKILL)
-        await until(lambda: len(lines(tmp_path, A)) == 2)
+        await expect_eventually(lambda: len(lines(tmp_path, A)) == 2)
     assert lines(tmp_path, A)[2:] == ["told to quit"]
 
 
@@ -103,14 +103,14 @@ async def test_a_daemon_is_shown_from_its_first_answer_until_it_dies(
         caplog.set_level("INFO")
         assert alive(proofs) is None
         launcher.listed([A, B])
-        await until(lambda: alive(proofs) == (A, B))
+        await expect_eventually(lambda: alive(proofs) == (A, B))
         told = [getattr(record, "fields", {}) for record in caplog.records]
         [pid] = [fields["pid"] for fields in told if fields.get("card") == A and "pid" in fields]
         os.kill(pid, signal.SIGKILL)
-        await until(lambda: alive(proofs) == (B,))
-        await until(lambda: alive(proofs) == (A, B))
+        await expect_eventually(lambda: alive(proofs) == (B,))
+        await expect_eventually(lambda: alive(proofs) == (A, B))
         launcher.listed([A])
-        await until(lambda: alive(proofs) == (A,))
+        await expect_eventually(lambda: alive(proofs) == (A,))
     assert alive(proofs) == ()
 
 
@@ -121,9 +121,9 @@ async def test_a_daemon_that_runs_and_does_not_answer_is_not_shown(tmp_path: Pat
     folder, proofs = tmp_path / "cards", proofs_of(tmp_path / "cards")
     async with launching(folder, str(deaf), end_s=0.2) as launcher:
         launcher.listed([A])
-        await until(lambda: lines(folder, A))
+        await expect_eventually(lambda: lines(folder, A))
         deaf.write_text(CONTROL.read_text())
-        await until(lambda: alive(proofs) == (A,))
+        await expect_eventually(lambda: alive(proofs) == (A,))
 
 
 async def test_where_nothing_can_be_shown_the_daemons_run_all_the_same(
@@ -133,7 +133,7 @@ async def test_where_nothing_can_be_shown_the_daemons_run_all_the_same(
     proofs_of(folder).touch()
     async with launching(folder) as launcher:
         launcher.listed([A])
-        await until(lambda: "mps-not-shown" in caplog.text)
+        await expect_eventually(lambda: "mps-not-shown" in caplog.text)
         assert len(lines(folder, A)) == 1
 
 
@@ -143,9 +143,9 @@ async def test_without_the_driver_it_is_said_and_tried_again(
     program = tmp_path / "control"
     async with launching(tmp_path / "cards", str(program)) as launcher:
         launcher.listed([A])
-        await until(lambda: "mps-died" in caplog.text)
+        await expect_eventually(lambda: "mps-died" in caplog.text)
         program.symlink_to(CONTROL)
-        await until(lambda: lines(tmp_path / "cards", A))
+        await expect_eventually(lambda: lines(tmp_path / "cards", A))
 
 
 async def test_one_that_does_not_end_is_killed(tmp_path: Path) -> None:
@@ -155,5 +155,5 @@ async def test_one_that_does_not_end_is_killed(tmp_path: Path) -> None:
     stubborn.chmod(0o755)
     async with launching(tmp_path / "cards", str(stubborn), end_s=0.2) as launcher:
         launcher.listed([A])
-        await until(lambda: lines(tmp_path / "cards", A))
+        await expect_eventually(lambda: lines(tmp_path / "cards", A))
     assert lines(tmp_path / "cards", A)[1:] == []

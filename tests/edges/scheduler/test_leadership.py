@@ -268,7 +268,7 @@ async def test_a_leader_whose_lease_is_gone_says_so_and_ends(tmp_path: Path) -> 
         assert error.group_contains(LeadershipLost, match=why)
 
 
-async def until(behind: Behind, transitions: int) -> None:
+async def expect_eventually(behind: Behind, transitions: int) -> None:
     """Wait until this is on the Lease."""
     while True:
         found = await behind.client.get(f"{LEASES}/kubeshare-scheduler")
@@ -306,7 +306,7 @@ async def test_a_forged_lease_is_named_with_what_to_do_and_led_by_in_the_end(
             assert (spec["leaseTransitions"], spec["leaseDurationSeconds"]) == (0, 15)
             edited = {"spec": {"leaseTransitions": 77}}
             await behind.client.merge_patch(path, edited)
-            await until(behind, transitions=0)
+            await expect_eventually(behind, transitions=0)
             assert lease.fence() == "me/0"
     messages = [record.__dict__.get("fields", {}).get("message", "") for record in caplog.records]
     [told] = [text for text in messages if "leaseDurationSeconds" in text]

@@ -10,7 +10,7 @@ import pytest
 
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.config import load
-from tests.programs.commands import PIPE, run, running, until_said
+from tests.programs.commands import PIPE, expect_said, run, running
 
 
 def children(pid: int) -> list[int]:
@@ -46,7 +46,7 @@ async def test_for_some_seconds_in_plain_lines(tmp_path: Path) -> None:
 )
 async def test_a_signal_ends_everything(tmp_path: Path, number: signal.Signals) -> None:
     async with running(tmp_path, "demo", "--plain", "--no-workloads") as process:
-        await until_said(process.stdout, "node a100-1 appeared")
+        await expect_said(process.stdout, "node a100-1 appeared")
         started = children(process.pid)
         assert started  # the process that asks Prometheus
         process.send_signal(number)
@@ -59,7 +59,7 @@ async def test_the_kubeconfig_leads_to_the_demos_cluster(tmp_path: Path) -> None
     async with running(
         tmp_path, "demo", "--plain", "--no-workloads", "--directory", "here"
     ) as process:
-        await until_said(process.stdout, "node a100-1 appeared")
+        await expect_said(process.stdout, "node a100-1 appeared")
         async with KubeClient(load(str(tmp_path / "here" / "kubeconfig"))) as client:
             names = {one["metadata"]["name"] for one in await client.list_all("/api/v1/nodes")}
     assert {"a100-1", "t4-1", "cpu-1"} <= names
@@ -67,7 +67,7 @@ async def test_the_kubeconfig_leads_to_the_demos_cluster(tmp_path: Path) -> None
 
 async def test_containers_of_the_sample_pods_see_the_cards_that_they_got(tmp_path: Path) -> None:
     async with running(tmp_path, "demo", "--plain") as process:
-        await until_said(process.stdout, "pod default/training bound to")
+        await expect_said(process.stdout, "pod default/training bound to")
         async with KubeClient(load(str(tmp_path / ".demo" / "kubeconfig"))) as client:
             pods = await client.list_all("/api/v1/namespaces/default/pods")
     names = {

@@ -39,7 +39,7 @@ async def finished(world: Simulated, name: str) -> UnstructuredObject:
     """Bind every pod as it appears, until the job is over."""
     async with asyncio.TaskGroup() as group:
         binding = group.create_task(world.bind_everything("a"))
-        jobs = await world.until(
+        jobs = await world.expect_eventually(
             JOBS, lambda found: bool({"Complete", "Failed"} & {*conditions(found[name])})
         )
         binding.cancel()
@@ -56,7 +56,7 @@ async def test_a_job_runs_to_completion(tmp_path: Path) -> None:
         await world.client.create(JOBS, job("j", "0", parallelism=2, completions=3))
         done = await finished(world, "j")
         pods = await world.client.list_all(PODS)
-        await world.until(
+        await world.expect_eventually(
             "/api/v1/namespaces/default/events",
             lambda found: sum(name.startswith("j.") for name in found) == 4,
         )
@@ -92,19 +92,19 @@ async def test_an_indexed_job_gives_each_pod_its_index(tmp_path: Path) -> None:
 async def test_pods_go_with_their_job(tmp_path: Path) -> None:
     async with simulated(tmp_path, controllers=True) as world:
         await world.client.create(JOBS, job("j", parallelism=2, completions=2))
-        pods = await world.until(PODS, lambda found: len(found) == 2)
+        pods = await world.expect_eventually(PODS, lambda found: len(found) == 2)
         await world.bind(next(iter(pods)), "a")
         await world.client.request("DELETE", f"{JOBS}/j", query={"propagationPolicy": "Background"})
-        await world.until(PODS, lambda found: not found)
+        await world.expect_eventually(PODS, lambda found: not found)
 
 
 @pytest.mark.parametrize("policy", ["Foreground", "Orphan"])
 async def test_a_job_may_wait_for_its_pods_or_leave_them(tmp_path: Path, policy: str) -> None:
     async with simulated(tmp_path, controllers=True) as world:
         await world.client.create(JOBS, job("j", parallelism=2, completions=2))
-        await world.until(PODS, lambda found: len(found) == 2)
+        await world.expect_eventually(PODS, lambda found: len(found) == 2)
         await world.client.request("DELETE", f"{JOBS}/j", query={"propagationPolicy": policy})
-        await world.until(JOBS, lambda found: not found)
+        await world.expect_eventually(JOBS, lambda found: not found)
         pods = await world.client.list_all(PODS)
     assert len(pods) == (2 if policy == "Orphan" else 0)
     assert all(not pod["metadata"].get("ownerReferences") for pod in pods)
@@ -120,32 +120,32 @@ async def test_a_pod_whose_owner_never_was_is_collected(tmp_path: Path) -> None:
             "spec": {"containers": [{"name": "main", "image": "busybox"}]},
         }
         await world.client.create(PODS, body)
-        await world.until(PODS, lambda found: not found)
+        await world.expect_eventually(PODS, lambda found: not found)
 
 
 async def test_a_job_that_is_collected_takes_its_pods_along(tmp_path: Path) -> None:
     async with simulated(tmp_path, controllers=True) as world:
         await world.client.create(JOBS, job("j", parallelism=2, completions=2))
-        await world.until(PODS, lambda found: len(found) == 2)
+        await world.expect_eventually(PODS, lambda found: len(found) == 2)
         owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "k", "uid": "no-such-uid"}
         body = {"metadata": {"ownerReferences": [owner]}}
         await world.client.merge_patch(f"{JOBS}/j", body)
-        await world.until(JOBS, lambda found: not found)
-        await world.until(PODS, lambda found: not found)
+        await world.expect_eventually(JOBS, lambda found: not found)
+        await world.expect_eventually(PODS, lambda found: not found)
 
 
 async def test_refused_pods_are_reported_and_tried_again(tmp_path: Path) -> None:
     async with simulated(tmp_path, controllers=True) as world:
         world.server.faults.inject(Fault(method="POST", path="/pods$", status=403))
         await world.client.create(JOBS, job("j"))
-        await world.until(PODS, lambda found: len(found) == 1)
+        await world.expect_eventually(PODS, lambda found: len(found) == 1)
         assert "FailedCreate" in await events(world)
 
 
 async def define_widgets(world: Simulated) -> None:
     """Create a kind that may own and be owned, and wait until it is served."""
     await world.client.create(DEFINITIONS, definition(scope="Namespaced"))
-    await world.until(
+    await world.expect_eventually(
         DEFINITIONS, lambda found: all("Established" in conditions(one) for one in found.values())
     )
 
@@ -170,8 +170,8 @@ async def test_pods_go_with_the_custom_object_that_owns_them(tmp_path: Path, pol
         await owned_pod(world, await world.client.create(WIDGETS, widget()))
         options = {"propagationPolicy": policy}
         await world.client.request("DELETE", f"{WIDGETS}/w", body=options)
-        await world.until(PODS, lambda found: not found)
-        await world.until(WIDGETS, lambda found: not found)
+        await world.expect_eventually(PODS, lambda found: not found)
+        await world.expect_eventually(WIDGETS, lambda found: not found)
 
 
 async def test_a_pod_whose_custom_owner_never_was_is_collected(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ async def test_a_pod_whose_custom_owner_never_was_is_collected(tmp_path: Path) -
         await define_widgets(world)
         metadata = {"name": "never", "uid": "11111111-2222-4333-8444-555555555555"}
         await owned_pod(world, widget(metadata=metadata))
-        await world.until(PODS, lambda found: not found)
+        await world.expect_eventually(PODS, lambda found: not found)
 
 
 async def test_pods_go_with_the_definition_of_what_owns_them(tmp_path: Path) -> None:
@@ -187,6 +187,6 @@ async def test_pods_go_with_the_definition_of_what_owns_them(tmp_path: Path) -> 
         await define_widgets(world)
         await owned_pod(world, await world.client.create(WIDGETS, widget()))
         await world.client.delete(f"{DEFINITIONS}/widgets.example.com")
-        await world.until(PODS, lambda found: not found)
+        await world.expect_eventually(PODS, lambda found: not found)
         await define_widgets(world)
         assert await world.client.list_all(WIDGETS) == []

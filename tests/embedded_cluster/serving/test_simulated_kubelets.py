@@ -34,7 +34,7 @@ def taint_keys(node: UnstructuredObject) -> list[tuple[str, str]]:
 
 async def test_nodes_are_registered_ready_and_with_their_own_taints_only(tmp_path: Path) -> None:
     async with simulated(tmp_path) as world:
-        nodes = await world.until("/api/v1/nodes", lambda found: len(found) == 2)
+        nodes = await world.expect_eventually("/api/v1/nodes", lambda found: len(found) == 2)
     assert {name: ready(node) for name, node in nodes.items()} == {"a": "True", "b": "True"}
     assert {name: taint_keys(node) for name, node in nodes.items()} == {
         "a": [],
@@ -51,7 +51,7 @@ async def test_registering_again_is_the_same(tmp_path: Path) -> None:
             task = group.create_task(again.run())
             await again.registered.wait()
             task.cancel()
-        nodes = await world.until("/api/v1/nodes", lambda found: len(found) == 2)
+        nodes = await world.expect_eventually("/api/v1/nodes", lambda found: len(found) == 2)
     assert taint_keys(nodes["b"]) == [("own", "NoSchedule")]
 
 
@@ -79,9 +79,9 @@ async def test_a_not_ready_taint_of_the_server_is_taken_away(tmp_path: Path) -> 
 
 async def test_heartbeats_are_leases(tmp_path: Path) -> None:
     async with simulated(tmp_path, heartbeat_s=0.02) as world:
-        first = await world.until(LEASES, lambda found: len(found) == 2)
+        first = await world.expect_eventually(LEASES, lambda found: len(found) == 2)
         renewed = first["a"].spec["renewTime"]
-        await world.until(LEASES, lambda found: found["a"].spec["renewTime"] > renewed)
+        await world.expect_eventually(LEASES, lambda found: found["a"].spec["renewTime"] > renewed)
 
 
 async def test_a_bound_pod_runs_with_the_cards_that_its_binding_names(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ async def test_a_deleted_pod_is_finished_and_gone(tmp_path: Path) -> None:
         await world.bind("p", "a")
         await world.phase("p", "Running")
         assert "deletionTimestamp" in (await world.client.delete(f"{PODS}/p"))["metadata"]
-        await world.until(PODS, lambda pods: not pods)
+        await world.expect_eventually(PODS, lambda pods: not pods)
 
 
 async def test_a_lost_node_is_marked_and_silent_until_it_returns(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ async def test_a_lost_node_is_marked_and_silent_until_it_returns(tmp_path: Path)
         await world.bind("p", "a")
         await world.phase("p", "Running")
         await world.kubelets.lose_node(A)
-        nodes = await world.until("/api/v1/nodes", lambda found: len(found) == 2)
+        nodes = await world.expect_eventually("/api/v1/nodes", lambda found: len(found) == 2)
         assert (ready(nodes["a"]), ready(nodes["b"])) == ("Unknown", "True")
         assert taint_keys(nodes["a"]) == [
             ("node.kubernetes.io/unreachable", "NoSchedule"),
@@ -148,10 +148,10 @@ async def test_a_lost_node_is_marked_and_silent_until_it_returns(tmp_path: Path)
         await world.bind("q", "b")
         await world.phase("q", "Running")
         await world.client.delete(f"{PODS}/q")
-        assert {*await world.until(PODS, lambda pods: "q" not in pods)} == {"p"}
+        assert {*await world.expect_eventually(PODS, lambda pods: "q" not in pods)} == {"p"}
         await world.kubelets.return_node(A)
-        await world.until(PODS, lambda pods: not pods)
-        nodes = await world.until("/api/v1/nodes", lambda found: len(found) == 2)
+        await world.expect_eventually(PODS, lambda pods: not pods)
+        nodes = await world.expect_eventually("/api/v1/nodes", lambda found: len(found) == 2)
     assert (ready(nodes["a"]), taint_keys(nodes["a"])) == ("True", [])
 
 
@@ -183,7 +183,7 @@ async def test_lost_answers_and_errors_do_not_stop_a_pod(tmp_path: Path) -> None
         await world.bind("p", "a")
         await world.phase("p", "Running")
         await world.client.request("POST", f"{PODS}/p/eviction", body=EVICTION)
-        await world.until(PODS, lambda pods: not pods)
+        await world.expect_eventually(PODS, lambda pods: not pods)
 
 
 async def test_reports_keep_their_order_when_one_has_to_be_sent_again(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ async def test_reports_keep_their_order_when_one_has_to_be_sent_again(tmp_path: 
             phases.append(pods["p"].status["phase"])
             return phases[-1] == "Succeeded"
 
-        await world.until(PODS, is_over)
+        await world.expect_eventually(PODS, is_over)
     assert list(dict.fromkeys(phases)) == ["Pending", "Running", "Succeeded"]
 
 
