@@ -22,8 +22,10 @@ from kubeshare_py.scheduling.explain.explanation import why
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.pod_records import PodState
 from tests.builders import GIB, a_claim, a_gpu, a_machine, a_node, a_pod, a_shape, whole
-from tests.scale import seeds
+from tests.scale import scaled, seeds
 
+#: For each seed.
+WORLDS = scaled(100, least=25)
 LEAVES = re.compile(r"it fits on (?P<node>\S+) when (?P<pod>\S+) ends \(it holds .*\)")
 SMALLER = re.compile(r"it fits on (?P<node>\S+) \(\S+\) now with \S+ (?P<share>\S+) or less")
 
@@ -86,7 +88,7 @@ def advice(machine: Machine, key: PodKey) -> tuple[str, ...]:
 @pytest.mark.parametrize("seed", seeds(4))
 def test_it_is_true(seed: int) -> None:
     given = 0
-    for number in range(seed * 100, seed * 100 + 100):
+    for number in range(seed * 100, seed * 100 + WORLDS):
         machine = a_world(random.Random(number))
         for key, shape in waiting(machine):
             for sentence in advice(machine, key):
@@ -103,7 +105,7 @@ def test_it_is_true(seed: int) -> None:
                     [uid] = [u for u, r in after.records.items() if str(r.pod.key) == leaves["pod"]]
                     after.handle(PodGone(uid), 0.0)
                     assert fits(after, shape, leaves["node"]), (number, sentence)
-    assert given > 100
+    assert given > WORLDS
 
 
 def test_who_waits_for_one_pod_is_told_its_name() -> None:
