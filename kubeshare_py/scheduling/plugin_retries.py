@@ -78,11 +78,7 @@ class PluginRetries:
         self._seen = self._failures.total
         for name, evaluator in self._evaluators.items():
             for shape, failure in evaluator.failed.items():
-                before = self._known.get((name, shape))
-                if before is None or failure is not before.failure:
-                    tries = before.tries + 1 if before is not None else 1
-                    one = _Failed(failure, self._state(failure), tries, now)
-                    self._known[name, shape] = one
+                self._take(name, shape, failure, now)
         for (name, shape), one in list(self._known.items()):
             if name not in self._evaluators or (one.retried and now >= one.due_at + LAST_S):
                 del self._known[name, shape]  # it was asked since, without a failure
@@ -92,6 +88,12 @@ class PluginRetries:
                 self._wake(name, shape)
 
     # --- inside --------------------------------------------------------------------------------
+
+    def _take(self, name: str, shape: Shape, failure: PluginFailed, now: float) -> None:
+        before = self._known.get((name, shape))
+        if before is None or failure is not before.failure:
+            tries = before.tries + 1 if before is not None else 1
+            self._known[name, shape] = _Failed(failure, self._state(failure), tries, now)
 
     def _state(self, failure: PluginFailed) -> _FailureState:
         ledger, name = self._ledger, NodeName(failure.node)

@@ -163,29 +163,39 @@ def _container_causes(
 
 def resource_causes(resources: Json, path: str) -> list[StatusCause]:
     """Whole extended resources, limits for them, no request above its limit."""
-    causes: list[StatusCause] = []
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-    for part, amounts in (("limits", limits), ("requests", requests)):
-        for name, text in sorted(amounts.items()):
-            amount = quantities.value(text)
-            where = f"{path}.{part}[{name}]"
-            if amount < 0:
-                problem = "must be greater than or equal to 0"
-                causes.append(wrong(where, text, problem))
-            elif name not in NATIVE and "/" in name and amount % 1:
-                causes.append(wrong(where, text, "must be an integer"))
+    return [
+        *_amount_causes(limits, f"{path}.limits"),
+        *_amount_causes(requests, f"{path}.requests"),
+        *_limit_causes(requests, limits, path),
+    ]
+
+
+def _is_extended(resource: str) -> bool:
+    return resource not in NATIVE and "/" in resource
+
+
+def _amount_causes(amounts: Json, path: str) -> Iterator[StatusCause]:
+    for name, text in sorted(amounts.items()):
+        amount = quantities.value(text)
+        if amount < 0:
+            yield wrong(f"{path}[{name}]", text, "must be greater than or equal to 0")
+        elif _is_extended(name) and amount % 1:
+            yield wrong(f"{path}[{name}]", text, "must be an integer")
+
+
+def _limit_causes(requests: Json, limits: Json, path: str) -> Iterator[StatusCause]:
     for name, text in sorted(requests.items()):
-        extended = name not in NATIVE and "/" in name
+        extended = _is_extended(name)
         if name in limits:
             over = quantities.value(text) > quantities.value(limits[name])
             equal = text == limits[name]
             if over or (extended and not equal):
                 relation = "equal to" if extended else "less than or equal to"
                 problem = f"must be {relation} {name} limit of {limits[name]}"
-                causes.append(wrong(f"{path}.requests", text, problem))
+                yield wrong(f"{path}.requests", text, problem)
         elif extended:
-            causes.append(required(f"{path}.limits", _OVERCOMMIT))
-    return causes
+            yield required(f"{path}.limits", _OVERCOMMIT)
 
 
 def _toleration_causes(tolerations: list[Any], path: str) -> list[StatusCause]:

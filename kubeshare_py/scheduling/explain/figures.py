@@ -85,7 +85,7 @@ def pod_figures(machine: Machine) -> Iterator[PodFigures]:
 
     The machine may go on between values, some milliseconds apart.
     """
-    figures = _in_lines(machine)
+    figures = _queued(machine)
     records = list(machine.records.values())
     for first in range(0, len(records), PODS_A_PORTION):
         portion = records[first : first + PODS_A_PORTION]
@@ -132,36 +132,33 @@ def _with_shares(figures: PodFigures, records: list[Record], ledger: Ledger) -> 
     return replace(figures, shares=shares, not_ready=not_ready, unreported=unreported)
 
 
-def _in_lines(machine: Machine) -> PodFigures:
-    active = unschedulable = 0
-    by: dict[tuple[str, str], int] = {}
+def _queued(machine: Machine) -> PodFigures:
+    """Pods in shape queues and of gangs, and the plugins for which they wait."""
+    pods: Counter[bool] = Counter()  # by whether they are unschedulable
+    by: Counter[tuple[str, str]] = Counter()
     for shape_queue in machine.queue.queues():
         waiting = len(shape_queue.waiting)
-        if not shape_queue.unschedulable:
-            active += waiting
-            continue
-        unschedulable += waiting
-        for plugin in shape_queue.diagnosis.plugins if shape_queue.diagnosis else ():
-            by[plugin, shape_queue.profile] = by.get((plugin, shape_queue.profile), 0) + waiting
+        pods[shape_queue.unschedulable] += waiting
+        if shape_queue.unschedulable and shape_queue.diagnosis is not None:
+            for plugin in shape_queue.diagnosis.plugins:
+                by[plugin, shape_queue.profile] += waiting
     for gang in machine.gangs.by_key.values():
         if gang.waiting and gang.queued_by is None:
-            is_unschedulable = machine.gang_cycles.queue.queue_of(gang) is not None
-            incomplete = len(gang.waiting) < gang.need
-            unschedulable += len(gang.waiting) if is_unschedulable or incomplete else 0
-            active += 0 if is_unschedulable or incomplete else len(gang.waiting)
-            _count_plugins(gang, by)
+            was_tried = machine.gang_cycles.queue.queue_of(gang) is not None
+            pods[was_tried or len(gang.waiting) < gang.need] += len(gang.waiting)
+            by.update(_plugins_of(gang))
     return PodFigures(
-        active=active,
-        unschedulable=unschedulable,
-        unschedulable_by=tuple((*key, pods) for key, pods in sorted(by.items())),
+        active=pods[False],
+        unschedulable=pods[True],
+        unschedulable_by=tuple((*key, count) for key, count in sorted(by.items())),
     )
 
 
-def _count_plugins(gang: Gang, by: dict[tuple[str, str], int]) -> None:
+def _plugins_of(gang: Gang) -> Iterator[tuple[str, str]]:
+    """For each waiting pod of the gang, the plugins that refuse it, with its schedulerName."""
     for plugin in gang.diagnosis.plugins if gang.diagnosis else ():
         for record in gang.waiting.values():
-            key = (plugin, record.pod.scheduler_name)
-            by[key] = by.get(key, 0) + 1
+            yield plugin, record.pod.scheduler_name
 
 
 def _portion(ledger: Ledger, rows: list[int]) -> CardFigures:
