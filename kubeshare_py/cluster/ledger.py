@@ -64,8 +64,6 @@ class Ledger:
         self._lingering = Lingering()
         #: Keyed by the first of the pods whose reservations are lifted and laid together.
         self._switches: dict[PodUid, ReservationSwitch] = {}
-        #: Pods whose charges are left out of the columns at the moment.
-        self._aside: set[PodUid] = set()
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -110,7 +108,7 @@ class Ledger:
     def native_gpus(self, node: NodeName) -> int:
         """The number of this node's GPUs that pods hold and the kubelet picked."""
         row = self.columns.row_of.get(node)
-        return 0 if row is None else self._usage.native.get(row, 0)
+        return 0 if row is None else self.native_on(row)
 
     @property
     def reservations(self) -> Mapping[PodUid, Charge]:
@@ -134,6 +132,11 @@ class Ledger:
         """The charges on a node, those of lingering pods included."""
         lingering = self._lingering.on(node)
         return {**self.pods_on(node), **lingering} if lingering else self.pods_on(node)
+
+    def charges_on_row(self, row: int) -> Mapping[PodUid, Charge]:
+        """`charges_on` the node of a row; empty if the row is not in use."""
+        name = self.columns.names[row]
+        return {} if name is None else self.charges_on(name)
 
     def overcommitted(self) -> Iterator[tuple[NodeName, GpuUuid]]:
         """Cards of which pods hold more than there is, because of binds by others."""
@@ -182,6 +185,10 @@ class Ledger:
         held = self._usage.native
         native = [held.get(row, 0) for row in rows.tolist()] if held else 0
         return WhatIf(self.columns, rows, np.zeros(len(rows), np.int64) + native)
+
+    def native_on(self, row: int) -> int:
+        """The number of GPUs of a row that pods hold and the kubelet picked."""
+        return self._usage.native.get(row, 0)
 
     def vector(self, resources: Resources, port: bool) -> IntArray:
         """A request as amounts by resource column, (resources,) int64.
@@ -351,19 +358,6 @@ class Ledger:
         self.improved.add(row)
         self._hold(charge, -1)
 
-    def set_aside(self, uid: PodUid) -> None:
-        """Leave a charge out of the columns within one iteration, to see what would fit without it.
-
-        No row counts as improved. The pod must not be released before `put_back`.
-        """
-        self._aside.add(uid)
-        self._try(self._charged(uid), -1)
-
-    def put_back(self, uid: PodUid) -> None:
-        """Count the charge of a pod that was set aside again."""
-        self._aside.remove(uid)
-        self._try(self._charged(uid), 1)
-
     # --- reservations -----------------------------------------------------------------------------
 
     def reserve(
@@ -488,13 +482,6 @@ class Ledger:
         """What a pod holds, be it a lingering one."""
         return self._charges.get(uid) or self._lingering.of[uid]
 
-    def _try(self, charge: Charge, sign: int) -> None:
-        """Add or subtract, for a while, a charge that stays on record."""
-        row = self.columns.row_of.get(charge.node)
-        if row is not None:
-            with self.overdrafts.trial():
-                self._add(charge, row, sign)
-
     def _add(self, charge: Charge, row: int, sign: int) -> None:
         if not self._usage.add(row, charge, sign):
             self._lay_out_cards(row)
@@ -502,11 +489,7 @@ class Ledger:
     def _lay_out_cards(self, row: int) -> None:
         """Rewrite a row's card slots from the inventory, the charges and the reservations."""
         name = self._usage.name(row)
-        held = [
-            charge.allocation
-            for uid, charge in self.charges_on(name).items()
-            if charge.allocation and uid not in self._aside
-        ]
+        held = [charge.allocation for charge in self.charges_on(name).values() if charge.allocation]
         reservations = self._reserved.laid_on(name)
         self._usage.lay_out(row, self.inventory.get(name, ()), held, reservations)
 

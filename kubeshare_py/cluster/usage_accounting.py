@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from kubeshare_py.cluster.card_counts import count_cards, hold_back_cards
 from kubeshare_py.cluster.changes import ChangeLog
 from kubeshare_py.cluster.charge import Charge, Resources, native_gpus
 from kubeshare_py.cluster.columns import (
@@ -25,7 +26,7 @@ from kubeshare_py.cluster.columns import (
     Columns,
     IntArray,
 )
-from kubeshare_py.cluster.derived import derive_card, derive_node, hold_back
+from kubeshare_py.cluster.derived import derive_card, derive_node
 from kubeshare_py.cluster.joined import derive_order, put_on_board
 from kubeshare_py.cluster.offered import Offered
 from kubeshare_py.cluster.overdrafts import Overdrafts
@@ -187,41 +188,26 @@ class UsageAccounting:
 
     def _count(self, row: int, slots: list[int], allocation: Allocation, sign: int) -> None:
         """Add or subtract an allocation, and update the derived columns."""
-        columns, exclusive = self.columns, allocation.exclusive
-        flipped = False
-        for slot, card in zip(slots, allocation.cards, strict=True):
-            free_milli = columns.free_milli.item(row, slot) - sign * card.milli
-            columns.free_milli[row, slot] = free_milli
-            free_bytes = columns.free_bytes.item(row, slot) - sign * card.memory_bytes
-            columns.free_bytes[row, slot] = free_bytes
-            columns.tenants[row, slot] = columns.tenants.item(row, slot) + sign
-            if exclusive:
-                columns.exclusive[row, slot] = columns.exclusive.item(row, slot) + sign
-            was_idle = columns.idle.item(row, slot)
-            derive_card(columns, row, slot)
-            flipped |= was_idle != columns.idle.item(row, slot)
-            flags = columns.flags.item(row, slot)
-            if not flags & ABSENT:
-                free = columns.gpu_free_milli.item(row) - sign * card.milli
-                columns.gpu_free_milli[row] = free
-                less = sign > 0 and (free_milli < 0 or free_bytes < 0)
-                alone = sign > 0 and flags & EXCLUSIVE
-                if (less and is_overdrawn(columns, row, slot)) or (
-                    alone and is_intruded(columns, row, slot)
+        columns = self.columns
+        name, native = self.name(row), self.native.get(row, 0)
+        if not count_cards(columns, row, slots, allocation, sign, native):
+            self.overdrafts.suspect(name)
+        if sign > 0:
+            for slot in slots:
+                flags = columns.flags.item(row, slot)
+                if flags & ABSENT:
+                    continue
+                free = columns.free_milli.item(row, slot), columns.free_bytes.item(row, slot)
+                if (min(free) < 0 and is_overdrawn(columns, row, slot)) or (
+                    flags & EXCLUSIVE and is_intruded(columns, row, slot)
                 ):
-                    self.overdrafts.suspect(self.name(row))
+                    self.overdrafts.suspect(name)
         if self.overdrafts.watches:
-            self.overdrafts.touched(self.name(row))
-        if row in self.native:
-            self._hold_back(row)
-        elif flipped:
-            derive_order(columns, row)
-        derive_node(columns, row)
+            self.overdrafts.touched(name)
 
     def _hold_back(self, row: int) -> None:
-        if not hold_back(self.columns, row, self.native[row]):
+        if not hold_back_cards(self.columns, row, self.native[row]):
             self.overdrafts.suspect(self.name(row))
-        derive_order(self.columns, row)
 
     def _count_native(self, row: int, resources: Resources, sign: int) -> None:
         """Count a pod without cards of its own, which may hold cards that the kubelet picked."""

@@ -5,6 +5,7 @@ question for each row that changed since, and one argmax.
 """
 
 from collections.abc import Callable
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import Rows, SomeRows
+from kubeshare_py.cluster.tables import Tables
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.boundary import Boundary, PluginFailed
@@ -45,47 +47,58 @@ class Evaluator:
         ledger: Ledger,
         work: EvaluationWork | None = None,
         boundary: Boundary | None = None,
+        tables: Tables | None = None,
     ) -> None:
-        """`work` counts questions and `boundary` failures; several evaluators may share them."""
+        """`work` counts questions and `boundary` failures; several evaluators may share them.
+
+        `tables` are an overlay's, if the questions are not about the ledger's own.
+        """
         self.boundary = boundary or Boundary()
         self.work = work or EvaluationWork()
+        self.tables: Tables = tables or ledger
+        #: Evaluators of overlays above these tables.
+        self.above: WeakSet[Evaluator] = WeakSet()
         self._ledger = ledger
-        self._evaluation = RowEvaluation(self.work)
-        self._results = ResultCache(profile, ledger, self._evaluation, self.work, self.boundary)
+        self.evaluation = RowEvaluation(self.work)
+        self.results = self._cache(profile)
         #: Shapes that fit nowhere because a plugin failed for them.
-        self.failed = self._results.failed
+        self.failed = self.results.failed
         self._hints: list[Hint] = []
         #: Called with a shape when it is forgotten, so that other caches forget it too.
         self.forget_too: Callable[[Shape], None] = lambda shape: None
         self._use(guarded(profile))
 
+    def _cache(self, profile: Profile) -> ResultCache:
+        return ResultCache(profile, self.tables, self.evaluation, self.work, self.boundary)
+
     def add_ledger_filter(self) -> None:
         """Add the ledger's rule to the filters, because it refused a placement."""
         profile = guarded(self.profile, anew=True)
         if profile is not self.profile:
-            self._use(profile)
+            for one in (self, *self.above):
+                one._use(profile)
 
     def _use(self, profile: Profile) -> None:
         self.profile = profile
-        self._results.use(profile)
+        self.results.use(profile)
         self._hints = hints(profile, self.boundary)
 
     @property
     def changes(self) -> int:
         """The ledger's change number: while it is the same, so are the answers."""
-        return self._ledger.changed.end
+        return self.tables.changed.end
 
     def knows(self, shape: Shape) -> bool:
         """Whether answers about the shape are cached."""
-        return shape in self._results
+        return shape in self.results
 
     def best(self, shape: Shape) -> Choice | None:
         """The best placement of the shape; None if it fits nowhere."""
-        answers = self._results.refreshed(shape)
+        answers = self.results.refreshed(shape)
         try:
             row = best_row(answers)
         except PluginFailed as failure:
-            self._results.fail(shape, answers, failure)
+            self.results.fail(shape, answers, failure)
             return None
         return None if row is None else self._cards_on(row, shape, answers)
 
@@ -94,7 +107,7 @@ class Evaluator:
 
         Or None.
         """
-        answers = self._results.refreshed(shape)
+        answers = self.results.refreshed(shape)
         keys = answers.keys.take(rows)
         at = int(keys.argmax())
         return self._cards_on(rows.item(at), shape, answers) if keys.item(at) >= 0 else None
@@ -104,7 +117,7 @@ class Evaluator:
 
         With a context, cards near those that the pod's gang has there, or is to get.
         """
-        answers = self._results.refreshed(shape)
+        answers = self.results.refreshed(shape)
         if answers.keys.item(row) < 0:
             return None
         return self._cards_on(row, shape, answers, gang_context)
@@ -118,14 +131,14 @@ class Evaluator:
     ) -> Choice | None:
         """The choice; None if a plugin fails, and the shape then fits nowhere."""
         try:
-            return cards_on(row, answers, self._ledger.columns, gang_context)
+            return cards_on(row, answers, self.tables.columns, gang_context)
         except PluginFailed as failure:
-            self._results.fail(shape, answers, failure)
+            self.results.fail(shape, answers, failure)
             return None
 
     def keys(self, shape: Shape) -> IntArray:
         """One number per row, (rows,) int64: 0 or more where the shape fits. Do not change it."""
-        return self._results.refreshed(shape).keys
+        return self.results.refreshed(shape).keys
 
     def keys_on(self, shape: Shape, rows: Rows) -> IntArray:
         """`keys` for other rows, (k,) int64, without scores.
@@ -134,9 +147,9 @@ class Evaluator:
 
         Raises PluginFailed.
         """
-        prepared = self._results.prepared(shape)
+        prepared = self.results.prepared(shape)
         self.work.other += ASKING
-        minus, _ = self._evaluation.negated_reasons(prepared, rows, prepared.static_reasons(rows))
+        minus, _ = self.evaluation.negated_reasons(prepared, rows, prepared.static_reasons(rows))
         return minus
 
     def fits_any(self, shape: Shape, rows: IntArray) -> bool:
@@ -147,14 +160,14 @@ class Evaluator:
         if shape in self.failed:
             return False
         try:
-            return not self.keys_on(shape, SomeRows(self._ledger.columns, rows)).all()
+            return not self.keys_on(shape, SomeRows(self.tables.columns, rows)).all()
         except PluginFailed:
             return True
 
     def may_fit(self, shape: Shape, row: int) -> bool:
         """Whether no plugin's hint rules this row out; cheap."""
         try:
-            return all(may_fit(shape, self._ledger, row) for may_fit in self._hints)
+            return all(may_fit(shape, self.tables, row) for may_fit in self._hints)
         except PluginFailed:
             return True
 
@@ -166,49 +179,51 @@ class Evaluator:
     def forget(self, shape: Shape) -> None:
         """Drop all that is cached about a shape, because no pod with it waits any more."""
         self.forget_too(shape)
-        self._results.forget(shape)
+        for one in self.above:
+            one.forget(shape)
+        self.results.forget(shape)
 
     def fail(self, shape: Shape, failure: PluginFailed) -> None:
         """Record that a plugin failed: the shape fits nowhere until it is tried again."""
-        self._results.fail(shape, self._results.refreshed(shape), failure)
+        self.results.fail(shape, self.results.refreshed(shape), failure)
 
     def masks(self, shape: Shape) -> IntArray:
         """The mask of reasons of every row, (rows,) int64: 0 where the shape fits.
 
         Rows without a node carry NO_NODE.
         """
-        return masks(self._results.refreshed(shape), self._ledger.columns)
+        return masks(self.results.refreshed(shape), self.tables.columns)
 
     def diagnose(self, shape: Shape) -> Diagnosis:
         """The diagnosis of a shape that fits nowhere now: how many nodes give which reason."""
-        answers = self._results.refreshed(shape)
+        answers = self.results.refreshed(shape)
         if answers.failure is None:
-            self.work.other += DIAGNOSING + self._ledger.columns.rows
-        return diagnosis(shape, answers, self._ledger)
+            self.work.other += DIAGNOSING + self.tables.columns.rows
+        return diagnosis(shape, answers, self.tables.columns, self._ledger)
 
     def reasons_in(self, shape: Shape, mask: int) -> list[Reason]:
         """The reasons in a mask that `masks` returned for this shape."""
-        return self._results.refreshed(shape).questions.reasons.of(mask)
+        return self.results.refreshed(shape).questions.reasons.of(mask)
 
     def reason_set(self, shape: Shape) -> int:
         """The union of all rows' masks, with one bit for all reasons of cards.
 
         A cheap sign of change.
         """
-        return reason_set(self._results.refreshed(shape))
+        return reason_set(self.results.refreshed(shape))
 
     def within_reach(self, shape: Shape) -> IntArray:
         """The rows on which evictions could make room for the shape: their indices, (k,) int64.
 
         Raises PluginFailed.
         """
-        answers = self._results.refreshed(shape)
+        answers = self.results.refreshed(shape)
         prepared, masks = answers.questions, np.maximum(-answers.keys, 0)
         hopeless = prepared.reasons.unresolvable
         near: IntArray = np.flatnonzero((masks & (hopeless | NO_NODE) == 0) & (masks > 0))
         if not prepared.count or answers.failure is not None:
             return near
-        rows = SomeRows(self._ledger.columns, near)
+        rows = SomeRows(self.tables.columns, near)
         useful = prepared.combined_reasons(rows) & prepared.reasons.unresolvable == 0
         enough: IntArray = near[useful.sum(1) >= prepared.count]
         return enough
@@ -227,7 +242,7 @@ class Evaluator:
 
         Raises PluginFailed.
         """
-        prepared = self._results.prepared(shape)
+        prepared = self.results.prepared(shape)
         only: NDArray[np.bool_] = prepared.without_cards(rows, prepared.static_reasons(rows)) == 0
         return only
 
@@ -237,8 +252,8 @@ class Evaluator:
         With it each row's best card slot, (k,) int64, if the shape claims one card. Raises
         PluginFailed.
         """
-        prepared = self._results.prepared(shape)
-        keys, slots, _ = self._evaluation.evaluate(prepared, rows, prepared.static_reasons(rows))
+        prepared = self.results.prepared(shape)
+        keys, slots, _ = self.evaluation.evaluate(prepared, rows, prepared.static_reasons(rows))
         return keys, slots
 
     def scores(self, shape: Shape, row: Rows) -> list[tuple[str, int, int]]:
@@ -246,8 +261,8 @@ class Evaluator:
 
         Raises PluginFailed.
         """
-        prepared = self._results.prepared(shape)
-        _, cards = self._evaluation.negated_reasons(prepared, row, prepared.static_reasons(row))
+        prepared = self.results.prepared(shape)
+        _, cards = self.evaluation.negated_reasons(prepared, row, prepared.static_reasons(row))
         return [
             (name, weight, int(score(row, cards)[0]))
             for name, (score, weight, _) in zip(prepared.scorers, prepared.absolute, strict=True)
@@ -272,5 +287,5 @@ class Evaluator:
 
         Raises PluginFailed.
         """
-        prepared = self._results.prepared(shape)
+        prepared = self.results.prepared(shape)
         return prepared.best_slots(row) if prepared.count else ()

@@ -18,7 +18,7 @@ from kubeshare_py.framework.result_cache import SHAPES_KEPT
 
 
 @dataclass(slots=True)
-class _RowBounds:
+class RowBounds:
     """The bound of each row, (rows,) int64, as of the ledger's change number `seen`."""
 
     questions: list[RowHeadroom]
@@ -34,9 +34,11 @@ class Headroom:
     """
 
     def __init__(self, ledger: Ledger, evaluator: Evaluator) -> None:
+        """The evaluator may be one of an overlay: the bounds are then those of its tables."""
         self._ledger = ledger
         self._evaluator = evaluator
-        self._known: OrderedDict[Shape, _RowBounds] = OrderedDict()
+        self._tables = evaluator.tables
+        self._known: OrderedDict[Shape, RowBounds] = OrderedDict()
         #: By shape: the ledger's capacity number, and the bound of each row as of it.
         self._if_empty: OrderedDict[Shape, tuple[int, IntArray]] = OrderedDict()
         #: All rows without pods, as of these change numbers of the ledger.
@@ -102,27 +104,34 @@ class Headroom:
         return self._emptied[1]
 
     def _refreshed(self, shape: Shape, keys: IntArray) -> IntArray:
-        ledger = self._ledger
-        columns, end = ledger.columns, ledger.changed.end
+        tables = self._tables
+        columns, end = tables.columns, tables.changed.end
         known = self._known.get(shape)
         changed = None
         if known is None:
-            known = _RowBounds(self._evaluator.bounds(shape), -1, 0, keys)
-            self._known[shape] = known
+            known = self._known[shape] = self._unasked(shape, keys)
             if len(self._known) > SHAPES_KEPT:
                 self._known.popitem(last=False)
-        elif known.layout == columns.layout:
-            changed = ledger.changed.since(known.seen, columns.rows)
+        if known.layout == columns.layout:
+            changed = tables.changed.since(known.seen, columns.rows)
         if changed is None:
             self._evaluator.work.other += ASKING + columns.rows
             known.rows = _bound(known.questions, AllRows(columns), keys)
         elif len(changed):
-            self._evaluator.work.other += ASKING + len(changed)
-            rows = SomeRows(columns, changed)
-            known.rows[changed] = _bound(known.questions, rows, keys.take(changed))
+            self._ask(known, changed, keys)
         known.layout, known.seen = columns.layout, end
         self._known.move_to_end(shape)
         return known.rows
+
+    def _ask(self, known: RowBounds, index: IntArray, keys: IntArray) -> None:
+        """Ask about these rows, (k,), again; `keys` are those of all rows."""
+        self._evaluator.work.other += ASKING + len(index)
+        rows = SomeRows(self._tables.columns, index)
+        known.rows[index] = _bound(known.questions, rows, keys.take(index))
+
+    def _unasked(self, shape: Shape, keys: IntArray) -> RowBounds:
+        """The questions about a shape, and what is known without asking them: nothing."""
+        return RowBounds(self._evaluator.bounds(shape), -1, 0, keys)
 
 
 def _bound(questions: list[RowHeadroom], rows: Rows, keys: IntArray) -> IntArray:

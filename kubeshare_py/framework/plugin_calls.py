@@ -10,6 +10,7 @@ from contextlib import suppress
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.cluster.tables import Tables
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.identity import NodeName
@@ -32,7 +33,7 @@ from kubeshare_py.framework.scheduler_profile import Profile
 
 HINT, CAPACITY_BOUND = "QueueingHint", "CapacityBound"
 
-Hint = Callable[[Shape, Ledger, int], bool]
+Hint = Callable[[Shape, Tables, int], bool]
 
 
 class PluginCalls:
@@ -166,5 +167,5 @@ def bounds(profile: Profile, boundary: Boundary, shape: Shape) -> list[RowHeadro
     return found
 
 
-def _yes_or_no(answer: object, shape: Shape, ledger: Ledger, row: int) -> str | None:
+def _yes_or_no(answer: object, shape: Shape, tables: Tables, row: int) -> str | None:
     return answer_checks.yes_or_no(answer)

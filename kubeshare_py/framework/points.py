@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.cluster.tables import Tables
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.identity import NodeName
@@ -307,7 +308,7 @@ class QueueingHint(Protocol):
     returning True for one that does not only costs time.
     """
 
-    def queueing_hint(self, shape: Shape, ledger: Ledger, row: int) -> bool:
+    def queueing_hint(self, shape: Shape, tables: Tables, row: int) -> bool:
         """False only if the shape certainly does not fit the row."""
 
 

@@ -8,13 +8,15 @@ from kubeshare_py.framework.evaluation_cost import EvaluationWork
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.plugin_calls import PluginCalls
 from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.framework.snapshot import Snapshot, Snapshots
 
 
 class ProfilesInUse:
     """By schedulerName: each profile, and its evaluator on the cluster of this ledger.
 
-    `calls` asks plugins about pods, `boundary` counts the failures of all plugins, and `work` what
-    was asked of evaluators. `use` replaces profiles and evaluators in place.
+    `snapshots` are what evaluators are asked about, `calls` asks plugins about pods, `boundary`
+    counts the failures of all plugins, and `work` what was asked of evaluators. `use` replaces
+    profiles and evaluators in place.
     """
 
     def __init__(self, profiles: Iterable[Profile], ledger: Ledger) -> None:
@@ -23,6 +25,7 @@ class ProfilesInUse:
         self.evaluators: dict[str, Evaluator] = {}
         self.boundary, self.work = Boundary(), EvaluationWork()
         self.calls = PluginCalls(self.boundary, self.profiles)
+        self.snapshots = Snapshots(Snapshot(ledger, ledger, self.evaluators))
         self.use(profiles)
 
     def use(self, profiles: Iterable[Profile]) -> None:
@@ -32,3 +35,4 @@ class ProfilesInUse:
             self.evaluators[profile.scheduler_name] = Evaluator(
                 profile, self._ledger, self.work, self.boundary
             )
+        self.snapshots.replace(Snapshot(self._ledger, self._ledger, self.evaluators))

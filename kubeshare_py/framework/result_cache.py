@@ -1,4 +1,4 @@
-"""Caches the answers of one profile's plugins about the ledger's rows, by shape.
+"""Caches the answers of one profile's plugins about the rows of some tables, by shape.
 
 For each of the last 256 shapes (fewer where shapes are large) one number per row is kept: the row's
 score, 0 or more, where the shape fits, and minus its mask of reasons where it does not. Asking
@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 
 from kubeshare_py.cluster.columns import IntArray
-from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import AllRows, SomeRows
+from kubeshare_py.cluster.tables import Tables
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.remembered import MOST_BYTES, weight_of
 from kubeshare_py.framework.boundary import Boundary, PluginFailed
@@ -55,6 +55,15 @@ class CachedResults:
         self.keys = self.slots = self.static = np.zeros(0, np.int64)
         self.raw: list[IntArray] = []
 
+    def copy(self) -> "CachedResults":
+        """The same answers, to be changed apart from these; `static` stays common."""
+        twin = CachedResults(self.questions)
+        twin.failure, twin.layout, twin.closed_at = self.failure, self.layout, self.closed_at
+        twin.seen, twin.seen_labels, twin.static = self.seen, self.seen_labels, self.static
+        twin.keys, twin.slots = self.keys.copy(), self.slots.copy()
+        twin.raw = [points.copy() for points in self.raw]
+        return twin
+
 
 class ResultCache:
     """The cached results, refreshed when they are asked for.
@@ -65,7 +74,7 @@ class ResultCache:
     def __init__(
         self,
         profile: Profile,
-        ledger: Ledger,
+        tables: Tables,
         evaluation: RowEvaluation,
         work: EvaluationWork,
         boundary: Boundary,
@@ -74,7 +83,7 @@ class ResultCache:
         self.failed: dict[Shape, PluginFailed] = {}
         self._profile = profile
         self._bare = replace(profile, filters=(), card_filters=(), scores=(), card_scores=())
-        self._ledger = ledger
+        self._tables = tables
         self._evaluation = evaluation
         self._work = work
         self._boundary = boundary
@@ -87,6 +96,10 @@ class ResultCache:
     def use(self, profile: Profile) -> None:
         """Ask this profile's plugins from now on; all that is cached is dropped."""
         self._profile = profile
+        self.clear()
+
+    def clear(self) -> None:
+        """Drop all that is cached."""
         self._answers.clear()
         self._bytes = 0
         self.failed.clear()
@@ -98,7 +111,7 @@ class ResultCache:
         """
         known = self._answers.get(shape)
         if known is None:
-            self._work.other += preparing(shape, self._ledger.columns.rows)
+            self._work.other += preparing(shape, self._tables.columns.rows)
             return PreparedPlugins(self._profile, shape, self._boundary)
         if known.failure is not None:
             raise known.failure
@@ -136,11 +149,11 @@ class ResultCache:
     def fail(self, shape: Shape, answers: CachedResults, failure: PluginFailed) -> None:
         """Record that a plugin failed: the shape fits nowhere until it is forgotten."""
         answers.failure = self.failed[shape] = failure
-        self._work.rows += self._ledger.columns.rows
+        self._work.rows += self._tables.columns.rows
         self._close(answers)
 
     def _unasked(self, shape: Shape) -> CachedResults:
-        self._work.other += preparing(shape, self._ledger.columns.rows)
+        self._work.other += preparing(shape, self._tables.columns.rows)
         try:
             return CachedResults(PreparedPlugins(self._profile, shape, self._boundary))
         except PluginFailed as failure:
@@ -150,21 +163,21 @@ class ResultCache:
             return answers
 
     def _refresh(self, answers: CachedResults) -> None:
-        ledger = self._ledger
+        tables = self._tables
         seen, labels_seen = answers.seen, answers.seen_labels
-        answers.seen, answers.seen_labels = ledger.changed.end, ledger.relabelled.end
-        if answers.layout != ledger.columns.layout:
+        answers.seen, answers.seen_labels = tables.changed.end, tables.relabelled.end
+        if answers.layout != tables.columns.layout:
             self._evaluate_all(answers)
             return
-        if labels_seen != ledger.relabelled.end:
-            relabelled = ledger.relabelled.since(labels_seen, ledger.columns.rows)
+        if labels_seen != tables.relabelled.end:
+            relabelled = tables.relabelled.since(labels_seen, tables.columns.rows)
             if relabelled is None:
                 self._evaluate_all(answers)
                 return
-            rows = SomeRows(ledger.columns, relabelled)
+            rows = SomeRows(tables.columns, relabelled)
             answers.static[relabelled] = answers.questions.static_reasons(rows)
-        if seen != ledger.changed.end:
-            changed = ledger.changed.since(seen, ledger.columns.rows)
+        if seen != tables.changed.end:
+            changed = tables.changed.since(seen, tables.columns.rows)
             if changed is None:
                 self._evaluate_all(answers)
             else:
@@ -172,15 +185,15 @@ class ResultCache:
 
     def _close(self, answers: CachedResults) -> None:
         """Let no row fit, because a plugin failed."""
-        failure, ledger = answers.failure, self._ledger
-        if failure is not None and answers.closed_at != ledger.changed.end:
+        failure, tables = answers.failure, self._tables
+        if failure is not None and answers.closed_at != tables.changed.end:
             reasons = answers.questions.reasons
             mask = reasons.register(failure.plugin, str(failure), resolvable=False)
-            answers.keys = -np.where(ledger.columns.present, mask, NO_NODE)
-            answers.closed_at = ledger.changed.end
+            answers.keys = -np.where(tables.columns.present, mask, NO_NODE)
+            answers.closed_at = tables.changed.end
 
     def _evaluate_all(self, answers: CachedResults) -> None:
-        columns = self._ledger.columns
+        columns = self._tables.columns
         rows = AllRows(columns)
         answers.layout = columns.layout
         answers.static = answers.questions.static_reasons(rows)
@@ -192,7 +205,7 @@ class ResultCache:
             answers.slots = slots
 
     def _evaluate_some(self, answers: CachedResults, index: IntArray) -> None:
-        rows = SomeRows(self._ledger.columns, index)
+        rows = SomeRows(self._tables.columns, index)
         static = answers.static.take(index)
         keys, slots, raw = self._evaluation.evaluate(answers.questions, rows, static)
         answers.keys[index] = keys

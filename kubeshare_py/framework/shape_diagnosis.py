@@ -30,11 +30,11 @@ def masks(answers: CachedResults, columns: Columns) -> IntArray:
     return found
 
 
-def diagnosis(shape: Shape, answers: CachedResults, ledger: Ledger) -> Diagnosis:
+def diagnosis(shape: Shape, answers: CachedResults, columns: Columns, ledger: Ledger) -> Diagnosis:
     """How many nodes give which reason, for a shape that fits nowhere now."""
     if answers.failure is not None:
         return failed(answers.failure)
-    found, counts = np.unique(masks(answers, ledger.columns), return_counts=True)
+    found, counts = np.unique(masks(answers, columns), return_counts=True)
     reasons = answers.questions.reasons
     totals: Counter[str] = Counter()
     plugins: set[str] = set()

@@ -85,7 +85,7 @@ def assemble(
     preemption = Preemption(pods, queues, charges, in_use, budget, preemption_rules)
     retries = PluginRetries(evaluators, ledger, queues, in_use.boundary.failures)
     pod_cycles = PodCycles(
-        pods.records, queues, charges.reservations, steps, evaluators, reports, gang_cycles
+        pods.records, queues, charges.reservations, steps, in_use.snapshots, reports, gang_cycles
     )
     reserved = ReservationIterations(pods.records, queues, charges, policy, budget)
     return MachineParts(

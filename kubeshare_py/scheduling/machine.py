@@ -190,7 +190,6 @@ class Machine:
         self._now = now
         assert {profile.scheduler_name for profile in profiles} == self.profiles.keys()
         self._parts.profiles.use(profiles)
-        self.gang_cycles.use_profiles()
         effects: list[Effect] = []
         waiting = []
         for record in self.records.values():

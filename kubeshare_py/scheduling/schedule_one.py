@@ -7,7 +7,7 @@ from typing import NamedTuple
 from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.framework.choice import Choice
-from kubeshare_py.framework.evaluator import Evaluator
+from kubeshare_py.framework.snapshot import Snapshots
 from kubeshare_py.scheduling.binding.enqueue import report_waiting
 from kubeshare_py.scheduling.binding.scheduler_state import PodLifecycle, Queues
 from kubeshare_py.scheduling.pod_groups.gang_cycles import GangCycles
@@ -49,7 +49,7 @@ class PodCycles:
         queues: Queues,
         reservations: Reservations,
         steps: PodLifecycle,
-        evaluators: Mapping[str, Evaluator],
+        snapshots: Snapshots,
         reports: WaitingReports,
         gang_cycles: GangCycles,
     ) -> None:
@@ -57,7 +57,7 @@ class PodCycles:
         self._records, self._reservations = records, reservations
         self._enqueuer, self._assumer = steps.enqueuer, steps.assumer
         self._binding_cycles = steps.binding_cycles
-        self._evaluators = evaluators
+        self._snapshots = snapshots
         self._reports = reports
         self._gang_cycles = gang_cycles
 
@@ -71,12 +71,12 @@ class PodCycles:
             self._mark_unschedulable(shape_queue)
             self._reports.unread(shape_queue, now)
             return Decided(Outcome.UNREAD)
-        evaluator = self._evaluators[shape_queue.profile]
-        best = evaluator.best(shape_queue.shape)
+        snapshot = self._snapshots.shown
+        best = snapshot.evaluators[shape_queue.profile].best(shape_queue.shape)
         choice = None if best is None else self._gang_cycles.nearer(record, best)
         if not isinstance(choice, Choice):
             return Decided(self._does_not_fit(shape_queue, record, choice, now))
-        refusal = self._assumer.place(record, choice)
+        refusal = self._assumer.place(record, choice, snapshot.tables)
         if refusal is not None:
             return Decided(Outcome.REFUSED, self._refused(record, refusal, now))
         binds = self._binding_cycles.commit(record.pod.uid, [record])
@@ -107,7 +107,8 @@ class PodCycles:
         if why is not None:
             self._reports.constrained(shape_queue, why, now)
             return Outcome.CONSTRAINED
-        self._reports.unschedulable(shape_queue, self._evaluators[shape_queue.profile], now)
+        evaluator = self._snapshots.shown.evaluators[shape_queue.profile]
+        self._reports.unschedulable(shape_queue, evaluator, now)
         return Outcome.UNSCHEDULABLE
 
     def _mark_unschedulable(self, shape_queue: ShapeQueue) -> None:

@@ -16,6 +16,7 @@ from kubeshare_py.cluster.columns import (
 )
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.cluster.tables import Tables
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import TOO_MUCH, GpuClaim
@@ -98,15 +99,15 @@ class GpuFit:
         shared = not claim.exclusive and claim.memory_bytes is None and not claim.share_of
         return CardPredicate(fits_claim(claim), reasons_of, claim.milli if shared else None)
 
-    def queueing_hint(self, shape: Shape, ledger: Ledger, row: int) -> bool:
+    def queueing_hint(self, shape: Shape, tables: Tables, row: int) -> bool:
         """False if too few cards are idle, or none has the share; in plain integers."""
         claim = shape.claim
         if claim is None:
             return True
         if claim.exclusive:
-            return int(ledger.columns.idle[row].sum()) >= claim.count
+            return int(tables.columns.idle[row].sum()) >= claim.count
         least = min((milli for _, milli in claim.shares), default=claim.milli)
-        return int(ledger.columns.share_headroom[row].max()) >= least
+        return int(tables.columns.share_headroom[row].max()) >= least
 
     def capacity_bound(self, shape: Shape) -> RowHeadroom | None:
         """How many claims the row's cards hold, each card counted alone."""

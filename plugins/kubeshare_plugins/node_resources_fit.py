@@ -7,6 +7,7 @@ import numpy as np
 from kubeshare_py.cluster.columns import FIXED_RESOURCES, PODS, PORT_RESOURCE, PORTS, IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.cluster.tables import Tables
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.points import Depends, Ground, RowFilter, RowHeadroom
@@ -70,9 +71,9 @@ class NodeResourcesFit:
 
         return ask
 
-    def queueing_hint(self, shape: Shape, ledger: Ledger, row: int) -> bool:
+    def queueing_hint(self, shape: Shape, tables: Tables, row: int) -> bool:
         """Compare the pod's resources with the row's free amounts, in plain integers."""
-        free, columns = ledger.columns.free[row].tolist(), ledger.columns.resources
+        free, columns = tables.columns.free[row].tolist(), tables.columns.resources
         return all(
             name in columns and free[columns[name]] >= amount
             for name, amount in shape.resources

@@ -192,8 +192,6 @@ def test_a_port_that_pods_share_is_news_once_their_node_is_shown() -> None:
 def test_what_is_tried_with_a_pod_whose_node_is_not_shown_changes_nothing() -> None:
     ledger = Ledger()
     put(ledger, PODS[0], a_charge(N9, CARDS[:1], port=50051))
-    ledger.set_aside(PODS[0])
-    ledger.put_back(PODS[0])
     put(ledger, PODS[1], a_charge(N9, CARDS[:1], port=50052))
     ledger.take_back(PODS[1])
     assert ledger.next_port(N9) == 50052

@@ -14,7 +14,7 @@ from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.node import Node, Taint
 from tests.builders import a_gpu, a_node
-from tests.cluster.history import NAMES, PODS, RESERVED, STEPS, History, Step
+from tests.cluster.history import NAMES, PODS, STEPS, History, Step
 from tests.cluster.reference_model import ReferenceModel
 from tests.scale import examples, seeds
 
@@ -163,36 +163,6 @@ def test_charges_that_are_taken_back_have_never_been(
         charged.append(uid)
     for uid in reversed(charged):
         ledger.take_back(uid)
-    assert everything(ledger) == before
-    assert ledger.improved.end == improved
-
-
-@examples(100)
-@given(STEPS, st.sets(st.sampled_from((*PODS, *RESERVED))))
-def test_what_is_left_out_for_a_while_has_never_been_away(
-    steps: list[Step], left_out: set[PodUid]
-) -> None:
-    history = History()
-    for step in steps:
-        history.step(step)
-    ledger, reference = history.ledger, history.reference
-    before, improved = everything(ledger), ledger.improved.end
-    away = {uid: held for uid, held in sorted(reference.held.items()) if uid in left_out}
-    reservations = [uid for uid, held in away.items() if held.is_reservation]
-    ledger.lift(reservations)
-    for uid in away:
-        if uid not in reservations:
-            ledger.set_aside(uid)
-        del reference.held[uid]
-    for name in reference.kept & reference.names():  # rows of nodes that nobody else knows are kept
-        check_node(history, name, ledger.columns.row_of[name])
-        if name in reference.nodes and not {h.node for h in away.values()} & {name}:
-            check_cards(reference, ledger, name, ledger.columns.row_of[name])
-    ledger.lay(reservations)
-    for uid, held in away.items():
-        if uid not in reservations:
-            ledger.put_back(uid)
-        reference.held[uid] = held
     assert everything(ledger) == before
     assert ledger.improved.end == improved
 

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from kubeshare_py.cluster.charge import Resources
+from kubeshare_py.cluster.charge import Resources, card_charges
 from kubeshare_py.cluster.ledger import Ledger
-from kubeshare_py.cluster.refusal import NO_SUCH_CARD, REFUSES
+from kubeshare_py.cluster.refusal import NO_SUCH_CARD, REFUSES, refusal
+from kubeshare_py.cluster.tables import Tables
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.isolation import Isolation, IsolationBackend
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.choice import Choice
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.plugin_calls import PluginCalls
@@ -36,8 +36,8 @@ class Assumer:
         self._name = name
         self._decisions = 0
 
-    def place(self, record: Record, choice: Choice) -> str | None:
-        """Charge the pod to its place.
+    def place(self, record: Record, choice: Choice, tables: Tables) -> str | None:
+        """Charge the pod to its place, which is free in `tables`.
 
         Returns a sentence instead if a plugin refuses it, or if the ledger refuses because it takes
         more than is free; the ledger's rule then becomes one of the profile's filters.
@@ -45,14 +45,14 @@ class Assumer:
         pod, columns = record.pod, self._ledger.columns
         node = columns.names[choice.row]
         assert node is not None
-        refusal = self._calls.permit(pod, node)
-        if refusal is not None:
-            return refusal
+        forbidden = self._calls.permit(pod, node)
+        if forbidden is not None:
+            return forbidden
         allocation = self._allocation(record, choice, node)
         lack: str | None = NO_SUCH_CARD
         if allocation is not None:
             resources, port = pod.shape.resources, record.shape.needs_port
-            lack = self._ledger.refusal(node, resources, allocation, port=port)
+            lack = refusal(tables.columns, choice.row, resources, allocation, port)
         if lack is not None:
             self._evaluators[pod.scheduler_name].add_ledger_filter()
             return f"{REFUSES}{lack}"
@@ -109,7 +109,8 @@ class Assumer:
         pod = record.pod
         shape, group = record.shape, pod.group
         claim = shape.claim
-        cards = self._card_charges(claim, choice) if claim is not None else ()
+        cells = self._ledger.cells_on(choice.row)
+        cards = card_charges(self._ledger.columns, choice.row, choice.slots, claim, cells)
         return Allocation(
             token=DecisionToken(f"{self._name}-{self._decisions}"),
             dialect=pod.request.dialect if pod.request else "",
@@ -133,18 +134,3 @@ class Assumer:
         if share_of:
             limit = profile.capacities.limit(limit, share_of, cards[0].model)
         return Isolation(backend, limit)
-
-    def _card_charges(self, claim: GpuClaim, choice: Choice) -> tuple[CardCharge, ...]:
-        columns, row, milli = self._ledger.columns, choice.row, claim.milli
-        scaled = bool(claim.share_of)
-        uuids, names = columns.uuids[row], columns.model_names
-        cells = self._ledger.cells_on(row)
-        charges = []
-        for slot in choice.slots:
-            model = names[columns.model.item(row, slot)]
-            if scaled:
-                milli = claim.milli_on(model)
-            memory = claim.bytes_of(columns.capacity_bytes.item(row, slot), model)
-            cell = cells.get(uuids[slot], "") if cells else ""
-            charges.append(CardCharge(uuids[slot], milli, memory, model, cell))
-        return tuple(charges)

@@ -254,7 +254,8 @@ class Enqueuer:
     def gang_key(self, last: Record, gang: Gang) -> SortKey:
         """The sort key of a gang: this member's priority, and the age of its first one."""
         created, arrived = gang.first
-        return self._sorted_by(replace(last.pod, created=created)), arrived
+        pod = last.pod if last.pod.created == created else replace(last.pod, created=created)
+        return self._sorted_by(pod), arrived
 
     def _sorted_by(self, pod: Pod) -> tuple[int | str, ...]:
         """The profile's sort key; behind all others if its plugin fails."""

@@ -10,7 +10,6 @@ from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.remembered import MOST_BYTES, weight_of
 from kubeshare_py.framework.choice import Choice
-from kubeshare_py.framework.headroom import Headroom
 from kubeshare_py.framework.profiles_in_use import ProfilesInUse
 from kubeshare_py.framework.result_cache import SHAPES_KEPT
 from kubeshare_py.scheduling.binding.iteration_budget import IterationBudget
@@ -73,19 +72,9 @@ class GangCycles:
         self._ledger, self._reservations = charges.ledger, charges.reservations
         self._enqueuer, self._binding_cycles = steps.enqueuer, steps.binding_cycles
         self._evaluators, self._budget = profiles.evaluators, budget
-        self.rooms: dict[str, Headroom] = {}
-        self.use_profiles()
-        places = self.places = GangPlaces(
-            charges.ledger, profiles.profiles, profiles.evaluators, self.rooms, profiles.boundary
-        )
-        self._plan = GangPlan(
-            steps.assumer,
-            profiles.evaluators,
-            self.rooms,
-            profiles.work,
-            places,
-            charges.ledger,
-        )
+        self._snapshots = profiles.snapshots
+        places = self.places = GangPlaces(charges.ledger, profiles.profiles, profiles.boundary)
+        self._plan = GangPlan(steps.assumer, profiles.work, places, charges.ledger)
         self.constrained = ConstrainedMembers(
             charges.ledger, queues.pods, queues.moves, pods.gangs, places
         )
@@ -127,11 +116,6 @@ class GangCycles:
         # Rows may have improved while composition queues were looked at for earlier improvements.
         is_behind = self._swept != self._ledger.improved.end
         return bool(self.queue.joined) or (is_behind and bool(self.queue.queues()))
-
-    def use_profiles(self) -> None:
-        """Compute room by other plugins from now on."""
-        for name, evaluator in self._evaluators.items():
-            self.rooms[name] = Headroom(self._ledger, evaluator)
 
     def start_anew(self) -> None:
         """Empty the queue; all gangs are looked at again."""
@@ -188,7 +172,7 @@ class GangCycles:
         """Whether all its shapes were asked about; asks about some, as far as cost allows."""
         unasked = [one for one in gang.shapes if not self._evaluators[one[0]].knows(one[1])]
         for number, (profile, shape) in enumerate(unasked, 1):
-            self.rooms[profile].total(shape)
+            self._snapshots.shown.rooms[profile].total(shape)
             if number < len(unasked) and not self._budget.has_budget():
                 return False
         return True
@@ -216,8 +200,8 @@ class GangCycles:
             self._look.add(now + INVENTORY_PATIENCE_S, gang.composition)
             return Tried()
         answer = None
-        if self._plan.may_fit(gang.shapes, gang.need):
-            answer = self._plan.place(gang)
+        if self._plan.may_fit(self._snapshots.shown, gang.shapes, gang.need):
+            answer = self._plan.place(self._snapshots.shown, gang)
         if isinstance(answer, Placed):
             self.queue.remove(gang)
             gang.tries, gang.shortage = 0, None
@@ -237,7 +221,9 @@ class GangCycles:
         A sentence if it must share their topology domain, and there is no room.
         """
         gang = self._gangs.of(record.pod.uid)
-        return choice if gang is None else self._plan.near(gang, record, choice)
+        if gang is None:
+            return choice
+        return self._plan.near(self._snapshots.shown, gang, record, choice)
 
     def one_placed(self, shape: Shape, now: float) -> None:
         """A pod of this shape was placed, which may fix the model of its gang's other members."""
@@ -255,7 +241,9 @@ class GangCycles:
         """
         if self.queue.is_unschedulable(composition_queue):
             if self._looks is None:
-                self._looks = self._plan.each_look(composition_queue.shapes, composition_queue.need)
+                self._looks = self._plan.each_look(
+                    self._snapshots.shown, composition_queue.shapes, composition_queue.need
+                )
             may_fit = True if composition_queue.shortage is None else next(self._looks, None)
             if may_fit is False:
                 return  # there may be further shapes
@@ -378,7 +366,7 @@ class GangCycles:
         if gang.shortage is not None and now < gang.short_at + wait_s:
             self._look.add(gang.short_at + wait_s, composition)
             return gang.shortage
-        shortage = gang.shortage = self._plan.shortage(gang)
+        shortage = gang.shortage = self._plan.shortage(self._snapshots.shown, gang)
         gang.short_at = now
         self._known[composition] = _KnownShortage(
             shortage, now, self._ledger.changed.end, weight_of(composition)

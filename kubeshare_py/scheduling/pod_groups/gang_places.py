@@ -20,9 +20,8 @@ from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework import plugin_calls
 from kubeshare_py.framework.boundary import Boundary
-from kubeshare_py.framework.evaluator import Evaluator
-from kubeshare_py.framework.headroom import Headroom
 from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.framework.snapshot import Snapshot
 from kubeshare_py.scheduling.pod_groups.gang_nodes import best_first, cards_together
 from kubeshare_py.topology.topology_labels import CLIQUE
 
@@ -49,23 +48,19 @@ class GangPlaces:
     Rows are (k,) int64, numbers of the tables' rows.
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        profiles: Mapping[str, Profile],
-        evaluators: Mapping[str, Evaluator],
-        rooms: Mapping[str, Headroom],
-        boundary: Boundary,
-    ) -> None:
+    def __init__(self, ledger: Ledger, profiles: Mapping[str, Profile], boundary: Boundary) -> None:
         self._boundary = boundary
         self._ledger = ledger
         self._profiles = profiles
-        self._evaluators = evaluators
-        self._rooms = rooms
         self._known: dict[tuple[str, ...], _KnownPlaces] = {}
 
     def that_hold(
-        self, wanted: WantedPlaces, need: int, at: Sequence[int], within: str = ""
+        self,
+        snapshot: Snapshot,
+        wanted: WantedPlaces,
+        need: int,
+        at: Sequence[int],
+        within: str = "",
     ) -> Iterator[IntArray]:
         """The domains that may hold `need` of these pods, by their rows, (k,) int64.
 
@@ -77,7 +72,7 @@ class GangPlaces:
         """
         levels = self._levels_for(wanted) or []
         has_nodes = bool(levels)
-        rooms = {kind: self._rooms[kind[0]].rows(kind[1]) for kind in wanted}
+        rooms = {kind: snapshot.rooms[kind[0]].rows(kind[1]) for kind in wanted}
         if within:
             widest = self._places_by((within,))[0]
             levels = [widest, *(_split(level, widest) for level in levels)]
@@ -97,10 +92,12 @@ class GangPlaces:
                 for place in found[np.argsort(total[found], kind="stable")].tolist():
                     yield np.flatnonzero(level == place)
 
-    def roomiest(self, wanted: WantedPlaces, at: Sequence[int], within: str) -> IntArray:
+    def roomiest(
+        self, snapshot: Snapshot, wanted: WantedPlaces, at: Sequence[int], within: str
+    ) -> IntArray:
         """The rows, (k,), of the domain of this label with the most room for these pods."""
         allowed = self.allowed(within, at)
-        rooms = {kind: self._rooms[kind[0]].rows(kind[1]) * allowed for kind in wanted}
+        rooms = {kind: snapshot.rooms[kind[0]].rows(kind[1]) * allowed for kind in wanted}
         level = self._places_by((within,))[0]
         sums = _sums(level, rooms)
         most = np.sum([np.minimum(sums[kind], count) for kind, count in wanted.items()], axis=0)
@@ -126,7 +123,9 @@ class GangPlaces:
         ids = np.unique(level[self.allowed(within, at)])
         return [np.flatnonzero(level == place) for place in ids.tolist()]
 
-    def in_order(self, kind: tuple[str, Shape], need: int, rows: IntArray | None) -> list[int]:
+    def in_order(
+        self, snapshot: Snapshot, kind: tuple[str, Shape], need: int, rows: IntArray | None
+    ) -> list[int]:
         """The order in which to fill these rows, so that few domains are used.
 
         `rows` is (k,) int64, or None for all rows. Empty where scores decide.
@@ -136,14 +135,15 @@ class GangPlaces:
             return []
         profile, shape = kind
         rows = levels[-1] if rows is None else rows
-        room = self._rooms[profile].rows(shape).take(rows)
-        keys = self._evaluators[profile].keys(shape).take(rows)
+        room = snapshot.rooms[profile].rows(shape).take(rows)
+        keys = snapshot.evaluators[profile].keys(shape).take(rows)
         # Of equal room, the row with the best score.
         order = rows[np.lexsort((rows, -keys, -room))]
-        return _filled(order, self._rooms[profile].rows(shape), levels, need)
+        return _filled(order, snapshot.rooms[profile].rows(shape), levels, need)
 
     def nearest(
         self,
+        snapshot: Snapshot,
         kind: tuple[str, Shape],
         at: Sequence[int],
         allowed: NDArray[np.bool_] | None = None,
@@ -154,7 +154,7 @@ class GangPlaces:
         profile has no Locality plugin.
         """
         profile, shape = kind
-        fits = self._evaluators[profile].keys(shape) >= 0
+        fits = snapshot.evaluators[profile].keys(shape) >= 0
         if allowed is not None:
             fits &= allowed
         for level in reversed(self._levels_for({kind: 1}) or []) if at else ():

@@ -1,15 +1,15 @@
 """Plans a whole gang on one state of the cluster: all members that it needs, or none.
 
-Members are charged one after the other, and taken back if too few fit: first within one domain that
-may hold them all, then anywhere. This is greedy. Of members of one shape, as many find a place as
-there are places. Where shapes differ, several orders are tried, and a way to fit them all may still
-be missed. Members that must have cards of one model are planned on each model, and placed on the
-best.
+Members are tried one after the other in a trial of the cluster: first within one domain that may
+hold them all, then anywhere. Only a complete plan is charged. This is greedy. Of members of one
+shape, as many find a place as there are places. Where shapes differ, several orders are tried, and
+a way to fit them all may still be missed. Members that must have cards of one model are planned on
+each model, and placed on the best.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.ledger import Ledger
@@ -17,9 +17,8 @@ from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.choice import Choice
 from kubeshare_py.framework.evaluation_cost import EvaluationWork
-from kubeshare_py.framework.evaluator import Evaluator
-from kubeshare_py.framework.headroom import Headroom
 from kubeshare_py.framework.shape_diagnosis import failed
+from kubeshare_py.framework.snapshot import Snapshot, Trial
 from kubeshare_py.scheduling.binding.assume import Assumer
 from kubeshare_py.scheduling.binding.iteration_budget import LOOK
 from kubeshare_py.scheduling.pod_groups.gang_attempt import Attempt, Run
@@ -43,6 +42,13 @@ class Placed:
     """As many members as are needed are charged to their places."""
 
     records: tuple[Record, ...]
+
+
+@dataclass(slots=True)
+class _Draft:
+    """The places found so far."""
+
+    places: list[tuple[Record, Choice]] = field(default_factory=list)
     #: The sum of the places' scores; only where models are compared.
     score: int = 0
 
@@ -56,31 +62,22 @@ class Forbidden:
 
 
 class GangPlan:
-    """Plans on the machine's state, which is unchanged unless the answer is `Placed`."""
+    """Plans in trials of a snapshot of the cluster, and charges complete plans."""
 
     def __init__(
-        self,
-        assumer: Assumer,
-        evaluators: Mapping[str, Evaluator],
-        rooms: Mapping[str, Headroom],
-        work: EvaluationWork,
-        places: GangPlaces,
-        ledger: Ledger,
+        self, assumer: Assumer, work: EvaluationWork, places: GangPlaces, ledger: Ledger
     ) -> None:
         self._work = work
         self._places = places
         self._assumer = assumer
-        self._evaluators = evaluators
-        self._rooms = rooms
         self._ledger = ledger
         self._columns = ledger.columns
-        self._score = 0
 
-    def may_fit(self, shapes: Shapes, need: int) -> bool:
+    def may_fit(self, snapshot: Snapshot, shapes: Shapes, need: int) -> bool:
         """False only if so many pods of these shapes certainly do not fit now; cheap."""
-        return any(self.each_look(shapes, need))
+        return any(self.each_look(snapshot, shapes, need))
 
-    def each_look(self, shapes: Shapes, need: int) -> Iterator[bool]:
+    def each_look(self, snapshot: Snapshot, shapes: Shapes, need: int) -> Iterator[bool]:
         """`may_fit`, one shape at a time: whether the shapes so far take so many pods.
 
         Ends with the first True. The shapes must not change meanwhile; rows may.
@@ -89,66 +86,63 @@ class GangPlan:
             fitting = 0
             for (profile, shape), count in narrowed_all(shapes, model).items():
                 self._work.other += LOOK
-                fitting += min(count, self._rooms[profile].total(shape))
+                fitting += min(count, snapshot.rooms[profile].total(shape))
                 yield fitting >= need
                 if fitting >= need:
                     return
 
-    def place(self, gang: Gang) -> Placed | Forbidden | None:
+    def place(self, snapshot: Snapshot, gang: Gang) -> Placed | Forbidden | None:
         """Place as many members as the gang needs; None if there is no way."""
-        models = list(models_for(gang.shapes, self._columns.model_names))
         try:
-            if len(models) > 1:
-                models = [self._best_model(gang, models)]
-            return self._place(gang, models[0]) if models else None
+            draft = self._best(snapshot, gang)
         except PluginFailed as failure:
             return Forbidden(next(iter(gang.waiting.values())), str(failure))
+        return None if draft is None else self._charge(snapshot, draft)
 
-    def near(self, gang: Gang, record: Record, choice: Choice) -> Choice | str:
+    def near(self, snapshot: Snapshot, gang: Gang, record: Record, choice: Choice) -> Choice | str:
         """A place for one more member, as near to the others as possible; `choice` is the best one.
 
         A sentence if it must be in one domain with them and does not fit there.
         """
         try:
-            return self._near(gang, record, choice)
+            return self._near(snapshot, gang, record, choice)
         except PluginFailed as failure:
             return str(failure)
 
-    def _near(self, gang: Gang, record: Record, choice: Choice) -> Choice | str:
+    def _near(self, snapshot: Snapshot, gang: Gang, record: Record, choice: Choice) -> Choice | str:
         rows, kind = self._places.rows_of(gang.nodes()), _kind(record, "")
         group, allowed = record.pod.group, None
         if group is not None and group.within:
             allowed = self._places.allowed(group.within, rows)
-        near = self._places.nearest(kind, rows, allowed)
+        near = self._places.nearest(snapshot, kind, rows, allowed)
         if not len(near):
             if allowed is None or group is None:
                 return choice
             return f"no room where its group must be: in one {group.within}"
         profile, shape = kind
-        evaluator = self._evaluators[profile]
+        evaluator = snapshot.evaluators[profile]
         if not self._places.wishes(profile):
             return evaluator.best_among(shape, near) or choice
-        cards = GangCards(self._columns, gang, {*near.tolist()})
+        cards = GangCards(snapshot.tables.columns, gang, {*near.tolist()})
         return cards.best(evaluator, shape, near, gang.shapes[kind]) or choice
 
-    def shortage(self, gang: Gang) -> Shortage:
+    def shortage(self, snapshot: Snapshot, gang: Gang) -> Shortage:
         """What a gang lacks that does not fit."""
         try:
-            return self._worked_out(gang)
+            return self._worked_out(snapshot, gang)
         except PluginFailed as failure:
             lacking = Counter(record.shape for record in gang.waiting.values())
             return Shortage(0, tuple(lacking.items()), failed(failure))
 
-    def _worked_out(self, gang: Gang) -> Shortage:
+    def _worked_out(self, snapshot: Snapshot, gang: Gang) -> Shortage:
         models = list(models_for(gang.shapes, self._columns.model_names)) or [""]
         fitting: dict[str, int] = {}
         for model in models if len(models) > 1 else ():
-            rows = self._roomiest(gang, model)
-            placed, _ = self._try(gang, next(self._orders(gang, model)), rows, model)
-            self._undo(placed)
-            fitting[model] = len(placed)
+            rows = self._roomiest(snapshot, gang, model)
+            members = next(self._orders(snapshot, gang, model))
+            fitting[model] = len(self._try(snapshot.trial(), gang, members, rows, model).places)
         by_model = sorted(fitting.items(), key=lambda pair: (-pair[1], pair[0]))
-        shortage = self._shortage_on(gang, by_model[0][0] if by_model else models[0])
+        shortage = self._shortage_on(snapshot, gang, by_model[0][0] if by_model else models[0])
         is_nowhere = bool(gang.within) and not self._places.each(gang.within, ())
         limit = self._limit(gang)
         return replace(shortage, by_model=tuple(by_model), is_nowhere=is_nowhere, limit=limit)
@@ -160,60 +154,60 @@ class GangPlan:
             shapes[shape] += count
         return too_large(shapes.items(), gang.need, self._ledger, gang.within, places)
 
-    def _shortage_on(self, gang: Gang, model: str) -> Shortage:
-        members = next(self._orders(gang, model))
-        placed, _ = self._try(gang, members, self._roomiest(gang, model), model)
-        there = {record.pod.uid for record in placed}
+    def _shortage_on(self, snapshot: Snapshot, gang: Gang, model: str) -> Shortage:
+        members, trial = next(self._orders(snapshot, gang, model)), snapshot.trial()
+        placed = self._try(
+            trial, gang, members, self._roomiest(snapshot, gang, model), model
+        ).places
+        there = {record.pod.uid for record, _ in placed}
         rest = [record for record in members if record.pod.uid not in there]
         short = max(1, gang.need - len(placed))
         lacking = Counter(record.shape for record in rest[:short])
         profile, shape = _kind(rest[0] if rest else members[0], model)
-        diagnosis = self._evaluators[profile].diagnose(shape)
-        self._undo(placed)
+        diagnosis = trial.evaluators[profile].diagnose(shape)
         return Shortage(len(placed), tuple(lacking.items()), diagnosis)
 
-    def _roomiest(self, gang: Gang, model: str) -> IntArray | None:
+    def _roomiest(self, snapshot: Snapshot, gang: Gang, model: str) -> IntArray | None:
         """The domain with the most room, if the gang must be in one."""
         if not gang.within:
             return None
         at = self._places.rows_of(gang.nodes())
-        return self._places.roomiest(narrowed_all(gang.shapes, model), at, gang.within)
+        return self._places.roomiest(snapshot, narrowed_all(gang.shapes, model), at, gang.within)
 
-    def _headroom(self, shapes: Shapes, enough: int, model: str) -> int:
+    def _headroom(self, snapshot: Snapshot, shapes: Shapes, enough: int, model: str) -> int:
         """An upper bound of how many pods fit on this model, counted until there are enough."""
         fitting = 0
         for (profile, shape), count in narrowed_all(shapes, model).items():
-            fitting += min(count, self._rooms[profile].total(shape))
+            fitting += min(count, snapshot.rooms[profile].total(shape))
             if fitting >= enough:
                 break
         return fitting
 
-    def _best_model(self, gang: Gang, models: Sequence[str]) -> str:
-        """The model on which members are placed best; any if the gang fits on none."""
-        best, score = models[0], -1
+    def _best(self, snapshot: Snapshot, gang: Gang) -> _Draft | None:
+        """Places for all members on the best model, if they must be on one."""
+        models = list(models_for(gang.shapes, self._columns.model_names))
+        if len(models) == 1:
+            return self._drafted(snapshot, gang, models[0])
+        best: _Draft | None = None
         for model in models:
-            if self._headroom(gang.shapes, gang.need, model) < gang.need:
+            if self._headroom(snapshot, gang.shapes, gang.need, model) < gang.need:
                 continue
-            answer = self._place(gang, model)
-            if isinstance(answer, Placed):
-                self._undo(answer.records)
-                if answer.score > score:
-                    best, score = model, answer.score
-            elif isinstance(answer, Forbidden) and score < 0:
-                best = model
+            draft = self._drafted(snapshot, gang, model)
+            if draft is not None and (best is None or draft.score > best.score):
+                best = draft
         return best
 
-    def _place(self, gang: Gang, model: str) -> Placed | Forbidden | None:
-        answer = self._in_one_place(gang, model)
+    def _drafted(self, snapshot: Snapshot, gang: Gang, model: str) -> _Draft | None:
+        draft = self._in_one_place(snapshot, gang, model)
         if gang.within:
-            return answer
-        for members in self._orders(gang, model):
-            if answer is not None:
-                return answer
-            answer, _ = self._all_or_none(gang, members, None, model)
-        return answer
+            return draft
+        for members in self._orders(snapshot, gang, model):
+            if draft is not None:
+                return draft
+            draft, _ = self._all_or_none(snapshot, gang, members, None, model)
+        return draft
 
-    def _orders(self, gang: Gang, model: str) -> Iterator[Sequence[Record]]:
+    def _orders(self, snapshot: Snapshot, gang: Gang, model: str) -> Iterator[Sequence[Record]]:
         """The orders in which to try members, the best first.
 
         If all are needed: by shape, those with the least room first. Otherwise in queue order, and
@@ -226,92 +220,85 @@ class GangPlan:
         if len(gang.shapes) == 1:
             return
         kinds = {_kind(record, model): number for number, record in enumerate(members)}
-        room = {kind: (self._rooms[kind[0]].total(kind[1]), kinds[kind]) for kind in kinds}
+        room = {kind: (snapshot.rooms[kind[0]].total(kind[1]), kinds[kind]) for kind in kinds}
         yield sorted(members, key=lambda record: room[_kind(record, model)])
         if not all_needed:
             yield sorted(members, key=lambda record: room[_kind(record, model)], reverse=True)
 
-    def _in_one_place(self, gang: Gang, model: str) -> Placed | Forbidden | None:
-        """`place`, with all members near each other and near those already placed."""
-        members = next(self._orders(gang, model))
+    def _in_one_place(self, snapshot: Snapshot, gang: Gang, model: str) -> _Draft | None:
+        """`_drafted`, with all members near each other and near those already placed."""
+        members = next(self._orders(snapshot, gang, model))
         shapes = narrowed_all(gang.shapes, model)
         at = self._places.rows_of(gang.nodes())
         left, within = max(gang.need, LEAST_IN_VAIN), gang.within
-        for rows in self._places.that_hold(shapes, gang.need, at, within):
-            answer, tried = self._all_or_none(gang, members, rows, model)
+        for rows in self._places.that_hold(snapshot, shapes, gang.need, at, within):
+            draft, tried = self._all_or_none(snapshot, gang, members, rows, model)
             left -= tried
-            if answer is not None or (left < 0 and not within):
-                return answer
+            if draft is not None or (left < 0 and not within):
+                return draft
         return None
 
     def _all_or_none(
-        self, gang: Gang, members: Iterable[Record], rows: IntArray | None, model: str
-    ) -> tuple[Placed | Forbidden | None, int]:
-        """The answer, and the number of members that had a place."""
-        placed, refusal = self._try(gang, members, rows, model)
-        if len(placed) == gang.need:
-            return Placed(tuple(placed), self._score), gang.need
-        self._undo(placed)
-        return refusal, len(placed)
-
-    def _try(
-        self, gang: Gang, members: Iterable[Record], rows: IntArray | None, model: str
-    ) -> tuple[list[Record], Forbidden | None]:
-        """Place members on these rows, or on any, until as many as are needed have a place.
-
-        Raises PluginFailed, after undoing all of it.
-        """
-        self._score = 0
-        placed: list[Record] = []
-        try:
-            return placed, self._fill(gang, members, rows, model, placed)
-        except PluginFailed:
-            self._undo(placed)
-            raise
-
-    def _fill(
         self,
+        snapshot: Snapshot,
         gang: Gang,
         members: Iterable[Record],
         rows: IntArray | None,
         model: str,
-        placed: list[Record],
-    ) -> Forbidden | None:
+    ) -> tuple[_Draft | None, int]:
+        """Places for as many members as are needed, and the number of members that had one."""
+        draft = self._try(snapshot.trial(), gang, members, rows, model)
+        count = len(draft.places)
+        return (draft if count == gang.need else None), count
+
+    def _try(
+        self,
+        trial: Trial,
+        gang: Gang,
+        members: Iterable[Record],
+        rows: IntArray | None,
+        model: str,
+    ) -> _Draft:
+        """Place members on these rows, or on any, until as many as are needed have a place.
+
+        Raises PluginFailed.
+        """
+        draft, columns = _Draft(), trial.tables.columns
         shapes = narrowed_all(gang.shapes, model)
-        attempt = Attempt(gang.need, rows, shapes, GangCards(self._columns, gang))
+        attempt = Attempt(gang.need, rows, shapes, GangCards(columns, gang))
         for record in members:
             if not attempt.need:
                 break
             kind = _kind(record, model)
             run = attempt.runs.get(kind)
             if run is None:
-                run = attempt.runs[kind] = self._run(kind, attempt)
+                run = attempt.runs[kind] = self._run(trial, kind, attempt)
             if run.full:
                 continue
-            choice = self._choice(kind, run, attempt)
+            choice = self._choice(trial, kind, run, attempt)
             if choice is None:
                 run.full = True
                 continue
             if model:
                 profile, shape = kind
-                self._score += self._evaluators[profile].keys(shape).item(choice.row)
-            sentence = self._assumer.place(record, choice)
-            if sentence is not None:
-                return Forbidden(record, sentence)
-            placed.append(record)
+                draft.score += trial.evaluators[profile].keys(shape).item(choice.row)
+            draft.places.append((record, choice))
+            trial.place(choice, trial.charge_at(choice, record.shape))
             attempt.took(run, choice)
             self._work.rows += ROWS_A_PLACEMENT
-        return None
+        return draft
 
-    def _run(self, kind: ProfileShape, attempt: Attempt) -> Run:
+    def _run(self, trial: Trial, kind: ProfileShape, attempt: Attempt) -> Run:
         profile, shape = kind
-        order = self._places.in_order(kind, attempt.need, attempt.rows)[::-1]
-        return Run(shape, order, self._rooms[profile].rows(shape), attempt.shapes[kind])
+        order = self._places.in_order(trial, kind, attempt.need, attempt.rows)[::-1]
+        return Run(shape, order, trial.rooms[profile].rows(shape), attempt.shapes[kind])
 
-    def _choice(self, kind: ProfileShape, run: Run, attempt: Attempt) -> Choice | None:
+    def _choice(
+        self, trial: Trial, kind: ProfileShape, run: Run, attempt: Attempt
+    ) -> Choice | None:
         """The next place for a member of a run."""
         profile, shape = kind
-        evaluator, rows, order = self._evaluators[profile], attempt.rows, run.order
+        evaluator, rows, order = trial.evaluators[profile], attempt.rows, run.order
         if not order:
             if rows is None:
                 return evaluator.best(shape)
@@ -325,9 +312,17 @@ class GangPlan:
             order.pop()
         return None
 
-    def _undo(self, placed: Sequence[Record]) -> None:
-        for record in reversed(placed):
-            self._assumer.take_back(record)
+    def _charge(self, snapshot: Snapshot, draft: _Draft) -> Placed | Forbidden:
+        """Charge all members to their places; none if a plugin or the ledger refuses one."""
+        placed: list[Record] = []
+        for record, choice in draft.places:
+            sentence = self._assumer.place(record, choice, snapshot.tables)
+            if sentence is not None:
+                for one in reversed(placed):
+                    self._assumer.take_back(one)
+                return Forbidden(record, sentence)
+            placed.append(record)
+        return Placed(tuple(placed))
 
 
 def _kind(record: Record, model: str) -> ProfileShape:

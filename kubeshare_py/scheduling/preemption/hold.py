@@ -9,7 +9,7 @@ kept. Cards go only to pods that could have evicted the victims themselves.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from kubeshare_py.cluster.charge import Charge
+from kubeshare_py.cluster.charge import Charge, tentative_charge
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
@@ -128,21 +128,9 @@ class PreemptionHold:
 
     def _place(self, place: NominatedPlace) -> Charge:
         shape, columns = self._records[place.uid].shape, self._ledger.columns
-        row, claim = columns.row_of[place.node], shape.claim
-        charges = []
-        for uuid in place.cards if claim is not None else ():
-            assert claim is not None
-            slot = columns.uuids[row].index(uuid)
-            model = columns.model_names[columns.model.item(row, slot)]
-            memory = claim.bytes_of(columns.capacity_bytes.item(row, slot), model)
-            charges.append(CardCharge(uuid, claim.milli_on(model), memory, model))
-        allocation = Allocation(
-            token=DecisionToken(""),
-            cards=tuple(charges),
-            exclusive=claim is not None and claim.exclusive,
-            port=0 if shape.needs_port else None,
-        )
-        return Charge(place.node, shape.resources, allocation)
+        row = columns.row_of[place.node]
+        slots = [columns.uuids[row].index(uuid) for uuid in place.cards]
+        return tentative_charge(columns, row, slots, shape)
 
 
 def _cards(record: Record) -> set[GpuUuid]:

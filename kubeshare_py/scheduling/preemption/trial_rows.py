@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kubeshare_py.cluster.charge import card_charges
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.what_if import Amounts
@@ -150,19 +151,18 @@ class TrialRows:
         """What pods take at their places, one line each."""
         columns = self._ledger.columns
         amounts = Amounts.none(len(seated), columns.free.shape[1], columns.width)
-        capacities, models = self.rows.column("capacity_bytes"), self.rows.column("model")
         for line, one in enumerate(seated):
             _, shape = self.kind_of(one.record)
+            row, claim = self.rows.index.item(one.position), shape.claim
             amounts.free[line] = self._ledger.vector(shape.resources, shape.needs_port)
-            claim = shape.claim
-            for slot in one.slots if claim is not None else ():
-                assert claim is not None
-                capacity = capacities.item(one.position, slot)
-                model = columns.model_names[models.item(one.position, slot)]
-                amounts.milli[line, slot] = claim.milli_on(model)
-                amounts.memory[line, slot] = claim.bytes_of(capacity, model)
+            # A plugin may take an empty slot for a card: such a place becomes no plan.
+            slots = [slot for slot in one.slots if slot < len(columns.uuids[row])]
+            cards = card_charges(columns, row, slots, claim)
+            for slot, card in zip(slots, cards, strict=True):
+                amounts.milli[line, slot] = card.milli
+                amounts.memory[line, slot] = card.memory_bytes
                 amounts.tenants[line, slot] = 1
-                amounts.exclusive[line, slot] = claim.exclusive
+                amounts.exclusive[line, slot] = claim is not None and claim.exclusive
         return amounts
 
 

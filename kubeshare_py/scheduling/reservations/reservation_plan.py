@@ -1,9 +1,9 @@
 """Plans places for pods that fit nowhere now, which they would get once some pods with cards end.
 
 No pod is evicted. Nodes with the least use come first, and on each node the cards with the least
-use, so that little has to end. Tenants are set aside in the ledger one by one until a member fits;
-afterwards the places are taken back and the tenants counted again. Members that need cards of one
-model, or one domain, are planned where most of them fit already.
+use, so that little has to end. In a trial of the cluster, tenants are removed one by one until a
+member fits. Members that need cards of one model, or one domain, are planned where most of them fit
+already.
 """
 
 from collections import Counter
@@ -13,24 +13,23 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kubeshare_py.cluster.charge import Charge
-from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.columns import Columns, IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.choice import Choice
 from kubeshare_py.framework.evaluation_cost import EvaluationWork
-from kubeshare_py.framework.evaluator import Evaluator
-from kubeshare_py.framework.headroom import Headroom
-from kubeshare_py.scheduling.binding.assume import Assumer
+from kubeshare_py.framework.plugin_calls import PluginCalls
+from kubeshare_py.framework.snapshot import Snapshot, Trial
 from kubeshare_py.scheduling.pod_groups.gang_models import models_for, narrowed, narrowed_all
 from kubeshare_py.scheduling.pod_groups.gang_places import GangPlaces
 from kubeshare_py.scheduling.pod_groups.gang_plan import ROWS_A_PLACEMENT
 from kubeshare_py.scheduling.queue.gangs import Shapes
 from kubeshare_py.scheduling.queue.pod_records import Record
 
-#: The most tenants that one plan sets aside, about 80 µs each.
-MOST_ASIDE = 1000
+#: The most tenants that one plan removes, about 60 µs each.
+MOST_REMOVED = 1000
 
 _ReservedKind = tuple[str, Shape]
 
@@ -62,61 +61,51 @@ class _ReservationOption:
 
 @dataclass(slots=True)
 class _Try:
-    """What one plan has changed in the ledger so far."""
+    """What one plan has tried so far."""
 
     option: _ReservationOption
-    placed: list[Record] = field(default_factory=list)
-    aside: dict[PodUid, None] = field(default_factory=dict)
-    #: For each kind of member, the tenants that could be set aside next.
+    trial: Trial
+    places: dict[PodUid, Charge] = field(default_factory=dict)
+    removed: dict[PodUid, None] = field(default_factory=dict)
+    #: For each kind of member, the tenants that could be removed next.
     tenants: dict[_ReservedKind, Iterator[tuple[int, PodUid]]] = field(default_factory=dict)
 
 
 class ReservationPlan:
-    """Plans on the machine's state, which is restored when a plan is done."""
+    """Plans in trials of a snapshot of the cluster."""
 
     def __init__(
-        self,
-        ledger: Ledger,
-        assumer: Assumer,
-        evaluators: Mapping[str, Evaluator],
-        rooms: Mapping[str, Headroom],
-        work: EvaluationWork,
-        gang_places: GangPlaces,
+        self, ledger: Ledger, calls: PluginCalls, work: EvaluationWork, gang_places: GangPlaces
     ) -> None:
         self._ledger = ledger
-        self._assumer = assumer
-        self._evaluators = evaluators
-        self._rooms = rooms
+        self._calls = calls
         self._work = work
         self._gang_places = gang_places
 
-    def may_ever_fit(self, wanted: WantedReservation) -> bool:
+    def may_ever_fit(self, snapshot: Snapshot, wanted: WantedReservation) -> bool:
         """False only if not even an empty cluster would hold as many as are needed."""
-        return next(self._options(wanted), None) is not None
+        return next(self._options(snapshot, wanted), None) is not None
 
-    def places(self, wanted: WantedReservation) -> dict[PodUid, Charge]:
+    def places(self, snapshot: Snapshot, wanted: WantedReservation) -> dict[PodUid, Charge]:
         """Places for as many members as are needed; empty if there is no way.
 
         Fewer where very many tenants hold the cards: a later plan, when some ended, has more.
         """
         in_vain = 0
-        for option in self._best_first(wanted):
-            attempt = _Try(option)
+        for option in self._best_first(snapshot, wanted):
+            attempt = _Try(option, snapshot.trial())
             permitted = self._place(wanted, attempt)
-            complete = len(attempt.placed) == wanted.need or len(attempt.aside) >= MOST_ASIDE
-            places = {record.pod.uid: _place(record) for record in attempt.placed}
-            for record in reversed(attempt.placed):
-                self._assumer.take_back(record)
-            for uid in reversed(attempt.aside):
-                self._ledger.put_back(uid)
+            complete = len(attempt.places) == wanted.need or len(attempt.removed) >= MOST_REMOVED
             if permitted and complete:
-                return places
-            in_vain += len(attempt.placed) + len(attempt.aside)
-            if in_vain >= MOST_ASIDE:
+                return attempt.places
+            in_vain += len(attempt.places) + len(attempt.removed)
+            if in_vain >= MOST_REMOVED:
                 break
         return {}
 
-    def _options(self, wanted: WantedReservation) -> Iterator[_ReservationOption]:
+    def _options(
+        self, snapshot: Snapshot, wanted: WantedReservation
+    ) -> Iterator[_ReservationOption]:
         """The models and domains that could hold all members that are needed."""
         shapes = Counter((one.pod.scheduler_name, one.shape) for one in wanted.members)
         # A pod that waits on its own is tried as it is.
@@ -126,22 +115,24 @@ class ReservationPlan:
             places = self._gang_places.each(wanted.within, self._gang_places.rows_of(wanted.nodes))
         for model in models:
             kinds = narrowed_all(shapes, model)
-            rooms = {kind: self._rooms[kind[0]].if_empty(kind[1]) for kind in kinds}
+            rooms = {kind: snapshot.rooms[kind[0]].if_empty(kind[1]) for kind in kinds}
             for rows in places:
                 fitting = _fitting(kinds, rooms, rows)
                 if fitting >= wanted.need:
                     yield _ReservationOption(model, rows, kinds, fitting)
 
-    def _best_first(self, wanted: WantedReservation) -> list[_ReservationOption]:
+    def _best_first(
+        self, snapshot: Snapshot, wanted: WantedReservation
+    ) -> list[_ReservationOption]:
         """First where most fit now, then where most have reservations already, to keep these."""
-        options = list(self._options(wanted))
+        options = list(self._options(snapshot, wanted))
         if len(options) <= 1:
             return options
         reservations = self._ledger.reservations
         mine = [reservations[one.pod.uid] for one in wanted.members if one.pod.uid in reservations]
 
         def merit(option: _ReservationOption) -> tuple[int, int, int]:
-            rooms = {kind: self._rooms[kind[0]].rows(kind[1]) for kind in option.kinds}
+            rooms = {kind: snapshot.rooms[kind[0]].rows(kind[1]) for kind in option.kinds}
             kept = sum(self._is_in(option, charge) for charge in mine)
             return -_fitting(option.kinds, rooms, option.rows), -kept, -option.if_empty
 
@@ -155,10 +146,10 @@ class ReservationPlan:
         return option.rows is None or row in option.rows.tolist()
 
     def _place(self, wanted: WantedReservation, attempt: _Try) -> bool:
-        """Charge members to places; False if a plugin refuses one of them."""
+        """Find places for members; False if a plugin refuses one of them."""
         full: set[_ReservedKind] = set()
         for record in wanted.members:
-            if len(attempt.placed) == wanted.need:
+            if len(attempt.places) == wanted.need:
                 break
             profile = record.pod.scheduler_name
             kind = (profile, narrowed(record.shape, attempt.option.model))
@@ -168,68 +159,70 @@ class ReservationPlan:
             if choice is None:
                 full.add(kind)
                 continue
-            if self._assumer.place(record, choice) is not None:
+            place = self._permitted(record, choice, attempt.trial)
+            if place is None:
                 return False
-            attempt.placed.append(record)
+            attempt.places[record.pod.uid] = place
             self._work.rows += ROWS_A_PLACEMENT
         return True
 
+    def _permitted(self, record: Record, choice: Choice, trial: Trial) -> Charge | None:
+        """The place, tried; None if a plugin or the ledger would refuse it."""
+        place = trial.charge_at(choice, record.shape)
+        if self._calls.permit(record.pod, place.node) is not None:
+            return None
+        if trial.refusal(choice, place) is not None:
+            trial.evaluators[record.pod.scheduler_name].add_ledger_filter()
+            return None
+        trial.place(choice, place)
+        return place
+
     def _choice(self, kind: _ReservedKind, attempt: _Try) -> Choice | None:
         (profile, shape), rows = kind, attempt.option.rows
-        evaluator = self._evaluators[profile]
+        evaluator = attempt.trial.evaluators[profile]
         return evaluator.best(shape) if rows is None else evaluator.best_among(shape, rows)
 
     def _make_room(self, kind: _ReservedKind, attempt: _Try) -> Choice | None:
-        """Set tenants aside until the shape fits somewhere."""
+        """Remove tenants until the shape fits somewhere."""
         profile, shape = kind
-        evaluator = self._evaluators[profile]
+        evaluator = attempt.trial.evaluators[profile]
         tenants = attempt.tenants.get(kind)
         if tenants is None:
-            tenants = attempt.tenants[kind] = self._tenants(profile, shape, attempt.option.rows)
-        placed = {record.pod.uid for record in attempt.placed}
+            tenants = attempt.tenants[kind] = self._tenants(kind, attempt)
         for row, uid in tenants:
-            if uid in attempt.aside or uid in placed:
+            if uid in attempt.removed:
                 continue
-            if len(attempt.aside) >= MOST_ASIDE:
+            if len(attempt.removed) >= MOST_REMOVED:
                 return None
-            self._ledger.set_aside(uid)
-            attempt.aside[uid] = None
-            if evaluator.may_fit(shape, row):
+            attempt.trial.remove(self._ledger.charges_on_row(row)[uid])
+            attempt.removed[uid] = None
+            if evaluator.keys(shape).item(row) >= 0:
                 choice = self._choice(kind, attempt)
                 if choice is not None:
                     return choice
         return None
 
-    def _tenants(
-        self, profile: str, shape: Shape, among: IntArray | None
-    ) -> Iterator[tuple[int, PodUid]]:
-        """Pods with cards and their rows, in the order in which to set them aside."""
-        columns = self._ledger.columns
-        rows = np.flatnonzero(self._rooms[profile].if_empty(shape))
+    def _tenants(self, kind: _ReservedKind, attempt: _Try) -> Iterator[tuple[int, PodUid]]:
+        """Pods with cards and their rows, in the order in which to remove them."""
+        (profile, shape), among = kind, attempt.option.rows
+        columns = attempt.trial.tables.columns
+        rows = np.flatnonzero(attempt.trial.rooms[profile].if_empty(shape))
         if among is not None:
             rows = rows[np.isin(rows, among)]
         used = columns.gpu_count[rows] * WHOLE_MILLI - columns.gpu_free_milli[rows]
         for row in rows[np.argsort(used, kind="stable")].tolist():
-            yield from ((row, uid) for uid in self._tenants_on(row))
+            yield from ((row, uid) for uid in self._tenants_on(row, columns))
 
-    def _tenants_on(self, row: int) -> list[PodUid]:
-        columns = self._ledger.columns
-        name, uuids = columns.names[row], columns.uuids[row]
-        free = dict(zip(uuids, columns.free_milli[row].tolist(), strict=False))
+    def _tenants_on(self, row: int, columns: Columns) -> list[PodUid]:
+        free = dict(zip(columns.uuids[row], columns.free_milli[row].tolist(), strict=False))
         found = []
-        for uid, charge in self._ledger.charges_on(name).items() if name is not None else ():
+        for uid, charge in self._ledger.charges_on_row(row).items():
             cards = charge.allocation.cards if charge.allocation else ()
-            # A card that left has no slot while its holders are set aside.
             there = [(free[card.uuid], card.uuid) for card in cards if card.uuid in free]
             if there:
                 fullest = min(there)
                 found.append((-fullest[0], fullest[1], uid))
         return [uid for _, _, uid in sorted(found)]
-
-
-def _place(record: Record) -> Charge:
-    assert record.node is not None
-    return Charge(record.node, record.pod.shape.resources, record.allocation)
 
 
 def _fitting(kinds: Shapes, rooms: Mapping[_ReservedKind, IntArray], rows: IntArray | None) -> int:

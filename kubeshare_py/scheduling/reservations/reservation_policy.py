@@ -70,9 +70,9 @@ class ReservationPolicy:
         self._records, self._members = pods.records, pods.gangs
         self._queue, self._gangs = queues.pods, queues.gangs
         self._ledger, self._reservations = charges.ledger, charges.reservations
-        rooms, places = gang_cycles.rooms, gang_cycles.places
+        self._snapshots = profiles.snapshots
         self._plan = ReservationPlan(
-            charges.ledger, assumer, profiles.evaluators, rooms, profiles.work, places
+            charges.ledger, profiles.calls, profiles.work, gang_cycles.places
         )
         self._after_s = rules.after_s or math.inf
         self._patience = ReservationPatience(charges.ledger, rules.patience_s)
@@ -162,7 +162,7 @@ class ReservationPolicy:
             if reservation is not None and reservation.key <= one.key:
                 return
             wanted = self._wanted(one.nominee)
-            if not self._plan.may_ever_fit(wanted):
+            if not self._plan.may_ever_fit(self._snapshots.shown, wanted):
                 continue
             if now < one.since + self._after_s:
                 self._look_at(one.since + self._after_s)
@@ -205,7 +205,7 @@ class ReservationPolicy:
         if reservation.uids and not reservation.is_broken and not _is_old(reservation, now):
             return
         reservation.key = one.key
-        places = self._plan.places(self._wanted(one.nominee))
+        places = self._plan.places(self._snapshots.shown, self._wanted(one.nominee))
         if places:
             self._reservations.hold(reservation, places, now)
         else:
@@ -214,7 +214,7 @@ class ReservationPolicy:
     def _give(self, one: _StarvingEntry, wanted: WantedReservation, now: float) -> bool:
         """Plan as if no nominee behind it had reservations; if there is no way, they are kept."""
         self._reservations.show_to(contender_of(one.nominee, self._records))
-        places = self._plan.places(wanted)
+        places = self._plan.places(self._snapshots.shown, wanted)
         if places:
             before = self._reservations.starving()
             if before is not None:

@@ -1,0 +1,58 @@
+"""Counts what a pod takes of a row's cards, in the columns of the ledger or of an overlay."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kubeshare_py.cluster.columns import ABSENT, Columns
+from kubeshare_py.cluster.derived import derive_card, derive_node, hold_back
+from kubeshare_py.cluster.joined import derive_order
+from kubeshare_py.domain.allocation import Allocation
+
+
+def count_cards(
+    columns: Columns, row: int, slots: Sequence[int], allocation: Allocation, sign: int, native: int
+) -> bool:
+    """Add (sign 1) or subtract (-1) an allocation, and update the derived columns.
+
+    `slots` are those of its cards. False if fewer cards are idle than native pods hold on the row.
+    """
+    exclusive, flipped = allocation.exclusive, False
+    for slot, card in zip(slots, allocation.cards, strict=True):
+        columns.free_milli[row, slot] = columns.free_milli.item(row, slot) - sign * card.milli
+        memory = columns.free_bytes.item(row, slot) - sign * card.memory_bytes
+        columns.free_bytes[row, slot] = memory
+        columns.tenants[row, slot] = columns.tenants.item(row, slot) + sign
+        if exclusive:
+            columns.exclusive[row, slot] = columns.exclusive.item(row, slot) + sign
+        was_idle = columns.idle.item(row, slot)
+        derive_card(columns, row, slot)
+        flipped |= was_idle != columns.idle.item(row, slot)
+        if not columns.flags.item(row, slot) & ABSENT:
+            columns.gpu_free_milli[row] = columns.gpu_free_milli.item(row) - sign * card.milli
+    enough = True
+    if native:
+        enough = hold_back_cards(columns, row, native)
+    elif flipped:
+        derive_order(columns, row)
+    derive_node(columns, row)
+    return enough
+
+
+def hold_back_cards(columns: Columns, row: int, native: int) -> bool:
+    """Keep idle cards for native pods, and write the order of the others; False if too few."""
+    enough = hold_back(columns, row, native)
+    derive_order(columns, row)
+    return enough
+
+
+def with_slots(
+    columns: Columns, row: int, allocation: Allocation | None
+) -> tuple[list[int], Allocation | None]:
+    """The slots of the cards that have one in this row, and the allocation of only these."""
+    if allocation is None:
+        return [], None
+    uuids = columns.uuids[row]
+    cards = tuple(card for card in allocation.cards if card.uuid in uuids)
+    if len(cards) < len(allocation.cards):
+        allocation = replace(allocation, cards=cards)
+    return [uuids.index(card.uuid) for card in cards], allocation

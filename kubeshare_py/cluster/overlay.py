@@ -1,0 +1,156 @@
+"""A second set of the tables, to try what would be if pods were placed, or were gone.
+
+An overlay begins as the tables below it. What is added or removed in it stays in it: nothing enters
+the ledger, its change logs, or an answer that is cached about it. `follow` ends all of that, at the
+cost of the rows that differ. Columns that charges do not change are shared with the tables below.
+"""
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+
+import numpy as np
+
+from kubeshare_py.cluster.card_counts import count_cards, hold_back_cards, with_slots
+from kubeshare_py.cluster.changes import ChangeLog
+from kubeshare_py.cluster.charge import Charge, Resources, native_gpus
+from kubeshare_py.cluster.columns import CHARGED_COLUMNS, Columns, IntArray
+from kubeshare_py.cluster.reserved_places import count_reservation
+from kubeshare_py.cluster.tables import Tables
+from kubeshare_py.cluster.what_if import WhatIf
+from kubeshare_py.domain.allocation import Allocation
+
+_SHARED = tuple(name for name in Columns.__slots__ if name not in CHARGED_COLUMNS)
+#: If more rows differ than this, all are copied.
+_MOST_COPIED = 4096
+#: So many rows are copied one by one, because that takes less time.
+_FEW = 4
+
+
+class Overlay:
+    """Tables above other tables."""
+
+    def __init__(self, below: Tables) -> None:
+        self.below = below
+        self.changed = ChangeLog()
+        #: Rows in which something was tried.
+        self._touched: dict[int, None] = {}
+        #: By row, how many GPUs more than below the kubelet picked.
+        self._native: dict[int, int] = {}
+        self._lifted: Mapping[int, Sequence[Charge]] = {}
+        self._seen = 0
+        self._copy_all()
+
+    @property
+    def relabelled(self) -> ChangeLog:
+        """The log of the tables below: what is tried changes no node object."""
+        return self.below.relabelled
+
+    def differing(self) -> IntArray:
+        """The rows, (k,) int64, that may differ from those below."""
+        rows = {**self._touched, **dict.fromkeys(self._lifted)}
+        return np.fromiter(rows, np.int64, len(rows))
+
+    def follow(self) -> None:
+        """Be like the tables below again, but for reservations that are lifted."""
+        below, columns = self.below.columns, self.columns
+        is_laid_out = below.layout == columns.layout and below.resources is columns.resources
+        behind = self.below.changed.since(self._seen, _MOST_COPIED) if is_laid_out else None
+        if behind is None:
+            self._copy_all()
+        elif len(behind) or self._touched:
+            self._copy({**dict.fromkeys(behind.tolist()), **self._touched})
+        self._seen = self.below.changed.end
+
+    def lift(self, lifted: Mapping[int, Sequence[Charge]]) -> None:
+        """Leave these reservations out from now on, by row; `follow` shows the others again."""
+        self._touched.update(dict.fromkeys((*self._lifted, *lifted)))
+        self._lifted = lifted
+
+    def place(self, row: int, charge: Charge, slots: Sequence[int]) -> None:
+        """Add a pod to a row; its cards are in these slots."""
+        self._touched[row] = None
+        self.changed.add(row)
+        self._count(row, charge, 1, slots, charge.allocation)
+
+    def remove(self, row: int, charge: Charge) -> None:
+        """Remove what a pod holds of a row."""
+        self._touched[row] = None
+        self.changed.add(row)
+        self._count(row, charge, -1, *with_slots(self.columns, row, charge.allocation))
+
+    def native_on(self, row: int) -> int:
+        """The number of GPUs of a row that pods hold and the kubelet picked."""
+        native = self.below.native_on(row)
+        return native + self._native.get(row, 0) if self._native else native
+
+    def vector(self, resources: Resources, port: bool) -> IntArray:
+        """A request as amounts by resource column, (resources,) int64; a pod is one of `pods`."""
+        return self.below.vector(resources, port)
+
+    def what_if(self, rows: IntArray) -> WhatIf:
+        """Private copies of these rows, (k,) int64."""
+        return WhatIf(self.columns, rows, np.array([*map(self.native_on, rows.tolist())], np.int64))
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _count(
+        self,
+        row: int,
+        charge: Charge,
+        sign: int,
+        slots: Sequence[int],
+        allocation: Allocation | None,
+    ) -> None:
+        """Add (sign 1) or remove (-1) a charge, of whose cards `allocation` are in these slots."""
+        columns, whole = self.columns, charge.allocation
+        port = whole is not None and whole.port is not None
+        free = columns.free[row]
+        (np.subtract if sign > 0 else np.add)(free, self.vector(charge.resources, port), free)
+        if whole is None or not whole.cards:
+            count = native_gpus(charge.resources)
+            if count:
+                self._native[row] = self._native.get(row, 0) + sign * count
+                hold_back_cards(columns, row, self.native_on(row))
+        elif allocation is not None:
+            count_cards(columns, row, slots, allocation, sign, self.native_on(row))
+
+    def _copy_all(self) -> None:
+        below = self.below.columns
+        self.columns = copy(below)
+        for name in CHARGED_COLUMNS:
+            setattr(self.columns, name, getattr(below, name).copy())
+        self._pairs = [
+            (getattr(self.columns, name), getattr(below, name)) for name in CHARGED_COLUMNS
+        ]
+        self._seen = self.below.changed.end
+        self._touched.clear()
+        self._native.clear()
+        self.changed.add_all(np.arange(below.rows))
+        for row in self._lifted:
+            self._lift(row)
+
+    def _copy(self, rows: Mapping[int, None]) -> None:
+        for name in _SHARED:
+            setattr(self.columns, name, getattr(self.below.columns, name))
+        if len(rows) <= _FEW:
+            for own, theirs in self._pairs:
+                for row in rows:
+                    own[row] = theirs[row]
+        else:
+            index = np.fromiter(rows, np.int64, len(rows))
+            for own, theirs in self._pairs:
+                own[index] = theirs.take(index, 0)
+        self.changed.add_all(np.fromiter(rows, np.int64, len(rows)))
+        self._touched.clear()
+        self._native.clear()
+        for row in rows:
+            if row in self._lifted:
+                self._lift(row)
+
+    def _lift(self, row: int) -> None:
+        """Remove the lifted reservations of a row, which was copied just now."""
+        for charge in self._lifted[row]:
+            slots, allocation = with_slots(self.columns, row, charge.allocation)
+            if allocation is not None:
+                count_reservation(self.columns, row, slots, allocation, -1)
+            self._count(row, charge, -1, slots, allocation)

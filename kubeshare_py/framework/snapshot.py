@@ -1,0 +1,105 @@
+"""What is asked about the cluster: its tables, and what each profile answers about them."""
+
+from collections.abc import Mapping
+
+from kubeshare_py.cluster.charge import Charge, tentative_charge
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.cluster.overlay import Overlay
+from kubeshare_py.cluster.refusal import NO_SUCH_CARD, refusal
+from kubeshare_py.cluster.tables import Tables
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.framework.choice import Choice
+from kubeshare_py.framework.evaluator import Evaluator
+from kubeshare_py.framework.headroom import Headroom
+from kubeshare_py.framework.overlay_evaluator import OverlayEvaluator, OverlayHeadroom
+
+
+class Snapshot:
+    """One set of tables, with an evaluator and headrooms for each profile."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        tables: Tables,
+        evaluators: Mapping[str, Evaluator],
+        rooms: Mapping[str, Headroom] | None = None,
+    ) -> None:
+        self.ledger = ledger
+        self.tables = tables
+        self.evaluators = evaluators
+        self.rooms = rooms or {
+            name: Headroom(ledger, evaluator) for name, evaluator in evaluators.items()
+        }
+        self._trial: Trial | None = None
+
+    def trial(self) -> "Trial":
+        """This snapshot, to try places in; the trial before it ends."""
+        if self._trial is None:
+            self._trial = Trial(self)
+        self._trial.begin()
+        return self._trial
+
+
+class Trial(Snapshot):
+    """A snapshot above another, in which pods are placed and removed.
+
+    Nothing of it enters the one below, its caches or the ledger.
+    """
+
+    def __init__(self, below: Snapshot) -> None:
+        ledger, overlay = below.ledger, Overlay(below.tables)
+        evaluators = {
+            name: OverlayEvaluator(ledger, overlay, evaluator)
+            for name, evaluator in below.evaluators.items()
+        }
+        self._rooms = {
+            name: OverlayHeadroom(ledger, overlay, evaluators[name], room)
+            for name, room in below.rooms.items()
+        }
+        super().__init__(ledger, overlay, evaluators, {**self._rooms})
+        self._overlay = overlay
+        self._evaluators = evaluators
+
+    def begin(self) -> None:
+        """Be like the one below again."""
+        self._overlay.follow()
+        for evaluator in self._evaluators.values():
+            evaluator.start_anew()
+        for room in self._rooms.values():
+            room.start_anew()
+
+    def charge_at(self, choice: Choice, shape: Shape) -> Charge:
+        """What a pod of this shape would hold at its place."""
+        columns, row = self._overlay.columns, choice.row
+        # A plugin may take an empty slot for a card: the ledger refuses that place later.
+        slots = [slot for slot in choice.slots if slot < len(columns.uuids[row])]
+        return tentative_charge(columns, row, slots, shape)
+
+    def place(self, choice: Choice, charge: Charge) -> None:
+        """Add a pod at its place."""
+        self._overlay.place(choice.row, charge, choice.slots)
+
+    def refusal(self, choice: Choice, charge: Charge) -> str | None:
+        """Why the ledger would not take this charge now; None if all of it is free."""
+        allocation, columns = charge.allocation, self._overlay.columns
+        if allocation is not None and len(allocation.cards) < len(choice.slots):
+            return NO_SUCH_CARD
+        port = allocation is not None and allocation.port is not None
+        return refusal(columns, choice.row, charge.resources, allocation, port)
+
+    def remove(self, charge: Charge) -> None:
+        """Remove what a pod holds."""
+        row = self._overlay.columns.row_of.get(charge.node)
+        if row is not None:
+            self._overlay.remove(row, charge)
+
+
+class Snapshots:
+    """The cluster as it is, and as the pod or gang that is tried now may see it."""
+
+    def __init__(self, actual: Snapshot) -> None:
+        self.actual = self.shown = actual
+
+    def replace(self, actual: Snapshot) -> None:
+        """Show the cluster by other evaluators."""
+        self.actual = self.shown = actual
