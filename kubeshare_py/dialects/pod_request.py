@@ -50,8 +50,8 @@ def read(
 ) -> PodRequest:
     """Read what a pod asks for. Never raises.
 
-    `pod_group` is the PodGroup that its spec names, "" if none. Unknown keys matter only before the
-    pod is bound.
+    `pod_group` is the PodGroup that its spec names, "" if none. Unknown keys and results matter
+    only before the pod is `bound`, so not after its end either.
     """
     labels, annotations = labels or _NOTHING, annotations or _NOTHING
     unknown = None if bound else unknown_key(labels, annotations)

@@ -24,7 +24,7 @@ def is_finished(pod: PodFields) -> bool:
 def finished_member(pod: PodFields) -> FinishedMember | None:
     """A finished pod as a member of its group; None if it was in none."""
     meta = pod.metadata
-    asked = pod_request.read(meta.labels, meta.annotations, pod.spec.pod_group)
+    asked = pod_request.read(meta.labels, meta.annotations, pod.spec.pod_group, bound=True)
     if asked.reference is not None:
         gang = asked.reference.gang
     elif asked.group is not None:
