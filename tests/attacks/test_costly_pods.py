@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from kubeshare_py.dialects.sharedgpu_models import MOST_NAMES, MOST_STARS
-from tests.attacks.arena import LAX
-from tests.attacks.ground import Ground, Json, gpu_pod, refusal
+from tests.attacks.attack import Attack, Json, gpu_pod, refusal
+from tests.attacks.attacked_cluster import LAX
 
 pytestmark = pytest.mark.real_only("it needs admission policies, Helm and a scheduler's own role")
 
@@ -40,35 +40,35 @@ def affine_pod(name: str, salt: int, terms: int = 20, values: int = 2000) -> Jso
     return gpu_pod(name, affinity={"nodeAffinity": wanted})
 
 
-async def test_more_names_and_stars_than_there_may_be_are_refused_or_wait(ground: Ground) -> None:
+async def test_more_names_and_stars_than_there_may_be_are_refused_or_wait(attack: Attack) -> None:
     for text in (patterns(0, names=32), patterns(0, stars=5), "*".join("0a3f" * 8)):
-        error = await refusal(ground.create(pattern_pod("p", text)))
+        error = await refusal(attack.create(pattern_pod("p", text)))
         assert ANNOTATION in error.message
     bodies = [pattern_pod(f"stars-{one}", patterns(one, 32, 5)) for one in range(100)]
-    await ground.flood(bodies, LAX)
-    await ground.expect_victim_bound()
-    await ground.expect_waiting("stars-99", LAX, ANNOTATION)
+    await attack.flood(bodies, LAX)
+    await attack.expect_victim_bound()
+    await attack.expect_waiting("stars-99", LAX, ANNOTATION)
 
 
-async def test_as_many_stars_as_there_may_be(ground: Ground, full_scale: bool) -> None:
+async def test_as_many_stars_as_there_may_be(attack: Attack, full_scale: bool) -> None:
     number = 500 if full_scale else 100
-    await ground.flood([pattern_pod(f"stars-{one}", patterns(one)) for one in range(number)])
-    await ground.expect_victim_bound()
-    await ground.expect_waiting(f"stars-{number - 1}")
+    await attack.flood([pattern_pod(f"stars-{one}", patterns(one)) for one in range(number)])
+    await attack.expect_victim_bound()
+    await attack.expect_waiting(f"stars-{number - 1}")
 
 
-async def test_affinities_of_many_terms_and_values(ground: Ground, full_scale: bool) -> None:
+async def test_affinities_of_many_terms_and_values(attack: Attack, full_scale: bool) -> None:
     number = 80 if full_scale else 16
-    await ground.flood([affine_pod(f"affine-{one}", one) for one in range(number)])
-    for node in ground.arena.nodes:
+    await attack.flood([affine_pod(f"affine-{one}", one) for one in range(number)])
+    for node in attack.attacked_cluster.nodes:
         # Each change of a node may make them fit.
         labels = {"metadata": {"labels": {"example.com/0": f"{node.name}-{number}"}}}
-        await ground.admin.merge_patch(f"/api/v1/nodes/{node.name}", labels)
-        await ground.expect_victim_bound()
-    await ground.expect_waiting("affine-0")
+        await attack.admin.merge_patch(f"/api/v1/nodes/{node.name}", labels)
+        await attack.expect_victim_bound()
+    await attack.expect_waiting("affine-0")
 
 
-async def test_hundreds_of_shapes(ground: Ground, full_scale: bool) -> None:
+async def test_hundreds_of_shapes(attack: Attack, full_scale: bool) -> None:
     number = 1000 if full_scale else 100
     bodies = [
         gpu_pod(f"nowhere-{one}", nodeSelector={"example.com/none": f"v{one}"})
@@ -79,8 +79,8 @@ async def test_hundreds_of_shapes(ground: Ground, full_scale: bool) -> None:
         gpu_pod(f"small-{one}", {**amounts, "gpu_mem": f"{1_000_000 + one}"})
         for one in range(number)
     ]
-    flood = asyncio.create_task(ground.flood(bodies))
+    flood = asyncio.create_task(attack.flood(bodies))
     while not flood.done():
-        await ground.expect_victim_bound()
+        await attack.expect_victim_bound()
     await flood
-    await ground.expect_victim_bound()
+    await attack.expect_victim_bound()

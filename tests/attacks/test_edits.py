@@ -8,8 +8,8 @@ from itertools import count
 import pytest
 
 from kubeshare_py.edges.kube.errors import KubeError
-from tests.attacks.arena import LAX
-from tests.attacks.ground import Ground, pods_of
+from tests.attacks.attack import Attack, pods_of
+from tests.attacks.attacked_cluster import LAX
 from tests.attacks.test_costly_pods import ANNOTATION, affine_pod, patterns
 
 pytestmark = pytest.mark.real_only("it needs admission policies, Helm and a scheduler's own role")
@@ -18,15 +18,15 @@ pytestmark = pytest.mark.real_only("it needs admission policies, Helm and a sche
 EDIT_S = 0.2
 
 
-async def test_waiting_pods_that_are_edited_all_the_time(ground: Ground, full_scale: bool) -> None:
-    await ground.flood([affine_pod(f"edited-{one}", one, 2, 200) for one in range(30)], LAX)
+async def test_waiting_pods_that_are_edited_all_the_time(attack: Attack, full_scale: bool) -> None:
+    await attack.flood([affine_pod(f"edited-{one}", one, 2, 200) for one in range(30)], LAX)
     salts, edited = count(), Counter[str]()
 
     async def edit(name: str) -> None:
         while True:
             change = {"metadata": {"annotations": {ANNOTATION: patterns(next(salts))}}}
             with suppress(KubeError):
-                await ground.mallory.merge_patch(f"{pods_of(LAX)}/{name}", change)
+                await attack.mallory.merge_patch(f"{pods_of(LAX)}/{name}", change)
                 edited[name] += 1
             await asyncio.sleep(EDIT_S)
 
@@ -34,6 +34,6 @@ async def test_waiting_pods_that_are_edited_all_the_time(ground: Ground, full_sc
         editing = [group.create_task(edit(f"edited-{one}")) for one in range(30)]
         # Each pod is edited again and again before the last of the victim's is bound.
         while len(edited) < 30 or min(edited.values()) < (50 if full_scale else 3):
-            await ground.expect_victim_bound()
+            await attack.expect_victim_bound()
         for one in editing:
             one.cancel()

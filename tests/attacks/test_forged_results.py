@@ -5,8 +5,8 @@ from http import HTTPStatus
 
 import pytest
 
-from tests.attacks.arena import ATTACKER, VICTIM
-from tests.attacks.ground import Ground, Json, gpu_pod, pods_of, refusal
+from tests.attacks.attack import Attack, Json, gpu_pod, pods_of, refusal
+from tests.attacks.attacked_cluster import ATTACKER, VICTIM
 
 pytestmark = pytest.mark.real_only("it needs admission policies, Helm and a scheduler's own role")
 
@@ -27,25 +27,25 @@ def annotated(name: str, value: str | None = "GPU-of-somebody") -> Json:
     return {"metadata": {"annotations": results}}
 
 
-async def test_no_result_comes_with_a_pod(ground: Ground) -> None:
+async def test_no_result_comes_with_a_pod(attack: Attack) -> None:
     for place in ({}, {"nodeName": "n1"}):
         for name in RESULTS:
             body = gpu_pod("p", SHARE, **place)
             body["metadata"]["annotations"] = annotated(name)["metadata"]["annotations"]
-            assert ONLY in (await refusal(ground.create(body))).message
+            assert ONLY in (await refusal(attack.create(body))).message
 
 
-async def test_no_result_is_written_later_in_any_way(ground: Ground) -> None:
-    await ground.create(gpu_pod("p", SHARE))
-    placed = await ground.expect_bound("p")
+async def test_no_result_is_written_later_in_any_way(attack: Attack) -> None:
+    await attack.create(gpu_pod("p", SHARE))
+    placed = await attack.expect_bound("p")
     path = f"{pods_of(ATTACKER)}/p"
     before = placed["metadata"]["annotations"]
     for name in RESULTS:
         change = annotated(name)
-        error = await refusal(ground.mallory.merge_patch(path, change))
+        error = await refusal(attack.mallory.merge_patch(path, change))
         assert ONLY in error.message
         applied = {"apiVersion": "v1", "kind": "Pod", **change}
-        asked = ground.mallory.request(
+        asked = attack.mallory.request(
             "PATCH",
             path,
             query={"fieldManager": "mine", "force": "true"},
@@ -57,45 +57,45 @@ async def test_no_result_is_written_later_in_any_way(ground: Ground) -> None:
         operations = [{"op": "add", "path": f"/metadata/annotations/{key}", "value": "x"}]
         if f"sharedgpu/{name}" in before:
             operations = [{"op": "remove", "path": f"/metadata/annotations/{key}"}]
-        asked = ground.mallory.request("PATCH", path, body=operations, content_type=JSON_PATCH)
+        asked = attack.mallory.request("PATCH", path, body=operations, content_type=JSON_PATCH)
         error = await refusal(asked)
         assert ONLY in error.message or "sharedgpu/" in error.message
-    fresh = await ground.pod("p")
+    fresh = await attack.pod("p")
     fresh["metadata"]["annotations"] = {"sharedgpu/gpu_uuid": "GPU-of-somebody"}
-    assert ONLY in (await refusal(ground.mallory.replace(path, fresh))).message
-    assert (await ground.pod("p"))["metadata"]["annotations"] == before
+    assert ONLY in (await refusal(attack.mallory.replace(path, fresh))).message
+    assert (await attack.pod("p"))["metadata"]["annotations"] == before
 
 
-async def test_edit_may_not_write_the_status_of_pods(ground: Ground) -> None:
-    await ground.create(gpu_pod("p", SHARE))
-    await ground.expect_bound("p")
+async def test_edit_may_not_write_the_status_of_pods(attack: Attack) -> None:
+    await attack.create(gpu_pod("p", SHARE))
+    await attack.expect_bound("p")
     path = f"{pods_of(ATTACKER)}/p/status"
     for change in (annotated("gpu_uuid"), {"status": {"phase": "Succeeded"}}):
-        error = await refusal(ground.mallory.merge_patch(path, change))
+        error = await refusal(attack.mallory.merge_patch(path, change))
         assert error.status == HTTPStatus.FORBIDDEN
 
 
-async def test_labels_of_a_bound_pod_change_no_charge(ground: Ground) -> None:
-    await ground.create(gpu_pod("p", {"gpu_request": "1.0", "gpu_limit": "1.0"}))
-    card = (await ground.expect_bound("p"))["metadata"]["annotations"]["sharedgpu/gpu_uuid"]
+async def test_labels_of_a_bound_pod_change_no_charge(attack: Attack) -> None:
+    await attack.create(gpu_pod("p", {"gpu_request": "1.0", "gpu_limit": "1.0"}))
+    card = (await attack.expect_bound("p"))["metadata"]["annotations"]["sharedgpu/gpu_uuid"]
     path = f"{pods_of(ATTACKER)}/p"
     for request in ("0.001", "0", None, "x"):
         labels = {"sharedgpu/gpu_request": request, "sharedgpu/gpu_limit": request}
-        await ground.mallory.merge_patch(path, {"metadata": {"labels": labels}})
+        await attack.mallory.merge_patch(path, {"metadata": {"labels": labels}})
     bodies = [gpu_pod(f"v{one}", {"gpu_request": "1.0", "gpu_limit": "1.0"}) for one in range(15)]
     for body in bodies:
-        await ground.victor.create(pods_of(VICTIM), body)
+        await attack.victor.create(pods_of(VICTIM), body)
     taken = set()
     for body in bodies:
-        pod = await ground.expect_bound(body["metadata"]["name"], VICTIM)
+        pod = await attack.expect_bound(body["metadata"]["name"], VICTIM)
         taken.add(pod["metadata"]["annotations"]["sharedgpu/gpu_uuid"])
     assert len(taken) == 15
     assert card not in taken
-    await ground.clean()
+    await attack.clean()
 
 
-async def test_no_user_binds(ground: Ground) -> None:
-    await ground.create(gpu_pod("p", {"gpu_request": "9", "gpu_limit": "9"}))
+async def test_no_user_binds(attack: Attack) -> None:
+    await attack.create(gpu_pod("p", {"gpu_request": "9", "gpu_limit": "9"}))
     binding = {
         "apiVersion": "v1",
         "kind": "Binding",
@@ -103,42 +103,42 @@ async def test_no_user_binds(ground: Ground) -> None:
         "target": {"apiVersion": "v1", "kind": "Node", "name": "n1"},
     }
     for path in (f"{pods_of(ATTACKER)}/p/binding", f"/api/v1/namespaces/{ATTACKER}/bindings"):
-        error = await refusal(ground.mallory.create(path, binding))
+        error = await refusal(attack.mallory.create(path, binding))
         assert error.status == HTTPStatus.FORBIDDEN
     # An administrator's Binding may not say which card it is either.
-    error = await refusal(ground.admin.create(f"{pods_of(ATTACKER)}/p/binding", binding))
+    error = await refusal(attack.admin.create(f"{pods_of(ATTACKER)}/p/binding", binding))
     assert ONLY in error.message
 
 
-async def test_a_pod_that_names_its_node_gets_no_card(ground: Ground) -> None:
-    await ground.create(gpu_pod("p", SHARE, nodeName="n1"))
-    await ground.expect_victim_bound()
-    assert "sharedgpu/gpu_uuid" not in (await ground.pod("p"))["metadata"].get("annotations", {})
+async def test_a_pod_that_names_its_node_gets_no_card(attack: Attack) -> None:
+    await attack.create(gpu_pod("p", SHARE, nodeName="n1"))
+    await attack.expect_victim_bound()
+    assert "sharedgpu/gpu_uuid" not in (await attack.pod("p"))["metadata"].get("annotations", {})
     error = await refusal(
-        ground.mallory.merge_patch(f"{pods_of(ATTACKER)}/p", annotated("gpu_uuid"))
+        attack.mallory.merge_patch(f"{pods_of(ATTACKER)}/p", annotated("gpu_uuid"))
     )
     assert ONLY in error.message
 
 
 async def test_pods_that_come_back_under_their_name_at_once(
-    ground: Ground, full_scale: bool
+    attack: Attack, full_scale: bool
 ) -> None:
     path = f"{pods_of(ATTACKER)}/p"
     for _ in range(200 if full_scale else 25):
-        await ground.create(gpu_pod("p", {"gpu_request": "1.0", "gpu_limit": "1.0"}))
-        await ground.mallory.delete(path, grace_period_s=0)
-    await ground.create(gpu_pod("p", {"gpu_request": "1.0", "gpu_limit": "1.0"}))
-    await ground.expect_bound("p")
-    await ground.expect_no_card_given_twice()
+        await attack.create(gpu_pod("p", {"gpu_request": "1.0", "gpu_limit": "1.0"}))
+        await attack.mallory.delete(path, grace_period_s=0)
+    await attack.create(gpu_pod("p", {"gpu_request": "1.0", "gpu_limit": "1.0"}))
+    await attack.expect_bound("p")
+    await attack.expect_no_card_given_twice()
 
 
-async def test_finalizers_keep_a_pods_cards_and_nothing_else(ground: Ground) -> None:
+async def test_finalizers_keep_a_pods_cards_and_nothing_else(attack: Attack) -> None:
     bodies = [gpu_pod(f"p{one}", {"gpu_request": "0.5", "gpu_limit": "1.0"}) for one in range(20)]
     for body in bodies:
         body["metadata"]["finalizers"] = ["example.com/stays"]
-    await ground.flood(bodies)
+    await attack.flood(bodies)
     for body in bodies:
-        await ground.expect_bound(body["metadata"]["name"])
-        await ground.mallory.delete(f"{pods_of(ATTACKER)}/{body['metadata']['name']}")
-    await ground.expect_victim_bound()
-    await ground.expect_no_card_given_twice()
+        await attack.expect_bound(body["metadata"]["name"])
+        await attack.mallory.delete(f"{pods_of(ATTACKER)}/{body['metadata']['name']}")
+    await attack.expect_victim_bound()
+    await attack.expect_no_card_given_twice()

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from tests.attacks.arena import rendered, scheduler_command
-from tests.attacks.ground import Ground, expect_eventually
+from tests.attacks.attack import Attack, expect_eventually
+from tests.attacks.attacked_cluster import rendered, scheduler_command
 from tests.controlplane.processes import Process, process
 from tests.controlplane.running import free_ports
 from tests.edges.bare_server import Handler, serving
@@ -58,27 +58,29 @@ async def elsewhere(_request: web.Request) -> web.Response:
 
 @asynccontextmanager
 async def standing_by(
-    ground: Ground, url: str, folder: Path
+    attack: Attack, url: str, folder: Path
 ) -> AsyncIterator[tuple[Process, Path]]:
     """A second scheduler that asks this Prometheus."""
     [port] = free_ports(1)
     inventory = f'{{"source": "prometheus", "url": "{url}", "intervalSeconds": 0.5}}'
     chart = rendered(port, f"config.inventory={inventory}")
-    command = await asyncio.to_thread(scheduler_command, ground.arena.plane, chart, folder)
+    command = await asyncio.to_thread(
+        scheduler_command, attack.attacked_cluster.plane, chart, folder
+    )
     log = folder / "standing-by.log"
     with process(command, log) as running:
         yield running, log
 
 
 @pytest.mark.parametrize("page", [bomb, endless, nonsense, nested, elsewhere])
-async def test_no_page_harms_the_scheduler(ground: Ground, tmp_path: Path, page: Handler) -> None:
-    async with serving(page) as url, standing_by(ground, url, tmp_path) as (scheduler, log):
+async def test_no_page_harms_the_scheduler(attack: Attack, tmp_path: Path, page: Handler) -> None:
+    async with serving(page) as url, standing_by(attack, url, tmp_path) as (scheduler, log):
 
         async def said() -> dict[str, str]:
             return {"log": log.read_text()}
 
         await expect_eventually(said, lambda found: '"event":"inventory' in found["log"], 60)
-        await ground.expect_victim_bound()
+        await attack.expect_victim_bound()
         assert scheduler.is_running()
         assert "Traceback" not in log.read_text()
         assert scheduler.resident_bytes() < ROOM

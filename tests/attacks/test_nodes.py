@@ -12,17 +12,17 @@ from kubeshare_py.edges.kube.config import load
 from kubeshare_py.edges.kube.credential_reading import KubeReading
 from kubeshare_py.edges.kube.credentials import Credentials
 from kubeshare_py.inventory.card_annotation import ANNOTATION, write_cards
-from tests.attacks.arena import ATTACKER
-from tests.attacks.ground import (
+from tests.attacks.attack import (
     LEASE,
     STATE,
-    Ground,
+    Attack,
     Json,
     expect_eventually,
     gpu_pod,
     pods_of,
     refusal,
 )
+from tests.attacks.attacked_cluster import ATTACKER
 from tests.controlplane.helm import NAMESPACE
 
 pytestmark = pytest.mark.real_only("it needs admission policies, Helm and a scheduler's own role")
@@ -34,23 +34,23 @@ GROUP = "rbac.authorization.k8s.io"
 
 
 @asynccontextmanager
-async def kubelet(ground: Ground, node: str) -> AsyncIterator[KubeClient]:
+async def kubelet(attack: Attack, node: str) -> AsyncIterator[KubeClient]:
     """A client with the certificate of a node's kubelet; the Node authorizer judges."""
-    path = ground.arena.kubeconfig(f"system:node:{node}", "system:nodes")
+    path = attack.attacked_cluster.kubeconfig(f"system:node:{node}", "system:nodes")
     async with KubeClient(load(str(path))) as client:
         yield client
 
 
 @asynccontextmanager
-async def collector(ground: Ground, node: str) -> AsyncIterator[KubeClient]:
+async def collector(attack: Attack, node: str) -> AsyncIterator[KubeClient]:
     """A client with the token of the collector's pod on a node."""
     body = gpu_pod("collector", {}, nodeName=node, serviceAccountName=COLLECTOR)
-    await ground.admin.create(pods_of(NAMESPACE), body | {"kind": "Pod"})
+    await attack.admin.create(pods_of(NAMESPACE), body | {"kind": "Pod"})
     about = {"apiVersion": "v1", "kind": "Pod", "name": "collector"}
     spec = {"boundObjectRef": about, "audiences": [], "expirationSeconds": 3600}
     path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{COLLECTOR}/token"
-    answer = await ground.admin.create(path, {"kind": "TokenRequest", "spec": spec})
-    plane = ground.arena.plane
+    answer = await attack.admin.create(path, {"kind": "TokenRequest", "spec": spec})
+    plane = attack.attacked_cluster.plane
     ca = plane.secrets.certificates.ca_file.read_text()
     token = f"Bearer {answer['status']['token']}"
     reading = KubeReading(server=plane.url, authorization=token, ca=ca)
@@ -58,15 +58,15 @@ async def collector(ground: Ground, node: str) -> AsyncIterator[KubeClient]:
         try:
             yield client
         finally:
-            await ground.admin.delete(f"{pods_of(NAMESPACE)}/collector", grace_period_s=0)
+            await attack.admin.delete(f"{pods_of(NAMESPACE)}/collector", grace_period_s=0)
 
 
 @asynccontextmanager
-async def saying(ground: Ground, node: str, text: str) -> AsyncIterator[None]:
+async def saying(attack: Attack, node: str, text: str) -> AsyncIterator[None]:
     """A node's collector writes this about its cards; in the end what is true again."""
     path = f"/api/v1/nodes/{node}"
-    cards = next(one.cards for one in ground.arena.nodes if one.name == node)
-    async with collector(ground, node) as client:
+    cards = next(one.cards for one in attack.attacked_cluster.nodes if one.name == node)
+    async with collector(attack, node) as client:
         await client.merge_patch(path, {"metadata": {"annotations": {ANNOTATION: text}}})
         try:
             yield
@@ -74,24 +74,24 @@ async def saying(ground: Ground, node: str, text: str) -> AsyncIterator[None]:
             right = {"metadata": {"annotations": {ANNOTATION: write_cards(cards)}}}
             await client.merge_patch(path, right)
             await expect_eventually(
-                lambda: cards_of(ground, node), lambda found: len(found) == len(cards), 20
+                lambda: cards_of(attack, node), lambda found: len(found) == len(cards), 20
             )
 
 
-async def cards_of(ground: Ground, node: str) -> Json:
+async def cards_of(attack: Attack, node: str) -> Json:
     """The cards of a node that the scheduler counts, by uuid."""
-    view = await ground.admin.get(f"{STATE}/gpus")
+    view = await attack.admin.get(f"{STATE}/gpus")
     nodes = [one for one in view["nodes"] if one["name"] == node]
     return {card["uuid"]: card for one in nodes for card in one["cards"]}
 
 
-async def test_a_kubelet_gives_no_pod_another_card(ground: Ground) -> None:
-    await ground.create(gpu_pod("p", SHARE))
-    placed = await ground.expect_bound("p")
+async def test_a_kubelet_gives_no_pod_another_card(attack: Attack) -> None:
+    await attack.create(gpu_pod("p", SHARE))
+    placed = await attack.expect_bound("p")
     node = placed["spec"]["nodeName"]
     path = f"{pods_of(ATTACKER)}/p"
     other = {"metadata": {"annotations": {"sharedgpu/gpu_uuid": "GPU-of-somebody"}}}
-    async with kubelet(ground, node) as client:
+    async with kubelet(attack, node) as client:
         await client.merge_patch(f"{path}/status", {"status": {"message": "mine"}})
         error = await refusal(client.merge_patch(f"{path}/status", other))
         assert "only kubeshare-scheduler writes" in error.message
@@ -102,14 +102,14 @@ async def test_a_kubelet_gives_no_pod_another_card(ground: Ground) -> None:
             client.get(f"{STATE}/gpus"),
         ):
             assert (await refusal(asked)).status == HTTPStatus.FORBIDDEN
-    async with kubelet(ground, "n1" if node != "n1" else "n2") as client:
+    async with kubelet(attack, "n1" if node != "n1" else "n2") as client:
         error = await refusal(client.merge_patch(f"{path}/status", {"status": {"message": "x"}}))
         assert error.status == HTTPStatus.FORBIDDEN
-    assert (await ground.pod("p"))["metadata"]["annotations"] == placed["metadata"]["annotations"]
+    assert (await attack.pod("p"))["metadata"]["annotations"] == placed["metadata"]["annotations"]
 
 
-async def test_a_collector_writes_one_annotation_of_its_own_node(ground: Ground) -> None:
-    async with collector(ground, "n1") as client:
+async def test_a_collector_writes_one_annotation_of_its_own_node(attack: Attack) -> None:
+    async with collector(attack, "n1") as client:
         mine, other = "/api/v1/nodes/n1", "/api/v1/nodes/n2"
         text: Json = {"metadata": {"annotations": {ANNOTATION: "[]"}}}
         for path, change in (
@@ -127,45 +127,45 @@ async def test_a_collector_writes_one_annotation_of_its_own_node(ground: Ground)
 
 
 @pytest.mark.parametrize("uuid", ["all", "0", "none", "void", "", "GPU-1,GPU-2", "../x", "a\nb"])
-async def test_a_card_that_is_a_selector_is_none(ground: Ground, uuid: str) -> None:
-    cards = json.loads(write_cards(ground.arena.nodes[0].cards))
+async def test_a_card_that_is_a_selector_is_none(attack: Attack, uuid: str) -> None:
+    cards = json.loads(write_cards(attack.attacked_cluster.nodes[0].cards))
     cards[0]["uuid"] = uuid
-    async with saying(ground, "n1", json.dumps(cards)):
-        found = await expect_eventually(lambda: cards_of(ground, "n1"), without(uuid), 20)
+    async with saying(attack, "n1", json.dumps(cards)):
+        found = await expect_eventually(lambda: cards_of(attack, "n1"), without(uuid), 20)
         assert len(found) >= len(cards) - 1
-        await ground.expect_victim_bound()
+        await attack.expect_victim_bound()
 
 
 def without(uuid: str) -> Callable[[Json], bool]:
     return lambda found: uuid not in found and bool(found)
 
 
-async def test_no_text_of_a_node_is_too_odd(ground: Ground) -> None:
-    card = json.loads(write_cards(ground.arena.nodes[0].cards))[0]
+async def test_no_text_of_a_node_is_too_odd(attack: Attack) -> None:
+    card = json.loads(write_cards(attack.attacked_cluster.nodes[0].cards))[0]
     many = [{**card, "uuid": f"GPU-{index}", "index": index} for index in range(3000)]
     huge = [{**card, "memory": 2**80}, {**card, "memory": -1}, {**card, "index": 10**30}]
     for text in ("{", "[" * 100_000, "null", json.dumps(many)[:250_000], json.dumps(huge)):
-        async with saying(ground, "n1", text):
-            await ground.expect_victim_bound()
+        async with saying(attack, "n1", text):
+            await attack.expect_victim_bound()
 
 
-async def test_another_nodes_card_gives_it_to_no_two_pods(ground: Ground) -> None:
+async def test_another_nodes_card_gives_it_to_no_two_pods(attack: Attack) -> None:
     """Pods hold cards of n1; n2 says that it has them. They are still given once."""
     bodies = [gpu_pod(f"p{one}", {"gpu_request": "1.0", "gpu_limit": "1.0"}) for one in range(8)]
-    await ground.flood(bodies)
+    await attack.flood(bodies)
     for body in bodies:
-        await ground.expect_bound(body["metadata"]["name"])
-    own = ground.arena.nodes[1].cards
-    async with saying(ground, "n2", write_cards((*own, *ground.arena.nodes[0].cards))):
+        await attack.expect_bound(body["metadata"]["name"])
+    own = attack.attacked_cluster.nodes[1].cards
+    async with saying(attack, "n2", write_cards((*own, *attack.attacked_cluster.nodes[0].cards))):
         more = [gpu_pod(f"q{one}", {"gpu_request": "1.0", "gpu_limit": "1.0"}) for one in range(12)]
-        await ground.flood(more)
+        await attack.flood(more)
         for body in more:
             name = body["metadata"]["name"]
-            await ground.expect_eventually(
+            await attack.expect_eventually(
                 name, ATTACKER, lambda pod: "conditions" in pod["status"]
             )
-        await ground.expect_no_card_given_twice()
-        placed = [one for one in await ground.pods() if "nodeName" in one["spec"]]
+        await attack.expect_no_card_given_twice()
+        placed = [one for one in await attack.pods() if "nodeName" in one["spec"]]
         given = [one["metadata"]["annotations"]["sharedgpu/gpu_uuid"] for one in placed]
         assert len(given) == len({*given}) <= 16
-    await ground.clean()
+    await attack.clean()

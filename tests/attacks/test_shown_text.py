@@ -5,8 +5,8 @@ from http import HTTPStatus
 
 import pytest
 
-from tests.attacks.arena import ATTACKER, LAX, NAME
-from tests.attacks.ground import Ground, gpu_pod, refusal
+from tests.attacks.attack import Attack, gpu_pod, refusal
+from tests.attacks.attacked_cluster import ATTACKER, LAX, NAME
 from tests.controlplane.helm import NAMESPACE
 from tests.stories.command import kubectl_kubeshare
 
@@ -24,40 +24,40 @@ def steers(text: str) -> bool:
     return any(unicodedata.category(one) in ("Cc", "Cf") for one in text if one != "\n")
 
 
-async def test_nothing_that_is_shown_steers_a_terminal(ground: Ground) -> None:
+async def test_nothing_that_is_shown_steers_a_terminal(attack: Attack) -> None:
     names = []
     for number, key in enumerate(KEYS):
         name = f"p{number}"
         wish = {f"sharedgpu/{key}": f"A100{STEERING}"}
-        await ground.create(gpu_pod(name, annotations=wish), LAX)
+        await attack.create(gpu_pod(name, annotations=wish), LAX)
         names.append(name)
     for number, field in enumerate(("containers", "nodeSelector")):
         name = f"q{number}"
         body = gpu_pod(name, nodeSelector={"example.com/a": "b"})
         body["metadata"]["annotations"] = {f"{field}/x": STEERING}
-        await ground.create(body, LAX)
+        await attack.create(body, LAX)
         names.append(name)
-    kubeconfig = ground.arena.kubeconfig("mallory")
+    kubeconfig = attack.attacked_cluster.kubeconfig("mallory")
     for name in names:
-        assert not steers(await ground.expect_waiting(name, LAX))
+        assert not steers(await attack.expect_waiting(name, LAX))
         code, out, err = await kubectl_kubeshare(kubeconfig, "why", name, namespace=LAX)
         assert not steers(out + err), (code, out, err)
-    for event in await ground.admin.list_all(EVENTS.format(LAX)):
+    for event in await attack.admin.list_all(EVENTS.format(LAX)):
         assert not steers(event.get("note", ""))
-    assert not steers(ground.said())
+    assert not steers(attack.said())
 
 
-async def test_refusals_steer_no_terminal(ground: Ground) -> None:
+async def test_refusals_steer_no_terminal(attack: Attack) -> None:
     for key in KEYS:
         wish = {f"sharedgpu/{key}": f"A100,{STEERING * 5}"}
-        error = await refusal(ground.create(gpu_pod("p", annotations=wish)))
+        error = await refusal(attack.create(gpu_pod("p", annotations=wish)))
         assert error.status in (HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY)
         assert not steers(error.message)
 
 
-async def test_thousands_of_events_change_nothing(ground: Ground, full_scale: bool) -> None:
+async def test_thousands_of_events_change_nothing(attack: Attack, full_scale: bool) -> None:
     """Mallory writes Events about pods, and in the scheduler's name."""
-    await ground.create(gpu_pod("big", {"gpu_request": "9", "gpu_limit": "9"}))
+    await attack.create(gpu_pod("big", {"gpu_request": "9", "gpu_limit": "9"}))
     for number in range(3000 if full_scale else 200):
         about = {"apiVersion": "v1", "kind": "Pod", "name": "big", "namespace": ATTACKER}
         event = {
@@ -73,10 +73,10 @@ async def test_thousands_of_events_change_nothing(ground: Ground, full_scale: bo
             "regarding": about,
             "note": STEERING,
         }
-        await ground.mallory.create(EVENTS.format(ATTACKER), event)
-    await ground.expect_victim_bound()
-    await ground.expect_waiting("big", text="GPU")
+        await attack.mallory.create(EVENTS.format(ATTACKER), event)
+    await attack.expect_victim_bound()
+    await attack.expect_waiting("big", text="GPU")
     error = await refusal(
-        ground.mallory.create(EVENTS.format(NAMESPACE), {"metadata": {"name": "e"}})
+        attack.mallory.create(EVENTS.format(NAMESPACE), {"metadata": {"name": "e"}})
     )
     assert error.status == HTTPStatus.FORBIDDEN

@@ -8,8 +8,8 @@ from http import HTTPStatus
 
 import pytest
 
-from tests.attacks.arena import ADA, ATTACKER, MALLORY, NAME, RITA, VICTIM, VICTOR
-from tests.attacks.ground import STATE, Ground, gpu_pod, pods_of
+from tests.attacks.attack import STATE, Attack, gpu_pod, pods_of
+from tests.attacks.attacked_cluster import ADA, ATTACKER, MALLORY, NAME, RITA, VICTIM, VICTOR
 from tests.attacks.raw import answered, crowd, request, status
 from tests.controlplane.helm import NAMESPACE
 from tests.deploy.conftest import kubectl
@@ -63,74 +63,76 @@ def altered(token: str) -> str:
     return f"{head}.{forged}.{signature}"
 
 
-async def test_no_token_opens_what_its_owner_may_not_see(ground: Ground) -> None:
-    await ground.victor.create(pods_of(VICTIM), gpu_pod("secret"))
-    await ground.expect_bound("secret", VICTIM)
-    real = await asyncio.to_thread(ground.arena.plane.token_of, ATTACKER, "default")
+async def test_no_token_opens_what_its_owner_may_not_see(attack: Attack) -> None:
+    await attack.victor.create(pods_of(VICTIM), gpu_pod("secret"))
+    await attack.expect_bound("secret", VICTIM)
+    real = await asyncio.to_thread(attack.attacked_cluster.plane.token_of, ATTACKER, "default")
     tokens = ("", "x", "Bearer", "\xe9", "x" * 7000, "a.b.c", altered(real), real, f"{real}x")
     for path in PATHS:
         for token in tokens:
             for scheme in ("Bearer", "bearer", "Basic"):
                 header = f"Authorization: {scheme} {token}"
-                answer = await answered(ground.arena.port, request("GET", path, header))
+                answer = await answered(attack.attacked_cluster.port, request("GET", path, header))
                 assert status(answer) in REFUSED
 
 
-async def test_nobody_names_a_user_without_the_proxys_certificate(ground: Ground) -> None:
+async def test_nobody_names_a_user_without_the_proxys_certificate(attack: Attack) -> None:
     for path in PATHS:
         for method in ("GET", "HEAD", "POST"):
-            answer = await answered(ground.arena.port, request(method, path, *NAMING))
+            answer = await answered(attack.attacked_cluster.port, request(method, path, *NAMING))
             assert status(answer) in {*REFUSED, HTTPStatus.METHOD_NOT_ALLOWED}
 
 
-async def test_no_user_acts_as_another_by_way_of_the_api_server(ground: Ground) -> None:
+async def test_no_user_acts_as_another_by_way_of_the_api_server(attack: Attack) -> None:
     for user in (MALLORY, ADA, RITA):
-        plane = replace(ground.arena.plane, kubeconfig=ground.arena.kubeconfig(user))
+        plane = replace(
+            attack.attacked_cluster.plane, kubeconfig=attack.attacked_cluster.kubeconfig(user)
+        )
         for path in (f"{STATE}/gpus", f"{STATE}/namespaces/{VICTIM}/pods"):
             for other in (VICTOR, "system:admin", f"system:serviceaccount:{NAMESPACE}:{NAME}"):
                 with pytest.raises(AssertionError, match="cannot impersonate"):
                     await kubectl(plane, "get", "--raw", path, f"--as={other}")
 
 
-async def test_no_path_leads_around_the_question(ground: Ground) -> None:
+async def test_no_path_leads_around_the_question(attack: Attack) -> None:
     for path in AROUND:
-        answer = await answered(ground.arena.port, request("GET", path))
+        answer = await answered(attack.attacked_cluster.port, request("GET", path))
         assert 400 <= status(answer) < 500
         assert b"root:" not in answer
 
 
-async def test_no_method_and_no_bytes_leave_a_traceback(ground: Ground) -> None:
+async def test_no_method_and_no_bytes_leave_a_traceback(attack: Attack) -> None:
     for sent in STRANGE:
-        answer = await answered(ground.arena.port, sent)
+        answer = await answered(attack.attacked_cluster.port, sent)
         assert status(answer) == 0 or 400 <= status(answer) < 500
     for method in ("TRACE", "DELETE", "PUT", "PATCH", "get", "PROPFIND", "X" * 1000):
-        answer = await answered(ground.arena.port, request(method, "/state/v1/cluster"))
+        answer = await answered(attack.attacked_cluster.port, request(method, "/state/v1/cluster"))
         assert 400 <= status(answer) < 500
-    assert "Traceback" not in ground.said()
+    assert "Traceback" not in attack.said()
 
 
-async def test_large_bodies_are_not_waited_for(ground: Ground) -> None:
-    before = resident(ground)
+async def test_large_bodies_are_not_waited_for(attack: Attack) -> None:
+    before = resident(attack)
     length = "Content-Length: 1000000000000"
     sent = request("POST", "/state/v1/cluster", length) + b"x" * 4_000_000
-    async with crowd(ground.arena.port, 20, sent):
-        await ground.expect_victim_bound()
-    assert resident(ground) < before + 32 * 2**20
+    async with crowd(attack.attacked_cluster.port, 20, sent):
+        await attack.expect_victim_bound()
+    assert resident(attack) < before + 32 * 2**20
 
 
-async def test_silent_clients_do_not_keep_others_out(ground: Ground, full_scale: bool) -> None:
+async def test_silent_clients_do_not_keep_others_out(attack: Attack, full_scale: bool) -> None:
     size = 1000 if full_scale else 300
     for sent in (b"", b"GET /state/v1/cluster HTTP/1.1\r\nHost: x\r\n"):
-        async with crowd(ground.arena.port, size, sent):
-            answer = await answered(ground.arena.port, request("GET", "/livez"))
+        async with crowd(attack.attacked_cluster.port, size, sent):
+            answer = await answered(attack.attacked_cluster.port, request("GET", "/livez"))
             assert status(answer) == HTTPStatus.OK
-            await ground.expect_victim_bound()
-            await ground.create(gpu_pod("big", {"gpu_request": "9", "gpu_limit": "9"}))
-            await ground.expect_waiting("big")
-            assert (await ground.why(ground.mallory, "big"))["pod"]["state"]
-            await ground.mallory.delete(f"{pods_of(ATTACKER)}/big", grace_period_s=0)
+            await attack.expect_victim_bound()
+            await attack.create(gpu_pod("big", {"gpu_request": "9", "gpu_limit": "9"}))
+            await attack.expect_waiting("big")
+            assert (await attack.why(attack.mallory, "big"))["pod"]["state"]
+            await attack.mallory.delete(f"{pods_of(ATTACKER)}/big", grace_period_s=0)
 
 
-def resident(ground: Ground) -> int:
+def resident(attack: Attack) -> int:
     """The scheduler's memory (bytes)."""
-    return ground.arena.scheduler.resident_bytes()
+    return attack.attacked_cluster.scheduler.resident_bytes()

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.arena import Arena
-from tests.attacks.ground import gpu_pod
+from tests.attacks.attack import gpu_pod
+from tests.attacks.attacked_cluster import AttackedCluster
 from tests.attacks.raw import answered, crowd, request, status
 from tests.attacks.test_state_port import STRANGE
 from tests.controlplane.processes import Process, process
@@ -44,7 +44,9 @@ class Webhook:
 
 
 @pytest.fixture(scope="module")
-def webhook(attacked: Arena, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Webhook]:
+def webhook(
+    attacked: AttackedCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Webhook]:
     """One with a certificate of its own, which needs no right in the API server."""
     folder = tmp_path_factory.mktemp("webhook")
     [port] = free_ports(1)

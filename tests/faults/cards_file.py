@@ -1,4 +1,4 @@
-"""The inventory of an arena, as a file: a restart is cheap, and losing a card is one write."""
+"""The inventory of a chaos cluster, as a file: a restart is cheap, and losing a card one write."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Stories in an arena: on the embedded server in fast time, or on a real control plane."""
+"""Scenarios in a chaos cluster: on the embedded server in fast time, or on a real control plane."""
 
 import gc
 from collections.abc import Awaitable
@@ -8,37 +8,37 @@ from typing import Protocol, Unpack
 import pytest
 
 from tests.controlplane.running import ControlPlane
-from tests.faults.arena import Arena, Options, arena, pace_of
+from tests.faults.chaos_cluster import ChaosCluster, Options, chaos_cluster, durations_of
 from tests.faults.fast_time import run
 
 
-class Story(Protocol):
-    """What happens in an arena."""
+class Scenario(Protocol):
+    """What happens in a chaos cluster, and what it expects."""
 
-    def __call__(self, found: Arena, /) -> Awaitable[None]:
-        """Play it."""
+    def __call__(self, found: ChaosCluster, /) -> Awaitable[None]:
+        """Run it; raises if an expectation fails."""
 
 
-class Play(Protocol):
-    """Plays a story to its end."""
+class RunScenario(Protocol):
+    """Runs a scenario to its end."""
 
-    def __call__(self, story: Story, nodes: str, **options: Unpack[Options]) -> None:
-        """In an arena with these nodes."""
+    def __call__(self, scenario: Scenario, nodes: str, **options: Unpack[Options]) -> None:
+        """Run it in a cluster of these nodes."""
 
 
 @pytest.fixture
-def play(tmp_path: Path, plane: ControlPlane | None) -> Play:
-    """Play one story on the server that the tests were started for."""
+def run_scenario(tmp_path: Path, plane: ControlPlane | None) -> RunScenario:
+    """Run one scenario on the server that the tests were started for."""
 
-    def played(story: Story, nodes: str, **options: Unpack[Options]) -> None:
-        async def in_arena() -> None:
-            async with arena(tmp_path, nodes, plane, **options) as found:
-                await story(found)
+    def ran(scenario: Scenario, nodes: str, **options: Unpack[Options]) -> None:
+        async def in_cluster() -> None:
+            async with chaos_cluster(tmp_path, nodes, plane, **options) as found:
+                await scenario(found)
 
         try:
-            run(in_arena, pace_of(plane, **options).speed)
+            run(in_cluster, durations_of(plane, **options).speed)
         finally:
             # What schedulers listed is kept from the collector; here they come and go.
             gc.unfreeze()
 
-    return played
+    return ran

@@ -55,11 +55,11 @@ class FastLoop(asyncio.SelectorEventLoop):
             await asyncio.sleep(_TURN_S)
 
 
-def run(story: Callable[[], Coroutine[object, object, T]], speed: float) -> T:
+def run(scenario: Callable[[], Coroutine[object, object, T]], speed: float) -> T:
     """Run a story to its end on such a loop."""
     with asyncio.Runner(loop_factory=lambda: FastLoop(speed)) as runner:
         try:
-            return runner.run(story())
+            return runner.run(scenario())
         finally:
             loop = runner.get_loop()
             assert isinstance(loop, FastLoop)

@@ -7,7 +7,7 @@ from aiohttp import web
 
 
 class Hold:
-    """A request that is kept back: `arrived` when it is there, sent on when `let_go` is set.
+    """A request that is kept back: `arrived` when it is there, sent on when `release` is set.
 
     `answered` is the status of what the server then said.
     """
@@ -16,7 +16,7 @@ class Hold:
         self._method = method
         self._where = re.compile(where)
         self.arrived = asyncio.Event()
-        self.let_go = asyncio.Event()
+        self.release = asyncio.Event()
         self.answered: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def is_for(self, request: web.Request) -> bool:

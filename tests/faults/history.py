@@ -18,7 +18,7 @@ async def follow(
 ) -> None:
     """List once, then watch from there, for ever; the server may come and go.
 
-    `started`: from now on nothing is missed, whatever the server forgets.
+    `started`: from now on nothing is missed, whatever the server expect_new_list.
     """
     version = await _list(reference, session, url)
     while True:

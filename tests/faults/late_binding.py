@@ -7,7 +7,7 @@ from contextlib import suppress
 import aiohttp
 
 from kubeshare_py.edges.scheduler.leader_lease import leases_path
-from tests.faults.arena import Arena, pod, share
+from tests.faults.chaos_cluster import ChaosCluster, pod, share
 from tests.faults.held_request import Hold
 
 ONE_CARD = "nodes: [{name: n1, gpus: [{model: T4, count: 1, memory: 16GiB}]}]"
@@ -18,28 +18,30 @@ AGAIN_S = 0.2
 LATER_S = 4.0
 
 
-async def under_way(found: Arena) -> Hold:
+async def under_way(found: ChaosCluster) -> Hold:
     """The Binding of `first`, whose leader is dead; `second` is more urgent and wants the card."""
     held = found.proxy.hold("POST", "/first/binding$")
     found.schedulers.start(0)
     await found.create(pod("first", share("0.7")))
-    async with asyncio.timeout(found.pace.settles_s):
+    async with asyncio.timeout(found.durations.settles_s):
         await held.arrived.wait()
     await found.create(pod("second", share("0.7", priority="100")))
     await found.schedulers.kill(0)
     return held
 
 
-async def sent_late(found: Arena) -> int:
+async def sent_late(found: ChaosCluster) -> int:
     """It arrives when the successor has given the card to `second`; what the API server says."""
     held = await under_way(found)
     found.schedulers.start(1)
-    assert await found.reference.until(lambda: found.reference.bound() == 1, found.pace.settles_s)
-    held.let_go.set()
+    assert await found.reference.until(
+        lambda: found.reference.bound() == 1, found.durations.settles_s
+    )
+    held.release.set()
     return await held.answered
 
 
-async def sent_in_time(found: Arena) -> int:
+async def sent_in_time(found: ChaosCluster) -> int:
     """It arrives some time after the successor acquired the Lease; what the API server says."""
     held = await under_way(found)
     before = await holder(found)
@@ -50,17 +52,17 @@ async def sent_in_time(found: Arena) -> int:
 
     await expect_eventually(found, acquired)
     await asyncio.sleep(LATER_S)
-    held.let_go.set()
+    held.release.set()
     return await held.answered
 
 
-async def holder(found: Arena) -> str:
+async def holder(found: ChaosCluster) -> str:
     """Who has the Lease."""
-    lease = await found.ground.client.get(LEASE)
+    lease = await found.api_server.client.get(LEASE)
     return str(lease["spec"]["holderIdentity"])
 
 
-async def expect_overcommitted(found: Arena, cards: int) -> None:
+async def expect_overcommitted(found: ChaosCluster, cards: int) -> None:
     """Wait until the leader says that so many cards are."""
 
     async def said() -> bool:
@@ -72,9 +74,9 @@ async def expect_overcommitted(found: Arena, cards: int) -> None:
     await expect_eventually(found, said)
 
 
-async def expect_eventually(found: Arena, wanted: Callable[[], Awaitable[bool]]) -> None:
+async def expect_eventually(found: ChaosCluster, wanted: Callable[[], Awaitable[bool]]) -> None:
     """Ask now and then."""
-    async with asyncio.timeout(found.pace.settles_s):
+    async with asyncio.timeout(found.durations.settles_s):
         while True:
             if await wanted():
                 return

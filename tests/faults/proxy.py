@@ -1,7 +1,7 @@
 """A proxy in front of an API server, on which the network and the server are bad by turns.
 
-It ends TLS on both sides, streams watches, and misbehaves as `Weather` says. It neither repeats nor
-reorders anything: TCP would not.
+It ends TLS on both sides, streams watches, and misbehaves as `FaultPlan` says. It neither repeats
+nor reorders anything: TCP would not.
 """
 
 import asyncio
@@ -19,10 +19,10 @@ from aiohttp import web
 from kubeshare_py.edges.kube.certificates import make_certificates, write_private
 from kubeshare_py.embedded_cluster.protocol.status import failure
 from kubeshare_py.embedded_cluster.serving.kubeconfigs import kubeconfig_text
+from tests.faults.durations import Durations
+from tests.faults.fault_plan import FORWARDED, Fault, FaultPlan, Kind, status_of
 from tests.faults.held_request import Hold
-from tests.faults.pace import Pace
 from tests.faults.watch_stream import WatchStream, abort
-from tests.faults.weather import FORWARDED, Fault, Kind, Weather, status_of
 
 RETRY_AFTER_S = 1
 _PASSED_ON = ("Authorization", "Accept", "Content-Type", "User-Agent")
@@ -39,7 +39,7 @@ class FaultProxy:
         trust: ssl.SSLContext,
         folder: Path,
         *,
-        pace: Pace,
+        durations: Durations,
         late: bool = False,
     ) -> None:
         """`upstream` is the API server's URL, `trust` verifies it, certificates go to `folder`.
@@ -48,14 +48,14 @@ class FaultProxy:
         """
         self.counts: Counter[Kind] = Counter()
         self.last: deque[str] = deque(maxlen=60)
-        self.weather: Weather | None = None
-        #: Requests whose path it finds are dropped, whatever the weather.
+        self.fault_plan: FaultPlan | None = None
+        #: Requests whose path it finds are dropped, whatever the fault plan.
         self.blocked: re.Pattern[str] | None = None
         self._upstream = upstream
         self._trust = trust
         self._certificates = make_certificates(folder)
         self._port = 0
-        self._pace = pace
+        self._pace = durations
         self._late = late
         self._holds: list[Hold] = []
         self._under_way: set[asyncio.Task[aiohttp.ClientResponse]] = set()
@@ -78,7 +78,7 @@ class FaultProxy:
     async def __aexit__(self, *_: object) -> None:
         self.cut()
         for hold in self._holds:
-            hold.let_go.set()
+            hold.release.set()
         if self._under_way:
             await asyncio.wait(self._under_way)
         await self._runner.cleanup()
@@ -96,9 +96,9 @@ class FaultProxy:
         self._holds.append(hold)
         return hold
 
-    def calm(self) -> None:
+    def end_faults(self) -> None:
         """Do nothing bad to new requests; what is broken stays broken."""
-        self.weather, self.blocked = None, None
+        self.fault_plan, self.blocked = None, None
 
     def cut(self) -> None:
         """Break every connection."""
@@ -130,8 +130,8 @@ class FaultProxy:
         fault = None
         if self.blocked is not None and self.blocked.search(request.path):
             fault = Fault(kind=Kind.DROPPED, amount=0.0)
-        elif self.weather is not None:
-            fault = self.weather.next(request.method, request.path, is_watch=is_watch)
+        elif self.fault_plan is not None:
+            fault = self.fault_plan.next(request.method, request.path, is_watch=is_watch)
         if fault is not None:
             self.counts[fault.kind] += 1
             self.last.append(f"{request.method} {request.path_qs}: {fault.kind}")
@@ -185,7 +185,7 @@ class FaultProxy:
         hold = next((hold for hold in self._holds if hold.is_for(request)), None)
         if hold is not None:
             hold.arrived.set()
-            await hold.let_go.wait()
+            await hold.release.wait()
         headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
         answer = await self._session.request(
             request.method, yarl.URL(self._upstream + request.raw_path, encoded=True),

@@ -1,4 +1,4 @@
-"""The schedulers of an arena: tasks of this process in fast time, or processes of their own.
+"""The schedulers of a chaos cluster: tasks of this process in fast time, or processes of their own.
 
 Each is started again when it ends because it lost the Lease, as a container is; any other end
 fails the test.

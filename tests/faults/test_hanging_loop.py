@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from kubeshare_py.configuration.leader_election import seconds
-from tests.faults.arena import Arena, pod, share
-from tests.faults.conftest import Play
+from tests.faults.chaos_cluster import ChaosCluster, pod, share
+from tests.faults.conftest import RunScenario
 from tests.faults.late_binding import LEASE, expect_eventually
 from tests.faults.schedulers import Processes
 
@@ -15,39 +15,39 @@ CARDS = "nodes: [{name: n1, gpus: [{model: T4, count: 4, memory: 16GiB}]}]"
 NEARLY, FAR_TOO_LONG = 0.95, 4.0
 
 
-def processes(found: Arena) -> Processes:
+def processes(found: ChaosCluster) -> Processes:
     assert isinstance(found.schedulers, Processes)
     return found.schedulers
 
 
-async def is_led(found: Arena) -> str:
+async def is_led(found: ChaosCluster) -> str:
     """One leads and has bound a pod; another stands by. Answers who leads."""
     found.schedulers.start(0)
     await found.create(pod("first", share("0.7")))
     assert await found.reference.until(
-        lambda: found.reference.is_bound("first"), found.pace.settles_s
+        lambda: found.reference.is_bound("first"), found.durations.settles_s
     )
     found.schedulers.start(1)
     await expect_eventually(found, lambda: stands_by(found))
     return await holder(found)
 
 
-async def stands_by(found: Arena) -> bool:
+async def stands_by(found: ChaosCluster) -> bool:
     return bool(processes(found).said("stands by"))
 
 
-async def holder(found: Arena) -> str:
-    spec = (await found.ground.client.get(LEASE))["spec"]
+async def holder(found: ChaosCluster) -> str:
+    spec = (await found.api_server.client.get(LEASE))["spec"]
     return f"{spec['holderIdentity']}/{spec['leaseTransitions']}"
 
 
-async def renewed_at(found: Arena) -> str:
-    return str((await found.ground.client.get(LEASE))["spec"]["renewTime"])
+async def renewed_at(found: ChaosCluster) -> str:
+    return str((await found.api_server.client.get(LEASE))["spec"]["renewTime"])
 
 
-async def leads_on(found: Arena) -> None:
+async def expect_leader_stays(found: ChaosCluster) -> None:
     term = await is_led(found)
-    hang_s = NEARLY * seconds(found.pace.election.renew_deadline)
+    hang_s = NEARLY * seconds(found.durations.election.renew_deadline)
     for number in range(2):
         processes(found).hang(0, hang_s)
         began = await renewed_at(found)
@@ -56,7 +56,7 @@ async def leads_on(found: Arena) -> None:
         assert not found.reference.is_bound(f"meanwhile-{number}")
         assert await renewed_at(found) > began
         assert await found.reference.until(
-            lambda: not found.reference.overlooked(), found.pace.settles_s
+            lambda: not found.reference.overlooked(), found.durations.settles_s
         )
     assert (await holder(found), found.schedulers.resigned, found.reference.problems) == (
         term,
@@ -65,16 +65,18 @@ async def leads_on(found: Arena) -> None:
     )
 
 
-def test_a_leader_whose_loop_takes_nearly_the_renew_deadline_goes_on_leading(play: Play) -> None:
-    play(leads_on, CARDS, elect=True, processes=True)
+def test_a_leader_whose_loop_takes_nearly_the_renew_deadline_goes_on_leading(
+    run_scenario: RunScenario,
+) -> None:
+    run_scenario(expect_leader_stays, CARDS, elect=True, processes=True)
 
 
-async def is_followed(found: Arena) -> None:
+async def expect_successor(found: ChaosCluster) -> None:
     reference, term = found.reference, await is_led(found)
-    processes(found).hang(0, FAR_TOO_LONG * seconds(found.pace.election.lease_duration))
+    processes(found).hang(0, FAR_TOO_LONG * seconds(found.durations.election.lease_duration))
     for number in range(6):
         await found.create(pod(f"half-{number}", share("0.5")))
-    assert await reference.until(lambda: not reference.overlooked(), found.pace.settles_s)
+    assert await reference.until(lambda: not reference.overlooked(), found.durations.settles_s)
     assert await holder(found) != term
 
     async def has_ended() -> bool:
@@ -89,5 +91,7 @@ async def is_followed(found: Arena) -> None:
 
 
 @pytest.mark.long
-def test_a_leader_whose_loop_hangs_loses_the_lease_and_nothing_is_bound_twice(play: Play) -> None:
-    play(is_followed, CARDS, elect=True, processes=True)
+def test_a_leader_whose_loop_hangs_loses_the_lease_and_nothing_is_bound_twice(
+    run_scenario: RunScenario,
+) -> None:
+    run_scenario(expect_successor, CARDS, elect=True, processes=True)

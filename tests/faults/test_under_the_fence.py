@@ -15,11 +15,11 @@ from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.controlplane.cleaning import clean
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import POLICIES, only, write
-from tests.faults.arena import PODS, Arena
-from tests.faults.conftest import Play
+from tests.faults.chaos_cluster import PODS, ChaosCluster
+from tests.faults.conftest import RunScenario
 from tests.faults.fast_time import run
 from tests.faults.late_binding import ONE_CARD, sent_late
-from tests.faults.survival import NODES, survive
+from tests.faults.recovery import NODES, expect_recovery
 from tests.policies.conftest import LEASES, binding, expect_let_through, expect_refused, pod
 
 pytestmark = pytest.mark.real_only("the embedded server has no admission policies")
@@ -57,19 +57,21 @@ async def expect_known(plane: ControlPlane, own: Path, *, in_force: bool) -> Non
         await (expect_refused(probe) if in_force else expect_let_through(probe))
 
 
-async def is_refused(found: Arena) -> None:
+async def expect_refused_binding(found: ChaosCluster) -> None:
     reference = found.reference
     assert await sent_late(found) == 403
     await found.delete("second")
     assert await reference.until(
-        lambda: reference.names() == {"first"} and reference.bound() == 1, found.pace.settles_s
+        lambda: reference.names() == {"first"} and reference.bound() == 1, found.durations.settles_s
     )
     assert not reference.problems
 
 
-def test_a_binding_that_a_deposed_leader_sent_is_refused_when_it_arrives(play: Play) -> None:
-    play(is_refused, ONE_CARD, elect=True)
+def test_a_binding_that_a_deposed_leader_sent_is_refused_when_it_arrives(
+    run_scenario: RunScenario,
+) -> None:
+    run_scenario(expect_refused_binding, ONE_CARD, elect=True)
 
 
-def test_storms_with_two_schedulers_that_stand_still_and_are_killed(play: Play) -> None:
-    play(partial(survive, seed=220, faults=FAULTS, schedulers=2), NODES, elect=True)
+def test_two_schedulers_that_stand_still_and_are_killed(run_scenario: RunScenario) -> None:
+    run_scenario(partial(expect_recovery, seed=220, faults=FAULTS, schedulers=2), NODES, elect=True)

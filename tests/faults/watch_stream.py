@@ -6,7 +6,7 @@ from contextlib import suppress
 import aiohttp
 from aiohttp import web
 
-from tests.faults.weather import Fault, Kind
+from tests.faults.fault_plan import Fault, Kind
 
 
 class WatchStream:

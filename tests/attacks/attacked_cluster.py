@@ -47,7 +47,7 @@ _MADE_S = 1_760_000_000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arena:
+class AttackedCluster:
     """What runs while the tests do; `port` is the scheduler's, `log` is what it says."""
 
     plane: ControlPlane
@@ -71,7 +71,7 @@ class Arena:
 
 
 @contextmanager
-def arena(plane: ControlPlane, folder: Path) -> Iterator[Arena]:
+def attacked_cluster(plane: ControlPlane, folder: Path) -> Iterator[AttackedCluster]:
     """Run it while entered, once the scheduler leads."""
     [port] = free_ports(1)
     nodes = read_cluster(NODES)
@@ -81,7 +81,7 @@ def arena(plane: ControlPlane, folder: Path) -> Iterator[Arena]:
     plane.create(write(_nodes(nodes), folder / "nodes.yaml"))
     log = folder / "scheduler.log"
     with process(scheduler_command(plane, chart, folder), log) as running:
-        found = Arena(
+        found = AttackedCluster(
             plane=plane, scheduler=running, nodes=nodes, port=port, log=log, folder=folder
         )
         running.wait_until(lambda: '"event":"leads"' in log.read_text(), _START_S)

@@ -1,4 +1,4 @@
-"""What an arena stands on: an API server with simulated nodes, the embedded one or a real one."""
+"""API servers with simulated nodes that tests stop, start and compact: embedded or real."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -17,7 +17,7 @@ from tests.controlplane.running import ControlPlane
 from tests.faults.fast_time import clock_of_the_loop
 
 
-class Ground(Protocol):
+class ControlledApiServer(Protocol):
     """One API server; `client` is an administrator's and leads through no proxy."""
 
     @property
@@ -46,7 +46,7 @@ class Ground(Protocol):
         """Forget the past."""
 
 
-class EmbeddedGround:
+class EmbeddedApiServer:
     """The embedded cluster."""
 
     def __init__(self, cluster: EmbeddedCluster) -> None:
@@ -75,7 +75,7 @@ class EmbeddedGround:
         self.server.compact()
 
 
-class RealGround:
+class RealApiServer:
     """A control plane, whose API server is killed rather than stopped."""
 
     def __init__(self, plane: ControlPlane, client: KubeClient) -> None:
@@ -97,14 +97,18 @@ class RealGround:
 
 
 @asynccontextmanager
-async def embedded_ground(folder: Path, nodes: Sequence[SimulatedNode]) -> AsyncIterator[Ground]:
+async def embedded_api_server(
+    folder: Path, nodes: Sequence[SimulatedNode]
+) -> AsyncIterator[ControlledApiServer]:
     """A new cluster, on the loop's clock."""
     async with embedded_cluster(folder, nodes, clock=clock_of_the_loop()) as cluster:
-        yield EmbeddedGround(cluster)
+        yield EmbeddedApiServer(cluster)
 
 
 @asynccontextmanager
-async def real_ground(plane: ControlPlane, nodes: Sequence[SimulatedNode]) -> AsyncIterator[Ground]:
+async def real_api_server(
+    plane: ControlPlane, nodes: Sequence[SimulatedNode]
+) -> AsyncIterator[ControlledApiServer]:
     """The control plane of all tests, made as new."""
     credentials = load(str(plane.kubeconfig))
     async with (
@@ -118,6 +122,6 @@ async def real_ground(plane: ControlPlane, nodes: Sequence[SimulatedNode]) -> As
         running = group.create_task(kubelets.run())
         try:
             await kubelets.registered.wait()
-            yield RealGround(plane, admin)
+            yield RealApiServer(plane, admin)
         finally:
             running.cancel()

@@ -67,7 +67,7 @@ class Fault:
     amount: float
 
 
-class Weather:
+class FaultPlan:
     """What happens to the n-th request of a method and path: the same whenever it comes.
 
     `requests` and `watches` are the shares (0…1) that something happens to: of requests whose path

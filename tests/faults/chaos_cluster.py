@@ -22,10 +22,10 @@ from kubeshare_py.embedded_cluster.serving.persistence import persist
 from kubeshare_py.embedded_cluster.serving.server import ADMIN, SCHEDULER
 from tests.builders import NO_PREEMPTION
 from tests.controlplane.running import ControlPlane
+from tests.faults.api_servers import ControlledApiServer, embedded_api_server, real_api_server
 from tests.faults.cards_file import CardsFile
-from tests.faults.ground import Ground, embedded_ground, real_ground
+from tests.faults.durations import FAST_TIME, REAL_TIME, Durations
 from tests.faults.history import follow
-from tests.faults.pace import FAST, TRUE, Pace
 from tests.faults.proxy import FaultProxy
 from tests.faults.reference_model import Card, ReferenceModel
 from tests.faults.schedulers import Processes, Schedulers, Tasks
@@ -46,16 +46,16 @@ Json = Mapping[str, object]
 
 
 @dataclass(slots=True)
-class Arena:
+class ChaosCluster:
     """Everything of one run."""
 
-    ground: Ground
+    api_server: ControlledApiServer
     proxy: FaultProxy
     reference: ReferenceModel
     cards: CardsFile
     nodes: Sequence[SimulatedNode]
     schedulers: Schedulers
-    pace: Pace
+    durations: Durations
     group: asyncio.TaskGroup
     session: aiohttp.ClientSession
 
@@ -64,7 +64,7 @@ class Arena:
         """Keep these books, from a list of now on."""
         started = asyncio.Event()
         following = self.group.create_task(
-            follow(reference, self.session, self.ground.url, started)
+            follow(reference, self.session, self.api_server.url, started)
         )
         await started.wait()
         try:
@@ -75,7 +75,7 @@ class Arena:
     async def create(self, body: Mapping[str, object]) -> None:
         """Create a pod, however long a busy machine takes for it."""
         try:
-            await persist(partial(self.ground.client.create, PODS, body))
+            await persist(partial(self.api_server.client.create, PODS, body))
         except KubeError as error:
             # Made by an earlier try.
             if error.status != HTTPStatus.CONFLICT:
@@ -83,7 +83,7 @@ class Arena:
 
     async def delete(self, name: str, grace_period_s: int | None = 0) -> None:
         """Delete a pod, if it is still there."""
-        delete = partial(self.ground.client.delete, grace_period_s=grace_period_s)
+        delete = partial(self.api_server.client.delete, grace_period_s=grace_period_s)
         try:
             await persist(partial(delete, f"{PODS}/{name}"))
         except KubeError as error:
@@ -92,7 +92,7 @@ class Arena:
 
     async def release(self, name: str) -> None:
         """Take away a pod's finalizers, if it is still there."""
-        patch = partial(self.ground.client.merge_patch, f"{PODS}/{name}")
+        patch = partial(self.api_server.client.merge_patch, f"{PODS}/{name}")
         try:
             await persist(partial(patch, {"metadata": {"finalizers": None}}))
         except KubeError as error:
@@ -101,7 +101,7 @@ class Arena:
 
     async def protect(self, selector: Json, least: Json) -> None:
         """Replace the disruption budget."""
-        client, spec = self.ground.client, {"selector": selector, **least}
+        client, spec = self.api_server.client, {"selector": selector, **least}
         try:
             await persist(partial(client.merge_patch, f"{BUDGETS}/kept", {"spec": spec}))
         except KubeError as error:
@@ -112,7 +112,7 @@ class Arena:
 
     async def events(self) -> list[dict[str, Any]]:
         """All events there are."""
-        return await self.ground.client.list_all("/apis/events.k8s.io/v1/events")
+        return await self.api_server.client.list_all("/apis/events.k8s.io/v1/events")
 
     async def metrics(self) -> dict[str, float]:
         """What the scheduler that started last says about itself, without labels."""
@@ -135,43 +135,47 @@ class Options(TypedDict, total=False):
 
 
 @asynccontextmanager
-async def arena(
+async def chaos_cluster(
     folder: Path, text: str, plane: ControlPlane | None = None, **options: Unpack[Options]
-) -> AsyncIterator[Arena]:
-    """A cluster of this cluster file; no scheduler yet and good weather."""
+) -> AsyncIterator[ChaosCluster]:
+    """A cluster of this cluster file; no scheduler and no fault yet."""
     elect, preempts = options.get("elect", False), options.get("preempts", False)
-    nodes, pace = read_cluster(text), pace_of(plane, **options)
+    nodes, durations = read_cluster(text), durations_of(plane, **options)
     reference = ReferenceModel(_cards(nodes), preempts=preempts)
     cards = CardsFile(folder / "cards.yaml", nodes)
     cards.write()
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
-        ground = await enter(
-            embedded_ground(folder, nodes) if plane is None else real_ground(plane, nodes)
+        api_server = await enter(
+            embedded_api_server(folder, nodes) if plane is None else real_api_server(plane, nodes)
         )
-        trust = ground.certificates.client_context()
-        proxy = await enter(FaultProxy(ground.url, trust, folder / "proxy", late=elect, pace=pace))
+        trust = api_server.certificates.client_context()
+        proxy = await enter(
+            FaultProxy(api_server.url, trust, folder / "proxy", late=elect, durations=durations)
+        )
         session = await enter(
             aiohttp.ClientSession(
-                headers={"Authorization": f"Bearer {ground.tokens[ADMIN]}"},
+                headers={"Authorization": f"Bearer {api_server.tokens[ADMIN]}"},
                 connector=aiohttp.TCPConnector(ssl=trust),
             )
         )
         group = await enter(asyncio.TaskGroup())
-        election = pace.election if elect else LeaderElection(leader_elect=False)
-        configuration = _configuration(cards.path, ground.certificates, election, preempts)
+        election = durations.election if elect else LeaderElection(leader_elect=False)
+        configuration = _configuration(cards.path, api_server.certificates, election, preempts)
         kubeconfig = proxy.write_kubeconfig(
-            folder / "of-scheduler", SCHEDULER, ground.tokens[SCHEDULER]
+            folder / "of-scheduler", SCHEDULER, api_server.tokens[SCHEDULER]
         )
         schedulers: Schedulers
-        if pace is TRUE:
+        if durations is REAL_TIME:
             schedulers = Processes(group, configuration, kubeconfig, folder)
         else:
             schedulers = tasks = Tasks(group, configuration, kubeconfig)
             stack.enter_context(tasks.listening())
         for name, (value, policy) in CLASSES.items() if preempts else ():
-            await ground.client.create(PRIORITY_CLASSES, _priority_class(name, value, policy))
-        found = Arena(ground, proxy, reference, cards, nodes, schedulers, pace, group, session)
+            await api_server.client.create(PRIORITY_CLASSES, _priority_class(name, value, policy))
+        found = ChaosCluster(
+            api_server, proxy, reference, cards, nodes, schedulers, durations, group, session
+        )
         try:
             async with found.keeping(reference):
                 yield found
@@ -179,9 +183,9 @@ async def arena(
             await schedulers.kill()
 
 
-def pace_of(plane: ControlPlane | None, **options: Unpack[Options]) -> Pace:
+def durations_of(plane: ControlPlane | None, **options: Unpack[Options]) -> Durations:
     """Whether time can be made faster."""
-    return FAST if plane is None and not options.get("processes") else TRUE
+    return FAST_TIME if plane is None and not options.get("processes") else REAL_TIME
 
 
 def _cards(nodes: Iterable[SimulatedNode]) -> dict[str, Card]:
@@ -200,7 +204,7 @@ def _configuration(
         leader_election=election,
         # A card may lie idle for a pod that starves, and the books do not know for whom.
         reservation_seconds=0.0 if preempts else SchedulerConfiguration().reservation_seconds,
-        # Pods of an arena go by force. The books count what is there.
+        # Pods of these tests are deleted by force. The books count what is there.
         forced_delete_hold_seconds=1.0,
         inventory=Inventory(source="file", path=str(cards), interval_seconds=1.0),
         server=Server(

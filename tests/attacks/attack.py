@@ -1,4 +1,4 @@
-"""What attackers, victims and judges do on the arena, and what has to be true after each attack."""
+"""What attackers and victims do on the cluster, and what must be true after each attack."""
 
 import asyncio
 import json
@@ -13,7 +13,17 @@ from typing import Any
 from kubeshare_py.edges.kube.client import KubeClient, decode
 from kubeshare_py.edges.kube.config import load
 from kubeshare_py.edges.kube.errors import KubeError
-from tests.attacks.arena import ADA, ATTACKER, LAX, MALLORY, NAME, RITA, VICTIM, VICTOR, Arena
+from tests.attacks.attacked_cluster import (
+    ADA,
+    ATTACKER,
+    LAX,
+    MALLORY,
+    NAME,
+    RITA,
+    VICTIM,
+    VICTOR,
+    AttackedCluster,
+)
 from tests.controlplane.helm import NAMESPACE
 from tests.stories.conftest import scheduled_condition
 
@@ -53,10 +63,10 @@ def gpu_pod(name: str, labels: dict[str, Any] | None = None, **spec: Any) -> Jso
 
 
 @dataclass(slots=True, kw_only=True)
-class Ground:
+class Attack:
     """Clients of all roles, and what was true before the attack."""
 
-    arena: Arena
+    attacked_cluster: AttackedCluster
     admin: KubeClient
     mallory: KubeClient
     ada: KubeClient
@@ -99,7 +109,7 @@ class Ground:
 
     async def victor_takes_all_but_two_cards(self) -> list[str]:
         """With pods of two whole cards each; their names."""
-        names = [f"whole{number}" for number in range(2 * len(self.arena.nodes) - 1)]
+        names = [f"whole{number}" for number in range(2 * len(self.attacked_cluster.nodes) - 1)]
         for name in names:
             whole = {"gpu_request": "2", "gpu_limit": "2"}
             await self.victor.create(pods_of(VICTIM), gpu_pod(name, whole))
@@ -138,19 +148,21 @@ class Ground:
         spec = (await self.admin.get(LEASE))["spec"]
         assert spec.get("leaseTransitions", 0) == self.transitions
         assert spec["holderIdentity"]
-        assert self.arena.scheduler.is_running()
+        assert self.attacked_cluster.scheduler.is_running()
         said = self.said()
         assert "Traceback" not in said
         assert "taken over" not in said
 
     def said(self) -> str:
         """What the scheduler logged since the attack began."""
-        return self.arena.log.read_bytes()[self.log_from :].decode(errors="replace")
+        return self.attacked_cluster.log.read_bytes()[self.log_from :].decode(errors="replace")
 
     async def expect_no_card_given_twice(self) -> None:
         """Add up what pods' annotations say that they have: books that are not the scheduler's."""
         known = {
-            str(card.uuid): card.memory_bytes for node in self.arena.nodes for card in node.cards
+            str(card.uuid): card.memory_bytes
+            for node in self.attacked_cluster.nodes
+            for card in node.cards
         }
         milli: Counter[str] = Counter()
         memory: Counter[str] = Counter()
@@ -177,33 +189,36 @@ class Ground:
 
 
 @asynccontextmanager
-async def ground_of(arena: Arena) -> AsyncIterator[Ground]:
+async def attack_on(attacked_cluster: AttackedCluster) -> AsyncIterator[Attack]:
     """Before an attack; afterwards all is well, and the pods are gone."""
     async with AsyncExitStack() as stack:
-        paths = [arena.admin, *(arena.kubeconfig(one) for one in (MALLORY, ADA, VICTOR, RITA))]
+        paths = [
+            attacked_cluster.admin,
+            *(attacked_cluster.kubeconfig(one) for one in (MALLORY, ADA, VICTOR, RITA)),
+        ]
         admin, mallory, ada, victor, rita = [
             await stack.enter_async_context(KubeClient(load(str(path)))) for path in paths
         ]
         lease = (await admin.get(LEASE))["spec"]
-        ground = Ground(
-            arena=arena,
+        attack = Attack(
+            attacked_cluster=attacked_cluster,
             admin=admin,
             mallory=mallory,
             ada=ada,
             victor=victor,
             rita=rita,
             transitions=lease.get("leaseTransitions", 0),
-            log_from=len(arena.log.read_bytes()),
+            log_from=len(attacked_cluster.log.read_bytes()),
         )
-        await in_force(ground)
-        yield ground
+        await in_force(attack)
+        yield attack
         try:
-            await ground.expect_unharmed()
+            await attack.expect_unharmed()
         finally:
-            await ground.clean()
+            await attack.clean()
 
 
-async def in_force(ground: Ground) -> None:
+async def in_force(attack: Attack) -> None:
     """Wait until accounts are there, and policies refuse: servers notice them late."""
     forged = gpu_pod("probe", annotations={"sharedgpu/gpu_uuid": "GPU-1"})
     wrong = gpu_pod("probe", {"gpu_request": "x"})
@@ -215,7 +230,7 @@ async def in_force(ground: Ground) -> None:
         containers=[{"name": "main", "image": "busybox", "env": own}],
     )
     for body in (forged, wrong, others):
-        await expect_refused(ground.mallory, ATTACKER, body)
+        await expect_refused(attack.mallory, ATTACKER, body)
 
 
 async def expect_refused(client: KubeClient, namespace: str, body: Json) -> None:
