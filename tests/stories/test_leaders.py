@@ -2,19 +2,18 @@
 
 import asyncio
 import signal
-import sys
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
-import yaml
 
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.edges.scheduler.leader_lease import LeadershipLost
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from kubeshare_py.scheduling.machine import Machine
 from tests.stories.conftest import Json, Stage, annotations, gpu
+from tests.stories.own_process import scheduler_process
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kubeshare-scheduler"
 SHORT = {"leaseDuration": "1500ms", "renewDeadline": "1s", "retryPeriod": "50ms"}
@@ -30,25 +29,9 @@ async def candidate(stage: Stage, hand_over_s: float = HAND_OVER_S) -> AsyncIter
         yield machine
 
 
-@asynccontextmanager
-async def process(stage: Stage, folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    """The same as a process of its own, killed at the end if it still runs."""
-    settings = {"server": {"bindAddress": "127.0.0.1", "port": 0}, **SETTINGS}
-    (folder / "settings.yaml").write_text(yaml.safe_dump(settings))
-    kubeconfig = stage.cluster.server.write_kubeconfig(folder / "of-process", SCHEDULER)
-    running = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "kubeshare_cmd.scheduler",
-        "--config", str(folder / "settings.yaml"),
-        "--kubeconfig", str(kubeconfig),
-        "--prometheus-url", stage.cluster.collectors.url,
-        stderr=asyncio.subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
-        yield running
-    finally:
-        if running.returncode is None:
-            running.kill()
-            await running.wait()
+def process(stage: Stage, folder: Path) -> AbstractAsyncContextManager[asyncio.subprocess.Process]:
+    """The same as a process of its own."""
+    return scheduler_process(stage, folder, **SETTINGS)
 
 
 async def lease(stage: Stage) -> Json:

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
-from tests.programs.commands import expect_said, running
+from tests.programs.commands import expect_said
 from tests.stories.conftest import Stage, gpu
-from tests.stories.test_process import configure
+from tests.stories.own_process import scheduler_process
 
 PRICE = "example.com/price"
 PLUGIN = """
@@ -43,13 +42,7 @@ async def scheduler(stage: Stage, folder: Path) -> AsyncIterator[asyncio.subproc
     entry = "[kubeshare.plugins]\nCheapNodes = cheap_nodes:CheapNodes\n"
     (metadata / "entry_points.txt").write_text(entry)
     (folder / "cheap_nodes.py").write_text(textwrap.dedent(PLUGIN))
-    configure(folder, profiles=[PROFILE])
-    kubeconfig = stage.cluster.server.write_kubeconfig(folder / "of-process", SCHEDULER)
-    options = (
-        "--config", "settings.yaml", "--kubeconfig", str(kubeconfig),
-        "--prometheus-url", stage.cluster.collectors.url,
-    )  # fmt: skip
-    async with running(folder, "scheduler", *options) as process:
+    async with scheduler_process(stage, folder, profiles=[PROFILE]) as process:
         await expect_said(process.stderr, '"event":"leads"')
         yield process
 

@@ -7,17 +7,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-import yaml
 
-from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
-from tests.programs.commands import expect_said, running
-from tests.stories.conftest import Json, Stage, bound, gpu
+from tests.programs.commands import expect_said
+from tests.stories.conftest import Stage, bound, gpu
+from tests.stories.own_process import configure, scheduler_process
 from tests.stories.test_leaders import lease
 
-SETTINGS: Json = {
-    "server": {"bindAddress": "127.0.0.1", "port": 0},
-    "inventory": {"intervalSeconds": 0.1},
-}
 ANY_NODE = {"plugins": {"filter": {"disabled": [{"name": "NodeAffinity"}]}}}
 
 
@@ -29,19 +24,9 @@ def nodes() -> str:
 @asynccontextmanager
 async def scheduler(stage: Stage, folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
     """The process, once it leads; killed at the end if it still runs."""
-    configure(folder)
-    kubeconfig = stage.cluster.server.write_kubeconfig(folder / "of-process", SCHEDULER)
-    options = (
-        "--config", "settings.yaml", "--kubeconfig", str(kubeconfig),
-        "--prometheus-url", stage.cluster.collectors.url,
-    )  # fmt: skip
-    async with running(folder, "scheduler", *options) as process:
+    async with scheduler_process(stage, folder) as process:
         await expect_said(process.stderr, '"event":"leads"')
         yield process
-
-
-def configure(folder: Path, **more: object) -> None:
-    (folder / "settings.yaml").write_text(yaml.safe_dump(SETTINGS | more))
 
 
 async def test_told_to_end_it_finishes_its_binds_and_lets_the_next_lead(

@@ -1,36 +1,11 @@
 """The scheduler may end at any moment: the next one knows all from the pods and goes on."""
 
-import asyncio
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-import yaml
 
-from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.stories.conftest import Stage, annotations, bound, gpu
-
-
-@asynccontextmanager
-async def a_process(stage: Stage, folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    """kubeshare-scheduler as a process of its own, killed at the end."""
-    settings = {"server": {"bindAddress": "127.0.0.1", "port": 0}}
-    (folder / "settings.yaml").write_text(yaml.safe_dump(settings))
-    kubeconfig = stage.cluster.server.write_kubeconfig(folder / "of-process", SCHEDULER)
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "kubeshare_cmd.scheduler",
-        "--config", str(folder / "settings.yaml"),
-        "--kubeconfig", str(kubeconfig),
-        "--prometheus-url", stage.cluster.collectors.url,
-        stderr=asyncio.subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
-        yield process
-    finally:
-        process.kill()
-        await process.wait()
+from tests.stories.own_process import scheduler_process
 
 
 @pytest.mark.parametrize(
@@ -96,7 +71,7 @@ async def test_killed_between_sending_binds_and_hearing_the_answers(
 ) -> None:
     stage = empty_stage
     await stage.create("first", gpu("0.1"))
-    async with a_process(stage, tmp_path):
+    async with scheduler_process(stage, tmp_path):
         await stage.expect_running("first")
         stage.spoil_binds(applies_first=True, delay_s=60, times=4)
         stage.spoil_binds(delay_s=60, times=20)

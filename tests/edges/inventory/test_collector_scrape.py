@@ -42,15 +42,6 @@ Inventory = AsyncGenerator[InventoryRead | InventoryFailed, None]
 
 
 @pytest.fixture
-def nodes() -> tuple[SimulatedNode, ...]:
-    return read_cluster("""
-nodes:
-  - {name: a, gpus: [{model: T4, memory: 1GiB, count: 2}]}
-  - {name: b, gpus: [{model: T4, memory: 1GiB}]}
-""")
-
-
-@pytest.fixture
 async def place(nodes: tuple[SimulatedNode, ...]) -> AsyncIterator[Place]:
     place = Place(nodes, dict(HOSTS))
     async with serving(place):
