@@ -1,13 +1,22 @@
-"""What would make a waiting pod fit: sentences for people."""
+"""What would make a waiting pod fit: sentences for people.
+
+The profile's own plugins are asked, on rows of a what-if: nothing is cached and nothing changes.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import compress, islice
 
-from kubeshare_py.cluster.columns import ABSENT, HELD_BACK, UNHEALTHY
+import numpy as np
+
+from kubeshare_py.cluster.charge import Charge, native_gpus
 from kubeshare_py.cluster.ledger import Ledger
-from kubeshare_py.domain.allocation import CardCharge
-from kubeshare_py.domain.gpu import WHOLE_MILLI, share_bytes
+from kubeshare_py.cluster.rows import SomeRows
+from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import NodeName, PodUid
-from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.domain.pod import Shape
+from kubeshare_py.framework.boundary import PluginFailed
+from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.scheduling.explain.visibility import UNNAMED, Sees, reservation_name, sees_all
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.pod_records import Record
@@ -15,23 +24,28 @@ from kubeshare_py.scheduling.queue.reservations import ReservationCause
 from kubeshare_py.views.view import NodeWhy
 
 _MOST = 3
+#: The most pods of which it is asked whether their end would help, on the first nodes by name, and
+#: how many of them at once. A pod costs about 8 µs, and the scheduler waits meanwhile.
+MOST_TRIED, _AT_ONCE = 2048, 256
 
 
 def advice(
     machine: Machine, record: Record, nodes: Sequence[NodeWhy], sees: Sees = sees_all
 ) -> Iterator[str]:
-    """A few sentences: which pod's end would help, and which smaller request would fit."""
-    claim = record.shape.claim
-    if claim is None:
+    """A few sentences: which pod's end would help, and which smaller request would fit.
+
+    Neither is said if a plugin fails.
+    """
+    shape, ledger = record.shape, machine.ledger
+    if shape.claim is None:
         return
-    amounts = {name.name: _only_amounts(name) for name in nodes}
-    candidates = [NodeName(name) for name, only in amounts.items() if only]
+    evaluator = machine.evaluators[record.pod.scheduler_name]
     yield from _reserved(machine, record.pod.uid, [NodeName(node.name) for node in nodes], sees)
-    ledger, records = machine.ledger, machine.records
-    leaving = [text for name in candidates for text in _leavers(ledger, records, claim, name, sees)]
-    yield from leaving[:_MOST]
-    if claim.count == 1 and not claim.share_of:
-        yield from _smaller(ledger, claim, candidates)
+    try:
+        yield from islice(_leavers(ledger, evaluator, shape, machine.records, sees), _MOST)
+        yield from _smaller(ledger, evaluator, shape)
+    except PluginFailed:
+        return
 
 
 def _reserved(
@@ -58,76 +72,80 @@ def _reserved(
                 yield f"{kept} reserved for {reservation_name(machine, reservation, sees)}, {since}"
 
 
-def _only_amounts(node: NodeWhy) -> bool:
-    """Whether the node refuses only for lack of free share or memory of GPUs."""
-    # A label or a taint is a reason without a shortfall.
-    explained = {shortfall.reason for shortfall in node.shortfalls}
-    if node.fits or not explained.issuperset(node.reasons):
-        return False
-    return all(one.subject or one.resource == "gpu" for one in node.shortfalls)
-
-
 def _leavers(
     ledger: Ledger,
+    evaluator: Evaluator,
+    shape: Shape,
     records: Mapping[PodUid, Record],
-    claim: GpuClaim,
-    name: NodeName,
     sees: Sees,
 ) -> Iterator[str]:
-    """Pods whose end would, alone, make room on one card of this node."""
-    if claim.count > 1:
+    """For each pod whose end would, alone, let the shape fit on its node.
+
+    Further nodes are left out once MOST_TRIED pods were tried.
+    """
+    names = (ledger.columns.names[row] for row in evaluator.within_reach(shape).tolist())
+    nodes = sorted(name for name in names if name is not None)
+    every = ((node, uid) for node in nodes for uid in sorted(ledger.pods_on(node)))
+    pods = list(islice(every, MOST_TRIED))
+    for start in range(0, len(pods), _AT_ONCE):
+        portion = pods[start : start + _AT_ONCE]
+        for node, uid in _helpful(ledger, evaluator, shape, portion):
+            key = records[uid].pod.key
+            who = key if sees(key.namespace) else UNNAMED
+            yield f"it fits on {node} when {who} ends{_held(ledger.pods_on(node)[uid])}"
+
+
+def _helpful(
+    ledger: Ledger, evaluator: Evaluator, shape: Shape, pods: Sequence[tuple[NodeName, PodUid]]
+) -> Iterator[tuple[NodeName, PodUid]]:
+    """Those of these pods without which the shape fits on their node. Raises PluginFailed."""
+    rows = ledger.what_if(np.array([ledger.columns.row_of[node] for node, _ in pods]))
+    every = np.arange(len(pods))
+    rows.add(every, ledger.amounts([[uid] for _, uid in pods]), every, -1)
+    rows.derive(every)
+    return compress(pods, evaluator.fits(shape, rows).tolist())
+
+
+def _held(charge: Charge) -> str:
+    """The GPUs that a pod holds, in brackets; nothing for a pod without GPUs."""
+    cards = charge.allocation.cards if charge.allocation else ()
+    if len(cards) == 1:
+        return f" (it holds {_share(cards[0].milli)} of {cards[0].uuid})"
+    count = len(cards) or native_gpus(charge.resources)
+    return f" (it holds {count} GPU{'s' if count > 1 else ''})" if count else ""
+
+
+def _smaller(ledger: Ledger, evaluator: Evaluator, shape: Shape) -> Iterator[str]:
+    """The largest share of one card that would fit now, if the shape asks for more.
+
+    A share of another model's card is not the same share here, so these claims are left out.
+    """
+    claim, columns = shape.claim, ledger.columns
+    if claim is None or claim.count > 1 or claim.share_of:
         return
-    for uid, charge in sorted(ledger.pods_on(name).items()):
-        for card in charge.allocation.cards if charge.allocation else ():
-            if _would_do(ledger, claim, name, card):
-                key = records[uid].pod.key
-                held = f"{_share(card.milli)} of {card.uuid}"
-                who = key if sees(key.namespace) else UNNAMED
-                yield f"it fits on {name} when {who} ends (it holds {held})"
-                break
+    index = np.flatnonzero(evaluator.keys(shape) < 0)
+    fitting, too_large = 0, claim.milli
+    while too_large - fitting > 1:
+        milli = (fitting + too_large) // 2
+        fits = evaluator.fits(_with_share(shape, milli), SomeRows(columns, index))
+        if fits.any():
+            fitting, index = milli, index[fits]
+        else:
+            too_large = milli
+    if fitting:
+        keys, slots = evaluator.rate(_with_share(shape, fitting), SomeRows(columns, index))
+        assert slots is not None
+        best = int(keys.argmax())
+        row = index.item(best)
+        where = f"{columns.names[row]} ({columns.uuids[row][slots.item(best)]})"
+        yield f"it fits on {where} now with sharedgpu/gpu_request {_share(fitting)} or less"
 
 
-def _would_do(ledger: Ledger, claim: GpuClaim, name: NodeName, freed: CardCharge) -> bool:
-    """Whether this card could hold the claim if one tenant, with what it holds, were gone."""
-    columns, row = ledger.columns, ledger.columns.row_of[name]
-    if freed.uuid not in columns.uuids[row]:
-        return False  # the node does not have the card, and has no slot for it
-    slot = columns.uuids[row].index(freed.uuid)
-    others = columns.tenants.item(row, slot) - 1
-    # An exclusive card has one tenant: without it the card is free.
-    taken = others > 0 and (claim.exclusive or columns.exclusive.item(row, slot) > 0)
-    # A card that becomes idle may be held back at once, like other idle ones.
-    kept = not others and ledger.native_gpus(name) > 0
-    if taken or kept or columns.flags.item(row, slot) & (ABSENT | UNHEALTHY | HELD_BACK):
-        return False
-    model = columns.model_names[columns.model[row, slot]]
-    milli, asked = claim.milli_on(model), claim.memory_bytes
-    if asked is None:
-        asked = share_bytes(columns.capacity_bytes.item(row, slot), milli)
-    return (
-        claim.takes(model)
-        and columns.free_milli.item(row, slot) + freed.milli >= milli
-        and columns.free_bytes.item(row, slot) + freed.memory_bytes >= asked
-    )
-
-
-def _smaller(ledger: Ledger, claim: GpuClaim, names: Sequence[NodeName]) -> Iterator[str]:
-    """The largest request that would fit now."""
-    columns = ledger.columns
-    best = 0
-    where = ""
-    for name in names:
-        row = columns.row_of[name]
-        for slot, uuid in enumerate(columns.uuids[row]):
-            model = columns.model_names[columns.model[row, slot]]
-            room = columns.headroom.item(row, slot)
-            if claim.memory_bytes is not None:
-                enough = columns.free_bytes.item(row, slot) >= claim.memory_bytes
-                room = columns.share_headroom.item(row, slot) if enough else 0
-            if room > best and claim.takes(model):
-                best, where = room, f"{name} ({uuid})"
-    if 0 < best < claim.milli:
-        yield f"it fits on {where} now with sharedgpu/gpu_request {_share(best)} or less"
+def _with_share(shape: Shape, milli: int) -> Shape:
+    """The shape of a pod that asks for this share of a card in place of its own request."""
+    assert shape.claim is not None
+    claim = replace(shape.claim, milli=milli, exclusive=False)
+    return replace(shape, claim=claim, needs_port=shape.needs_port or shape.claim.exclusive)
 
 
 def _share(milli: int) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from kubeshare_py.cluster.columns import CHARGED_COLUMNS
 from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import (
     BindSlotsFree,
@@ -18,6 +19,7 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Shape
+from kubeshare_py.scheduling.explain.advice import MOST_TRIED
 from kubeshare_py.scheduling.explain.explanation import why
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.pod_records import PodState
@@ -25,8 +27,8 @@ from tests.builders import GIB, a_claim, a_gpu, a_machine, a_node, a_pod, a_shap
 from tests.scale import scaled, seeds
 
 #: For each seed.
-WORLDS = scaled(100, least=25)
-LEAVES = re.compile(r"it fits on (?P<node>\S+) when (?P<pod>\S+) ends \(it holds .*\)")
+WORLDS = scaled(60, least=20)
+LEAVES = re.compile(r"it fits on (?P<node>\S+) when (?P<pod>\S+) ends( \(it holds .*\))?")
 SMALLER = re.compile(r"it fits on (?P<node>\S+) \(\S+\) now with \S+ (?P<share>\S+) or less")
 
 
@@ -57,7 +59,13 @@ def a_world(rng: random.Random) -> Machine:
             memory_bytes=rng.choice([None, None, 2 * GIB, 12 * GIB]),
             models=rng.choice([(), (), ("A",)]),
         )
-        pod = a_pod(f"p{number}", a_shape(whole(1) if rng.random() < 0.2 else claim))
+        whole_cards = whole(rng.choice([1, 1, 2]))
+        cpu = rng.choice([100, 100, 40_000])
+        pod = a_pod(f"p{number}", a_shape(whole_cards if rng.random() < 0.2 else claim, cpu=cpu))
+        if rng.random() < 0.1:
+            native = Shape(resources=(("nvidia.com/gpu", 1),))
+            pod = a_pod(f"p{number}", native, scheduler_name="default-scheduler")
+            pod = replace(pod, node_name=rng.choice(nodes).name)
         machine.handle(PodSeen(pod), 0.0)
         for effect in machine.handle(BindSlotsFree(64), 0.0):
             if isinstance(effect, Bind):
@@ -85,27 +93,57 @@ def advice(machine: Machine, key: PodKey) -> tuple[str, ...]:
     return found.advice
 
 
+def without(number: int, uid: PodUid) -> Machine:
+    """The world of this number after a pod ended."""
+    machine = a_world(random.Random(number))
+    machine.handle(PodGone(uid), 0.0)
+    return machine
+
+
 @pytest.mark.parametrize("seed", seeds(4))
-def test_it_is_true(seed: int) -> None:
+def test_a_pod_whose_end_helps_is_named_and_no_other(seed: int) -> None:
+    named = 0
+    for number in range(seed * 100, seed * 100 + WORLDS):
+        machine = a_world(random.Random(number))
+        placed = {uid: one.node for uid, one in machine.records.items() if one.node is not None}
+        after = {uid: without(number, uid) for uid in placed}
+        for key, shape in waiting(machine):
+            helpful = {
+                (node, str(machine.records[uid].pod.key))
+                for uid, node in placed.items()
+                if fits(after[uid], shape, node) and not fits(machine, shape, node)
+            }
+            matches = [LEAVES.fullmatch(sentence) for sentence in advice(machine, key)]
+            found = {(match["node"], match["pod"]) for match in matches if match is not None}
+            named += len(found)
+            assert found <= helpful, (number, key)
+            assert len(found) == min(len(helpful), 3), (number, key)
+    assert named > WORLDS // 2
+
+
+@pytest.mark.parametrize("seed", seeds(4))
+def test_the_share_that_fits_is_the_largest(seed: int) -> None:
     given = 0
     for number in range(seed * 100, seed * 100 + WORLDS):
         machine = a_world(random.Random(number))
         for key, shape in waiting(machine):
-            for sentence in advice(machine, key):
+            for match in map(SMALLER.fullmatch, advice(machine, key)):
+                if match is None:
+                    continue
                 given += 1
-                smaller, leaves = SMALLER.fullmatch(sentence), LEAVES.fullmatch(sentence)
-                if smaller:
-                    assert shape.claim is not None
-                    milli = round(float(smaller["share"]) * 1000)
-                    claim = replace(shape.claim, milli=milli, exclusive=False)
-                    assert fits(machine, replace(shape, claim=claim), smaller["node"]), sentence
-                else:
-                    assert leaves is not None, sentence
-                    after = a_world(random.Random(number))
-                    [uid] = [u for u, r in after.records.items() if str(r.pod.key) == leaves["pod"]]
-                    after.handle(PodGone(uid), 0.0)
-                    assert fits(after, shape, leaves["node"]), (number, sentence)
-    assert given > WORLDS
+                assert shape.claim is not None
+                milli = round(float(match["share"]) * 1000)
+                fitting, larger = (
+                    replace(shape, claim=replace(shape.claim, milli=share, exclusive=False))
+                    for share in (milli, milli + 1)
+                )
+                assert fits(machine, fitting, match["node"]), (number, key)
+                refusing = [
+                    node for node in machine.ledger.columns.row_of if not fits(machine, shape, node)
+                ]
+                if milli + 1 < shape.claim.milli:
+                    assert not any(fits(machine, larger, node) for node in refusing), (number, key)
+    assert given > 0
 
 
 def test_who_waits_for_one_pod_is_told_its_name() -> None:
@@ -141,6 +179,37 @@ def test_nothing_helps_on_a_node_where_the_pod_may_not_be() -> None:
     assert advice(machine, PodKey("default", "waits")) == ()
 
 
+def test_pods_with_several_gpus_or_none_are_named_too() -> None:
+    machine = a_machine()
+    machine.handle(PodsListed((), 0.0), 0.0)
+    machine.handle(NodesListed((a_node("n1", cpu=1000),)), 0.0)
+    gpus = tuple(a_gpu(f"GPU-{index}", index=index) for index in range(2))
+    machine.handle(InventoryRead(((NodeName("n1"), gpus),)), 0.0)
+    for name, shape in (
+        ("trains", a_shape(whole(2), cpu=400)),
+        ("serves", a_shape(cpu=600)),
+        ("waits", a_shape(a_claim(500), cpu=400)),
+    ):
+        machine.handle(PodSeen(a_pod(name, shape)), 0.0)
+        machine.handle(BindSlotsFree(64), 0.0)
+    ends = ("it fits on n1 when default/trains ends (it holds 2 GPUs)",)
+    assert advice(machine, PodKey("default", "waits")) == ends
+    machine.handle(PodGone(PodUid("uid-trains")), 0.0)
+    machine.handle(PodSeen(a_pod("big", a_shape(a_claim(500), cpu=1000))), 0.0)
+    assert advice(machine, PodKey("default", "big")) == ("it fits on n1 when default/serves ends",)
+
+
+def test_only_so_many_pods_are_tried() -> None:
+    machine = one_holder(a_node("n1", pods=2 * MOST_TRIED))
+    machine.handle(PodSeen(a_pod("waits", a_shape(a_claim(500)))), 0.0)
+    waits, ends = PodKey("default", "waits"), "when default/holder ends (it holds 0.6 of GPU-a)"
+    for number in range(MOST_TRIED):
+        assert number % 500 or ends in advice(machine, waits)[0]
+        filler = a_pod(f"before-holder-{number}", a_shape(cpu=0), node_name=NodeName("n1"))
+        machine.handle(PodSeen(filler), 0.0)
+    assert ends not in advice(machine, waits)[0]
+
+
 def test_a_card_that_would_be_held_back_when_it_is_idle_helps_nobody() -> None:
     machine = one_holder(a_node("n1"))
     native = a_pod(
@@ -157,3 +226,30 @@ def test_a_card_that_would_be_held_back_when_it_is_idle_helps_nobody() -> None:
     assert [one.state for one in machine.records.values() if one.pod.key.name == "waits"] == [
         PodState.WAITING
     ]
+
+
+def remembered_by(machine: Machine) -> object:
+    """All that the scheduler has worked out: change numbers, columns, and answers by shape."""
+    ledger, [evaluator] = machine.ledger, machine.evaluators.values()
+    logs = [log.end for log in (ledger.changed, ledger.improved, ledger.relabelled)]
+    columns = [getattr(ledger.columns, name).tolist() for name in CHARGED_COLUMNS]
+    answers = {
+        shape: (one.seen, one.seen_labels, one.layout, one.keys.tolist(), one.slots.tolist())
+        for shape, one in evaluator.results._answers.items()
+    }
+    return logs, ledger.capacities, columns, answers, dict(evaluator.failed)
+
+
+@pytest.mark.parametrize("seed", seeds(4))
+def test_it_changes_nothing_that_the_scheduler_remembers(seed: int) -> None:
+    given = 0
+    for number in range(seed * 100, seed * 100 + WORLDS // 3):
+        machine = a_world(random.Random(number))
+        [evaluator] = machine.evaluators.values()
+        for _, shape in waiting(machine):
+            evaluator.masks(shape)  # as a scheduling cycle asks
+        before = remembered_by(machine)
+        for key, _ in waiting(machine):
+            given += len(advice(machine, key))
+        assert remembered_by(machine) == before
+    assert given > 0
