@@ -77,8 +77,9 @@ class ReferenceModel:
                 self.nodes[node.name] = node
             case NodeGone(name):
                 self.nodes.pop(name, None)
-            case NodesListed(nodes):
-                self.nodes = {node.name: node for node in nodes}
+            case NodesListed(nodes, unreadable):
+                kept = {name: node for name, node in self.nodes.items() if name in unreadable}
+                self.nodes = kept | {node.name: node for node in nodes}
             case InventoryRead(changed):
                 for name, gpus in changed:
                     self.cards[name] = {gpu.uuid: gpu for gpu in gpus}

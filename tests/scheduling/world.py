@@ -208,12 +208,15 @@ class World:
             self.asked = None
 
     def change_node(self, which: int, how: int) -> None:
-        """A node is cordoned, uncordoned, removed or added."""
+        """A node is cordoned, uncordoned, removed or added, or cannot be decoded in a list."""
         name = NODES[which % len(NODES)]
         if how < 4 and name in self.nodes:
             cordoned = not self.nodes[name].unschedulable
             self.nodes[name] = replace(self.nodes[name], unschedulable=cordoned)
             self.tell(NodeSeen(self.nodes[name]))
+        elif how == 9:
+            readable = tuple(node for node in self.nodes.values() if node.name != name)
+            self.tell(NodesListed(readable, frozenset({name} & self.nodes.keys())))
         elif name in self.nodes:
             del self.nodes[name]
             self.tell(NodeGone(name))

@@ -58,8 +58,8 @@ class VanishedReference(ReferenceModel):
                     self.answered.add(uid)
             case NodeGone(name):
                 self._without(lambda node: node == name)
-            case NodesListed(nodes):
-                there = {node.name for node in nodes}
+            case NodesListed(nodes, unreadable):
+                there = unreadable.union(node.name for node in nodes)
                 self._without(lambda node: node not in there)
             case _:
                 pass
