@@ -41,6 +41,8 @@ def advice(
         return
     evaluator = machine.evaluators[record.pod.scheduler_name]
     yield from _reserved(machine, record.pod.uid, [NodeName(node.name) for node in nodes], sees)
+    if shape in evaluator.failed:
+        return  # reading does not ask the plugin again, which would count as another failure
     try:
         yield from islice(_leavers(ledger, evaluator, shape, machine.records, sees), _MOST)
         yield from _smaller(ledger, evaluator, shape)
