@@ -182,7 +182,7 @@ def has_library(pod: Json, *, first: bool) -> bool:
 def test_pods_of_all_kinds_are_among_those_that_both_ways_are_compared_by(
     kind: Callable[[Json], bool],
 ) -> None:
-    find(pods(), kind, settings=settings(max_examples=2000, phases=[Phase.generate]))
+    assert find(pods(), kind, settings=settings(max_examples=2000, phases=[Phase.generate]))
 
 
 def expect_kept(before: Json, after: Json) -> None:

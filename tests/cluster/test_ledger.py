@@ -19,7 +19,7 @@ from tests.cluster.reference_model import ReferenceModel
 from tests.scale import examples, seeds
 
 
-def check(history: History) -> None:
+def expect_right_columns(history: History) -> None:
     ledger, reference = history.ledger, history.reference
     columns = ledger.columns
     assert columns.row_of.keys() == reference.kept
@@ -103,7 +103,7 @@ def test_columns_are_what_was_told_added_up(steps: list[Step]) -> None:
     history = History()
     for step in steps:
         history.step(step)
-        check(history)
+        expect_right_columns(history)
 
 
 @pytest.mark.parametrize("seed", seeds(4))
@@ -116,7 +116,7 @@ def test_columns_are_right_in_long_histories_too(seed: int) -> None:
             sizes = (13, 4, 12, 7)
             action, which, what, how = (numbers.randrange(size) for size in sizes)
             history.step((action, which, what, how))
-            check(history)
+            expect_right_columns(history)
             lingering += len(history.ledger.lingering)
     assert lingering > 50
 
@@ -136,7 +136,7 @@ def test_nothing_is_left_of_a_history_that_is_undone(steps: list[Step]) -> None:
         history.ledger.put_cards(name, ())
         history.reference.cards[name] = {}
     history.reference.settle()
-    check(history)
+    expect_right_columns(history)
     assert history.ledger.columns.row_of == {}
     assert sorted(history.ledger.columns.free_rows) == [*range(history.ledger.columns.rows)]
 
@@ -195,7 +195,7 @@ def test_a_restarted_ledger_is_the_same_in_whatever_order_it_hears(steps: list[S
         again.ledger.put_node(node)
     again.reference.kept.clear()
     again.reference.settle()
-    check(again)
+    expect_right_columns(again)
 
 
 def a_ledger(node: Node | None = None) -> Ledger:

@@ -163,7 +163,7 @@ async def register(world: Simulated, answers: Answers, **spec: Any) -> None:
     await world.client.create(SERVICES, a_service(service=service, **spec))
 
 
-async def condition(world: Simulated, wanted: str) -> Json:
+async def expect_condition(world: Simulated, wanted: str) -> Json:
     """The condition Available, once it has this status."""
     found: Json = {}
     try:
@@ -181,7 +181,7 @@ async def test_a_group_is_available_once_its_server_answers(
     world: Simulated, answers: Answers
 ) -> None:
     await register(world, answers, caBundle=answers.authority)
-    found = await condition(world, "True")
+    found = await expect_condition(world, "True")
     assert (found["type"], found["reason"], found["message"]) == (
         "Available",
         "Passed",
@@ -196,7 +196,7 @@ async def test_requests_are_forwarded_with_the_users_name_and_groups(
     world: Simulated, answers: Answers
 ) -> None:
     await register(world, answers, caBundle=answers.authority)
-    await condition(world, "True")
+    await expect_condition(world, "True")
     path = f"{ROOT}/namespaces/a/things/b"
     sent = await world.client.request("POST", path, query={"x": "y z"}, body={"hello": 1})
     assert sent.status == 203
@@ -211,7 +211,7 @@ async def test_requests_are_forwarded_with_the_users_name_and_groups(
 
 async def test_the_group_is_discovered_like_every_other(world: Simulated, answers: Answers) -> None:
     await register(world, answers, caBundle=answers.authority)
-    await condition(world, "True")
+    await expect_condition(world, "True")
     groups = (await world.client.get("/apis"))["groups"]
     [group] = [one for one in groups if one["name"] == GROUP]
     assert group["preferredVersion"] == {"groupVersion": f"{GROUP}/v1", "version": "v1"}
@@ -234,7 +234,7 @@ async def test_without_trust_or_a_service_it_is_not_available(
     """Without a bundle nothing is trusted that is not in the system's store."""
     service = {"name": "answers", "namespace": "kube-system", "port": answers.port}
     await world.client.create(SERVICES, a_service(**{"service": service, **change}))
-    found = await condition(world, "False")
+    found = await expect_condition(world, "False")
     assert found["reason"] == reason
     with pytest.raises(KubeError) as caught:
         await world.client.get(f"{ROOT}/things")
@@ -243,10 +243,10 @@ async def test_without_trust_or_a_service_it_is_not_available(
 
 async def test_what_is_changed_counts_at_once(world: Simulated, answers: Answers) -> None:
     await register(world, answers)
-    await condition(world, "False")
+    await expect_condition(world, "False")
     change = {"spec": {"caBundle": answers.authority}}
     await world.client.merge_patch(f"{SERVICES}/{NAME}", change)
-    await condition(world, "True")
+    await expect_condition(world, "True")
     await world.client.delete(f"{SERVICES}/{NAME}")
     async with asyncio.timeout(10):
         while True:

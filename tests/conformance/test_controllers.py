@@ -185,7 +185,7 @@ async def test_pods_that_run_are_given_up_last(world: Simulated) -> None:
     pods = await world.expect_eventually(PODS, lambda found: len(found) == 3)
     kept = sorted(pods)[1]
     await world.bind(kept, "b")
-    await world.phase(kept, "Running")
+    await world.expect_phase(kept, "Running")
     await world.expect_eventually(SETS, lambda found: found["r"].status.get("readyReplicas") == 1)
     await world.client.merge_patch(f"{SETS}/r/scale", {"spec": {"replicas": 1}})
     left = await world.expect_eventually(PODS, lambda found: len(found) == 1)

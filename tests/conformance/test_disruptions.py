@@ -35,7 +35,7 @@ def budget(name: str = "b", **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {"selector": {"matchLabels": LABELS}, **spec}}
 
 
-async def counted(world: Simulated, *counts: int, name: str = "b") -> UnstructuredObject:
+async def expect_counts(world: Simulated, *counts: int, name: str = "b") -> UnstructuredObject:
     """Wait until expected, healthy, desired and allowed are these."""
 
     def is_so(found: dict[str, UnstructuredObject]) -> bool:
@@ -48,7 +48,7 @@ async def counted(world: Simulated, *counts: int, name: str = "b") -> Unstructur
     return (await world.expect_eventually(BUDGETS, is_so))[name]
 
 
-async def running(world: Simulated, count: int) -> list[str]:
+async def expect_running(world: Simulated, count: int) -> list[str]:
     """Wait until so many pods run, and no others are there."""
 
     def ready(found: dict[str, UnstructuredObject]) -> bool:
@@ -85,7 +85,7 @@ async def test_percentages_are_of_the_pods_there_should_be_and_rounded_up(
 ) -> None:
     await world.client.create(DEPLOYMENTS, workload(3))
     await world.client.create(BUDGETS, budget(**spec))
-    one = await counted(world, 3, 3, desired, max(3 - desired, 0))
+    one = await expect_counts(world, 3, 3, desired, max(3 - desired, 0))
     (condition,) = one.status["conditions"]
     enough = ("True", "SufficientPods") if desired < 3 else ("False", "InsufficientPods")
     assert (condition["type"], condition["observedGeneration"]) == ("DisruptionAllowed", 1)
@@ -95,13 +95,13 @@ async def test_percentages_are_of_the_pods_there_should_be_and_rounded_up(
 async def test_a_budget_follows_scale_and_its_own_changes(world: Simulated) -> None:
     await world.client.create(DEPLOYMENTS, workload(2))
     await world.client.create(BUDGETS, budget(maxUnavailable=1))
-    await counted(world, 2, 2, 1, 1)
+    await expect_counts(world, 2, 2, 1, 1)
     await world.client.merge_patch(f"{DEPLOYMENTS}/w/scale", {"spec": {"replicas": 4}})
-    await counted(world, 4, 4, 3, 1)
+    await expect_counts(world, 4, 4, 3, 1)
     await world.client.merge_patch(f"{BUDGETS}/b", {"spec": {"maxUnavailable": "50%"}})
-    await counted(world, 4, 4, 2, 2)
+    await expect_counts(world, 4, 4, 2, 2)
     await world.client.merge_patch(f"{DEPLOYMENTS}/w/scale", {"spec": {"replicas": 0}})
-    await counted(world, 0, 0, 0, 0)
+    await expect_counts(world, 0, 0, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -119,27 +119,27 @@ async def test_pods_of_nobody_count_only_for_a_number_that_must_stay(
     for name in ("p", "q"):
         body = {"metadata": {"name": name, "labels": LABELS}, "spec": template()["spec"]}
         await world.client.create(PODS, body)
-    await running(world, 2)
+    await expect_running(world, 2)
     await world.client.create(BUDGETS, budget(**spec))
-    await counted(world, *counts)
+    await expect_counts(world, *counts)
 
 
 async def test_an_empty_selector_takes_all_pods_of_the_namespace_and_none_takes_none(
     world: Simulated,
 ) -> None:
     await world.client.create(DEPLOYMENTS, workload(2))
-    await running(world, 2)
+    await expect_running(world, 2)
     body = {"metadata": {"name": "b"}, "spec": {"selector": {}, "minAvailable": 1}}
     await world.client.create(BUDGETS, body)
-    await counted(world, 2, 2, 1, 1)
+    await expect_counts(world, 2, 2, 1, 1)
     await world.client.create(BUDGETS, {"metadata": {"name": "c"}, "spec": {"minAvailable": 1}})
-    await counted(world, 0, 0, 1, 0, name="c")
+    await expect_counts(world, 0, 0, 1, 0, name="c")
 
 
 async def test_pods_of_a_job_have_no_scale_to_count_by(world: Simulated) -> None:
     spec = {"parallelism": 2, "template": template(restartPolicy="Never")}
     await world.client.create(JOBS, {"metadata": {"name": "j"}, "spec": spec})
-    await running(world, 2)
+    await expect_running(world, 2)
     await world.client.create(BUDGETS, budget(maxUnavailable=1))
 
     def failed(found: dict[str, UnstructuredObject]) -> bool:
@@ -150,12 +150,12 @@ async def test_pods_of_a_job_have_no_scale_to_count_by(world: Simulated) -> None
     assert (condition["status"], condition["reason"]) == ("False", "SyncFailed")
     assert condition["message"] == "jobs.batch does not implement the scale subresource"
     assert "observedGeneration" not in found.status
-    refused = await refusal(world, (await running(world, 2))[0])
+    refused = await refusal(world, (await expect_running(world, 2))[0])
     assert (refused.status, refused.retry_after_s) == (429, 10)
     await world.client.merge_patch(
         f"{BUDGETS}/b", {"spec": {"maxUnavailable": None, "minAvailable": 1}}
     )
-    await counted(world, 2, 2, 1, 1)
+    await expect_counts(world, 2, 2, 1, 1)
 
 
 async def test_evictions_wait_until_others_are_ready(world: Simulated) -> None:
@@ -163,12 +163,12 @@ async def test_evictions_wait_until_others_are_ready(world: Simulated) -> None:
     names = sorted(await world.expect_eventually(PODS, lambda found: len(found) == 2))
     for name in names:
         await world.bind(name, "b")
-    await running(world, 2)
+    await expect_running(world, 2)
     await world.client.create(BUDGETS, budget(minAvailable=1))
-    await counted(world, 2, 2, 1, 1)
+    await expect_counts(world, 2, 2, 1, 1)
     await evict(world, names[0])
     # Another pod takes its place, but nobody binds it yet.
-    await counted(world, 2, 1, 1, 0)
+    await expect_counts(world, 2, 1, 1, 0)
     refused = await refusal(world, names[1])
     assert (refused.status, refused.reason) == (429, "TooManyRequests")
     found = await world.expect_eventually(
@@ -176,15 +176,15 @@ async def test_evictions_wait_until_others_are_ready(world: Simulated) -> None:
     )
     (another,) = {*found} - {*names}
     await world.bind(another, "b")
-    await counted(world, 2, 2, 1, 1)
+    await expect_counts(world, 2, 2, 1, 1)
     await evict(world, names[1])
 
 
 async def test_a_granted_eviction_is_seen_in_the_budget_at_once(world: Simulated) -> None:
     await world.client.create(DEPLOYMENTS, workload(3))
-    name = (await running(world, 3))[0]
+    name = (await expect_running(world, 3))[0]
     await world.client.create(BUDGETS, budget(maxUnavailable=2))
-    await counted(world, 3, 3, 1, 2)
+    await expect_counts(world, 3, 3, 1, 2)
     codec: Codec[UnstructuredObject] = Codec(UnstructuredObject)
     async with asyncio.timeout(20), aclosing(follow(world.client, BUDGETS, codec)) as batches:
         async for batch in batches:
@@ -200,7 +200,7 @@ async def test_a_granted_eviction_is_seen_in_the_budget_at_once(world: Simulated
                 break
     assert [*granted[0]["disruptedPods"]] == [name]
     assert granted[0]["disruptionsAllowed"] == 1
-    after = await counted(world, 3, 3, 1, 2)
+    after = await expect_counts(world, 3, 3, 1, 2)
     assert "disruptedPods" not in after.status
 
 
@@ -209,13 +209,13 @@ async def test_pods_that_are_not_ready_may_always_go_if_the_budget_says_so(
     world: Simulated, policy: str
 ) -> None:
     await world.client.create(DEPLOYMENTS, workload(2))
-    names = await running(world, 2)
+    names = await expect_running(world, 2)
     body = budget(minAvailable=2, unhealthyPodEvictionPolicy=policy)
     await world.client.create(BUDGETS, body)
-    await counted(world, 2, 2, 2, 0)
+    await expect_counts(world, 2, 2, 2, 0)
     unready = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
     await world.client.strategic_patch(f"{PODS}/{names[0]}/status", unready)
-    await counted(world, 2, 1, 2, 0)
+    await expect_counts(world, 2, 1, 2, 0)
     assert (await refusal(world, names[1])).status == 429
     if policy == "AlwaysAllow":
         await evict(world, names[0])

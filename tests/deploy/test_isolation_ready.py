@@ -68,7 +68,7 @@ class Daemons:
     program: Path
     pids: dict[str, int] = field(default_factory=dict)
 
-    async def heard(self, cards: int) -> None:
+    async def expect_started(self, cards: int) -> None:
         """So many more of them were started."""
         for _ in range(cards):
             line = json.loads(await expect_said(self.process.stderr, '"mps-started"'))
@@ -137,7 +137,7 @@ async def expect_eventually(asked: Callable[[], Awaitable[str]], wanted: str) ->
         raise AssertionError(f"{wanted!r} is not in {shown}") from error
 
 
-async def counted(whole: Whole, pods: int) -> None:
+async def expect_counts(whole: Whole, pods: int) -> None:
     """So many are told to be held to nothing, and of none it is not known."""
     await whole.prometheus.expect_eventually(UNHELD, lambda values: values == {"": pods})
     await whole.prometheus.expect_eventually(UNCONFIRMED, lambda values: values == {"": 0})
@@ -147,10 +147,10 @@ async def test_a_daemon_that_dies_is_told_of_until_it_is_back(whole: Whole, tmp_
     stage, root = whole.stage, tmp_path / "nodes/dgx"
     settings = yaml.safe_load((await stage.client.get(CONFIG))["data"]["scheduler.yaml"])
     with closing(Asked(stage, settings["server"]["port"])) as asked:
-        await daemon_dies(whole, root, asked)
+        await expect_daemon_reported(whole, root, asked)
 
 
-async def daemon_dies(whole: Whole, root: Path, asked: Asked) -> None:
+async def expect_daemon_reported(whole: Whole, root: Path, asked: Asked) -> None:
     """From no daemon to one that answers, is killed, comes back, and goes with its program."""
     stage = whole.stage
     # Nobody has started daemons yet; a pod is placed all the same, and it is said.
@@ -161,24 +161,24 @@ async def daemon_dies(whole: Whole, root: Path, asked: Asked) -> None:
     dead = f"mps does not hold it to its memory and time: {card} has no running MPS daemon."
     await expect_eventually(early, dead)
     await expect_eventually(asked.details, "Not held:   memory of 1 pod, time of 1 pod\n")
-    await counted(whole, 1)
+    await expect_counts(whole, 1)
     async with daemons(whole, root) as mps:
-        await mps.heard(8)
+        await mps.expect_started(8)
         await expect_eventually(asked.details, "Isolation:  mps ready\n")
-        await counted(whole, 0)
+        await expect_counts(whole, 0)
         # That of its card is killed, and does not start again.
         write(mps.program, "#!/bin/sh\nexit 1\n")
         os.kill(mps.pids[card], signal.SIGKILL)
         await expect_eventually(asked.details, ", ready on ")
         await expect_eventually(early, dead)
-        await counted(whole, 1)
+        await expect_counts(whole, 1)
         # The fullest card is not the best one now.
         await stage.create("late", gpu("0.3", gpu_model=A100))
         other = annotations(await stage.expect_running("late"))["sharedgpu/gpu_uuid"]
         assert other in whole.cards("dgx") - {card}
         write(mps.program, CONTROL.read_text())
         await expect_eventually(asked.details, "Isolation:  mps ready\n")
-        await counted(whole, 0)
+        await expect_counts(whole, 0)
         mps.process.kill()
         await expect_eventually(early, dead)
-        await counted(whole, 2)
+        await expect_counts(whole, 2)

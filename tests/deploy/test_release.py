@@ -51,7 +51,7 @@ def revision(deployment: Json) -> str:
     return str(deployment["spec"]["template"]["metadata"]["annotations"][REVISION])
 
 
-async def nothing_left(plane: ControlPlane, before: set[Thing]) -> None:
+async def expect_nothing_left(plane: ControlPlane, before: set[Thing]) -> None:
     """Wait until there is no more than before."""
 
     async def left() -> Json:
@@ -178,7 +178,7 @@ async def test_an_uninstall_leaves_nothing_but_the_lease(bare: ControlPlane, sta
     await release.install('readers=[{"kind": "User", "name": "jane"}]')
     await available(stage.client)
     await release.uninstall()
-    await nothing_left(bare, before)
+    await expect_nothing_left(bare, before)
 
 
 async def test_the_plain_manifests_do_as_well(bare: ControlPlane, stage: Stage) -> None:
@@ -190,4 +190,4 @@ async def test_the_plain_manifests_do_as_well(bare: ControlPlane, stage: Stage) 
     await available(stage.client)
     assert await kubectl(bare, "diff", *manifests) == ""
     await kubectl(bare, "delete", *manifests)
-    await nothing_left(bare, before)
+    await expect_nothing_left(bare, before)

@@ -237,7 +237,7 @@ async def test_a_real_api_server_accepts_every_object(
 def test_the_scheduler_can_use_every_configuration(settings: list[str], tmp_path: Path) -> None:
     [made] = of(rendered(*settings), "ConfigMap")
     (tmp_path / "scheduler.yaml").write_text(made["data"]["scheduler.yaml"])
-    profiles(load(str(tmp_path / "scheduler.yaml")), IN_TREE)
+    assert profiles(load(str(tmp_path / "scheduler.yaml")), IN_TREE)
 
 
 def api_services(*settings: str) -> list[Json]:
@@ -377,8 +377,10 @@ def test_a_folder_that_is_mounted_holds_files_and_one_beside_it_does_not() -> No
 
 
 def test_what_others_run_is_not_asked_for() -> None:
-    template("--set=config.inventory.source=annotation,collector.enabled=false")
-    template("--set=mps.external=true", '--set-json=config.profiles=[{"isolation": ["mps"]}]')
+    assert template("--set=config.inventory.source=annotation,collector.enabled=false")
+    assert template(
+        "--set=mps.external=true", '--set-json=config.profiles=[{"isolation": ["mps"]}]'
+    )
 
 
 def test_the_collector_has_the_schedulers_image_or_one_of_its_own() -> None:

@@ -14,16 +14,16 @@ from tests.scale import examples
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_examples_are_used(kind: str) -> None:
-    use, examples = KINDS[kind]
+    expect_usable, examples = KINDS[kind]
     for example in examples:
-        use(example)
+        expect_usable(example)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @examples(50)
 @given(data=st.data())
 def test_any_change_of_an_example_is_used_or_refused(kind: str, data: st.DataObject) -> None:
-    use, examples = KINDS[kind]
+    expect_usable, examples = KINDS[kind]
     odd = data.draw(changed(data.draw(st.sampled_from(examples))))
     with contextlib.suppress(*REFUSED):
-        use(read_yaml(as_json(odd), "here.yaml"))
+        expect_usable(read_yaml(as_json(odd), "here.yaml"))

@@ -156,12 +156,17 @@ def test_a_long_text_is_not_repeated_in_the_message() -> None:
     assert len(str(problem(f"*{key}"))) < 300
 
 
+def expect_data_or_problem(text: str | bytes, parser: Parser) -> None:
+    """Any other error than a YamlProblem is raised."""
+    with contextlib.suppress(YamlProblem):
+        read_yaml_documents(text, "here.yaml", parser)
+
+
 @PARSERS
 @given(data=st.data())
 def test_any_text_is_data_or_a_problem(parser: Parser, data: st.DataObject) -> None:
     text = data.draw(st.text(CHARACTERS, max_size=60) | st.text() | st.binary())
-    with contextlib.suppress(YamlProblem):
-        read_yaml_documents(text, "here.yaml", parser)
+    expect_data_or_problem(text, parser)
 
 
 @PARSERS
@@ -172,8 +177,7 @@ def test_any_change_of_an_example_is_data_or_a_problem(parser: Parser, data: st.
         at = data.draw(st.integers(0, len(text)))
         end = at + data.draw(st.integers(0, 5))
         text = text[:at] + data.draw(st.text(CHARACTERS, max_size=8)) + text[end:]
-    with contextlib.suppress(YamlProblem):
-        read_yaml_documents(text, "here.yaml", parser)
+    expect_data_or_problem(text, parser)
 
 
 @given(

@@ -82,7 +82,7 @@ class Simulated:
                         return present
         raise AssertionError("a watch never ends")
 
-    async def phase(self, name: str, phase: str) -> UnstructuredObject:
+    async def expect_phase(self, name: str, phase: str) -> UnstructuredObject:
         """Wait for a pod's phase."""
         found = await self.expect_eventually(
             PODS, lambda pods: name in pods and pods[name].status.get("phase") == phase

@@ -65,7 +65,7 @@ PROFILES = {
 }
 
 
-def same(remembering: Evaluator, fresh: Evaluator, ledger: Ledger, shape: Shape) -> None:
+def expect_same(remembering: Evaluator, fresh: Evaluator, ledger: Ledger, shape: Shape) -> None:
     """Whatever can be asked is answered alike; and what fits according to one, does."""
     assert remembering.best(shape) == fresh.best(shape)
     masks = remembering.masks(shape)
@@ -98,9 +98,9 @@ def test_remembered_answers_are_those_of_who_asks_anew(
     for step, number in zip(steps, asked, strict=False):
         history.step(step)
         fresh = Evaluator(profile, history.ledger)
-        same(remembering, fresh, history.ledger, SHAPES[number])
+        expect_same(remembering, fresh, history.ledger, SHAPES[number])
     for shape in SHAPES:
-        same(remembering, Evaluator(profile, history.ledger), history.ledger, shape)
+        expect_same(remembering, Evaluator(profile, history.ledger), history.ledger, shape)
 
 
 @pytest.mark.parametrize("name", sorted(PROFILES))
@@ -114,7 +114,7 @@ def test_answers_stay_right_while_the_tables_grow(name: str) -> None:
         ledger.put_node(a_node(node, taints=(Taint("k"),) if number % 5 == 1 else ()))
         ledger.put_cards(node, some_gpus(node, number // 5))
         for shape in SHAPES[number % 3 :: 3]:
-            same(remembering, Evaluator(profile, ledger), ledger, shape)
+            expect_same(remembering, Evaluator(profile, ledger), ledger, shape)
     assert (ledger.columns.rows, ledger.columns.width) == (64, 7)
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -28,6 +28,7 @@ from tests.policies.environment import has_policies, installed
 PODS = "/api/v1/namespaces/default/pods"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
+T = TypeVar("T")
 Json = dict[str, Any]
 
 
@@ -59,6 +60,14 @@ async def refused(asked: Awaitable[Json]) -> str:
         await asked
     assert (error.value.status, error.value.reason) == (403, "Forbidden")
     return error.value.message
+
+
+async def expect_accepted(asked: Awaitable[T]) -> T:
+    """The API server's answer to a request that no policy refuses."""
+    try:
+        return await asked
+    except KubeError as error:
+        raise AssertionError(f"it was refused: {error}") from error
 
 
 async def expect_refused(ask: Callable[[], Awaitable[Json]]) -> None:

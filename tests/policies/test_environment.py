@@ -13,7 +13,7 @@ from tests.admission.any_pod import pods
 from tests.admission.patched import env_of
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import Json
-from tests.policies.conftest import refused
+from tests.policies.conftest import expect_accepted, refused
 from tests.policies.environment import (
     ACCOUNT,
     BOTH,
@@ -218,7 +218,9 @@ async def test_asking_for_what_is_no_gpu_is_asking_for_none(
 
 async def test_what_the_back_end_does_not_use_is_the_users(cluster: Clients) -> None:
     mine = {"name": "CUDA_MPS_PIPE_DIRECTORY", "value": "/mine"}
-    await cluster.user.create(pods_of(GUARDED), a_pod(SHARE, mine), {"dryRun": "All"})
+    await expect_accepted(
+        cluster.user.create(pods_of(GUARDED), a_pod(SHARE, mine), {"dryRun": "All"})
+    )
 
 
 @pytest.mark.parametrize("spec", [{}, OTHERS])

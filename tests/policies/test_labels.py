@@ -14,6 +14,7 @@ from tests.admission.patched import env_of
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import Json
 from tests.deploy.conftest import kubectl
+from tests.policies.conftest import expect_accepted
 from tests.policies.environment import (
     GUARDED,
     POLICY,
@@ -102,9 +103,11 @@ async def test_a_pod_that_was_there_before_is_changed_otherwise_as_ever(
     cluster: Clients, old: str
 ) -> None:
     for change in ({"labels": {"app": "x"}}, {"annotations": {"a": "b"}}, {"finalizers": ["a/b"]}):
-        await cluster.admin.merge_patch(old, {"metadata": change})
-    await cluster.admin.merge_patch(f"{old}/status", {"status": {"phase": "Pending"}})
-    await cluster.admin.merge_patch(old, {"metadata": {"finalizers": None}})
+        await expect_accepted(cluster.admin.merge_patch(old, {"metadata": change}))
+    await expect_accepted(
+        cluster.admin.merge_patch(f"{old}/status", {"status": {"phase": "Pending"}})
+    )
+    await expect_accepted(cluster.admin.merge_patch(old, {"metadata": {"finalizers": None}}))
 
 
 async def test_a_change_of_our_keys_must_leave_them_right(cluster: Clients, old: str) -> None:
@@ -123,7 +126,7 @@ async def test_a_pod_that_has_its_node_is_not_looked_at(cluster: Clients, old: s
     body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p"}, "target": target}
     await cluster.admin.create(f"{old}/binding", body)
     worse = {"metadata": {"labels": {"sharedgpu/gpu_mem": "much"}}}
-    await cluster.admin.merge_patch(old, worse)
+    await expect_accepted(cluster.admin.merge_patch(old, worse))
 
 
 @pytest.mark.parametrize("namespace", [POLICY, WEBHOOK, GUARDED])

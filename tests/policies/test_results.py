@@ -9,7 +9,15 @@ import pytest
 from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
 from kubeshare_py.manifests.watch import Codec, ListResult
-from tests.policies.conftest import PODS, Cluster, binding, expect_let_through, pod, refused
+from tests.policies.conftest import (
+    PODS,
+    Cluster,
+    binding,
+    expect_accepted,
+    expect_let_through,
+    pod,
+    refused,
+)
 
 UUID = "sharedgpu/gpu_uuid"
 RESULTS = (
@@ -43,9 +51,9 @@ async def test_labels_and_other_annotations_are_the_users(cluster: Cluster) -> N
     labels = {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_limit": "1.0"}
     labels["sharedgpu/gpu_model"] = "T4"
     body = pod("mine", labels=labels, annotations={"sharedgpu/gpu_models": "T4", "a": "b"})
-    await cluster.admin.create(PODS, body)
+    await expect_accepted(cluster.admin.create(PODS, body))
     change = {"metadata": {"annotations": {"a": "c", "sharedgpu/gpu_models": "T4 > *"}}}
-    await cluster.admin.merge_patch(f"{PODS}/mine", change)
+    await expect_accepted(cluster.admin.merge_patch(f"{PODS}/mine", change))
 
 
 @pytest.mark.parametrize("value", ["GPU-2", None])
@@ -62,9 +70,11 @@ async def test_nobody_else_moves_a_pod_to_another_card(
 
 async def test_a_placed_pod_is_changed_otherwise_as_ever(placed: Cluster) -> None:
     status = {"status": {"phase": "Running"}}
-    await placed.admin.merge_patch(f"{PODS}/probe/status", status)
-    await placed.admin.merge_patch(f"{PODS}/probe", {"metadata": {"labels": {"a": "b"}}})
-    await placed.admin.delete(f"{PODS}/probe", grace_period_s=0)
+    await expect_accepted(placed.admin.merge_patch(f"{PODS}/probe/status", status))
+    await expect_accepted(
+        placed.admin.merge_patch(f"{PODS}/probe", {"metadata": {"labels": {"a": "b"}}})
+    )
+    await expect_accepted(placed.admin.delete(f"{PODS}/probe", grace_period_s=0))
 
 
 async def test_nobody_else_binds_with_results(cluster: Cluster) -> None:

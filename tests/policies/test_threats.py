@@ -11,7 +11,7 @@ import pytest
 from kubeshare_py.edges.kube.errors import KubeError
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import Json
-from tests.policies.conftest import refused
+from tests.policies.conftest import expect_accepted, refused
 from tests.policies.environment import GUARDED, Clients, a_pod, clients, pods_of
 
 pytestmark = pytest.mark.real_only("the embedded API server has no admission policies")
@@ -93,8 +93,8 @@ async def test_the_devices_of_a_node_are_kept_by_kubernetes_own_pod_security(
 
 
 async def test_nothing_here_stops_who_calls_a_pod_urgent(cluster: Clients) -> None:
-    await cluster.user.create(
-        PODS, a_pod({**SHARE, "sharedgpu/priority": "100"}), {"dryRun": "All"}
+    await expect_accepted(
+        cluster.user.create(PODS, a_pod({**SHARE, "sharedgpu/priority": "100"}), {"dryRun": "All"})
     )
 
 

@@ -32,7 +32,7 @@ from kubeshare_py.manifests.reports import (
 from tests.controlplane.cleaning import clean, ship_lease
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import Json, only
-from tests.policies.conftest import LEASES, PODS, binding, pod, refused
+from tests.policies.conftest import LEASES, PODS, binding, expect_accepted, pod, refused
 
 pytestmark = pytest.mark.real_only("the embedded API server has no admission policies")
 
@@ -150,8 +150,8 @@ async def test_a_pod_with_very_many_annotations_is_evicted_as_well(thief: Thief)
     await thief.admin.merge_patch(f"{PODS}/runs", {"metadata": {"annotations": annotations}})
     _, uid = await key_and_uid(thief, "runs")
     body = disruption_patch(uid, "PreemptionByScheduler", "it gives way", AT)
-    await thief.client.strategic_patch(f"{PODS}/runs/status", body)
-    await thief.client.delete(f"{PODS}/runs", uid=uid)
+    await expect_accepted(thief.client.strategic_patch(f"{PODS}/runs/status", body))
+    await expect_accepted(thief.client.delete(f"{PODS}/runs", uid=uid))
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ async def test_no_pod_that_runs_is_cut_short(thief: Thief, grace_s: int) -> None
 async def test_a_pod_that_has_ended_is_deleted_at_once(thief: Thief) -> None:
     await thief.admin.merge_patch(f"{PODS}/runs/status", {"status": {"phase": "Succeeded"}})
     _, uid = await key_and_uid(thief, "runs")
-    await thief.client.delete(f"{PODS}/runs", uid=uid)
+    await expect_accepted(thief.client.delete(f"{PODS}/runs", uid=uid))
 
 
 @pytest.mark.parametrize(
@@ -308,13 +308,15 @@ async def test_a_node_says_in_which_zone_its_pods_are(thief: Thief) -> None:
 
 async def test_events_of_the_scheduler_are_made_and_counted(thief: Thief) -> None:
     path, made = EVENTS.format("default"), event()
-    await thief.client.create(path, made)
-    await thief.client.merge_patch(f"{path}/{made['metadata']['name']}", series_patch(2, AT))
+    await expect_accepted(thief.client.create(path, made))
+    await expect_accepted(
+        thief.client.merge_patch(f"{path}/{made['metadata']['name']}", series_patch(2, AT))
+    )
     node = ReportedEvent(
         regarding=regarding_part(NodeName("n1"), GpuUuid("GPU-1")), reason="GPUOvercommitted",
         note="too much", at=AT,
     )  # fmt: skip
-    await thief.client.create(path, event_body(node, "me", 1, AT))
+    await expect_accepted(thief.client.create(path, event_body(node, "me", 1, AT)))
 
 
 @pytest.mark.parametrize(
@@ -386,4 +388,4 @@ async def test_no_lease_but_its_own_is_written_and_none_is_made(thief: Thief) ->
     found = await thief.admin.get(f"{LEASES}/another")
     await refused(thief.client.replace(f"{LEASES}/another", found))
     own = await thief.client.get(f"{LEASES}/kubeshare-scheduler")
-    await thief.client.replace(f"{LEASES}/kubeshare-scheduler", {**own, **held})
+    await expect_accepted(thief.client.replace(f"{LEASES}/kubeshare-scheduler", {**own, **held}))

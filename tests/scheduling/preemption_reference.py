@@ -71,7 +71,7 @@ class PreemptionReference(ReferenceModel):
                 seen.add(group.name)
                 yield {pod.uid for pod in self.members(group.name)} & {*gone}
 
-    def check(self, plan: PreemptionPlan, pods: Sequence[Pod]) -> None:
+    def expect_right(self, plan: PreemptionPlan, pods: Sequence[Pod]) -> None:
         """All that must hold of every plan."""
         gone = {victim.uid for victim in plan.victims}
         lowest = min(pods, key=lambda pod: (pod.priority, pod.label_priority > 0))
@@ -98,7 +98,7 @@ class PreemptionReference(ReferenceModel):
 
     # --- one pod, by brute force ---------------------------------------------------------------
 
-    def check_lean(self, plan: PreemptionPlan, pod: Pod) -> None:
+    def expect_lean(self, plan: PreemptionPlan, pod: Pod) -> None:
         """Nobody on the node of the plan could be spared."""
         gone = {victim.uid for victim in plan.victims}
         node = plan.nominations[0].node

@@ -119,7 +119,7 @@ def healthy(name: str) -> dict[str, Any]:
     return {"metadata": metadata, "spec": {"schedulerName": SCHEDULER_NAME}}
 
 
-def goes_on(world: World) -> None:
+def expect_goes_on(world: World) -> None:
     """One more pod that asks for nothing odd is placed."""
     before = world.bound
     world.settle()
@@ -133,7 +133,7 @@ def goes_on(world: World) -> None:
 def test_the_examples_are_understood() -> None:
     world = World()
     world.pod({**LOOSE, "spec": {**LOOSE["spec"], "nodeSelector": {}, "affinity": {}}})
-    goes_on(world)
+    expect_goes_on(world)
     assert world.bound == 2
 
 
@@ -147,7 +147,7 @@ def test_any_pod_is_taken(odd: Any, bound: bool, other: Any) -> None:
     if isinstance(other.get("metadata"), dict):
         other["metadata"]["uid"] = "u2"
     world.pod(other)
-    goes_on(world)
+    expect_goes_on(world)
 
 
 @FEW
@@ -158,7 +158,7 @@ def test_any_allocation_is_taken(odd: Any, text: str) -> None:
         annotations = {"sharedgpu/allocation": written}
         metadata = {**healthy(f"b{number}")["metadata"], "annotations": annotations}
         world.pod({"metadata": metadata, "spec": {"nodeName": "n1"}})
-    goes_on(world)
+    expect_goes_on(world)
 
 
 @FEW
@@ -169,7 +169,7 @@ def test_any_node_is_taken(odd: Any, cards: Any, text: str) -> None:
     for written in (as_json(cards).decode(), text):
         annotations = {ANNOTATION: written}
         world.node({**NODE, "metadata": {**NODE["metadata"], "annotations": annotations}})
-    goes_on(world)
+    expect_goes_on(world)
 
 
 @FEW
@@ -185,7 +185,7 @@ def test_any_pod_group_is_taken(told_of: tuple[GroupApi, Any]) -> None:
     member = healthy("m")
     member["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] = "g"
     world.pod(member)
-    goes_on(world)
+    expect_goes_on(world)
 
 
 @FEW
@@ -195,7 +195,7 @@ def test_any_budget_is_taken(odd: Any) -> None:
     line = _budgets.line(_line(odd))
     if line.item is not None:
         world.handle(events.BUDGET_EVENTS.event(line.type, line.item))
-    goes_on(world)
+    expect_goes_on(world)
 
 
 @FEW
@@ -242,7 +242,7 @@ def test_any_series_are_taken(data: st.DataObject) -> None:
     found = wirings(vector, cards, remarks.append)
     joined = tuple((node, wired(cards[node], one)) for node, one in found.items())
     world.handle(InventoryRead(again.changed), InventoryRead(joined))
-    goes_on(world)
+    expect_goes_on(world)
 
 
 @pytest.mark.parametrize("memory", [2**48, 2**48 + 1, 2**53, 2**53 + 1, 2**62])
@@ -252,4 +252,4 @@ def test_what_is_written_of_the_largest_cards_is_read_again(memory: int) -> None
     step = next_reading(Reading(), vector, 0.0)
     world.handle(InventoryRead(step.changed))
     assert bool(step.changed) == (memory <= 2**48)
-    goes_on(world)
+    expect_goes_on(world)

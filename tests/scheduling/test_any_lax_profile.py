@@ -75,7 +75,7 @@ def loosen(world: World, without: Sequence[str]) -> None:
     world.reference.minds_cordons = "NodeUnschedulable" not in without
 
 
-def finish(world: World, steps: Sequence[Step]) -> None:
+def expect_right_to_the_end(world: World, steps: Sequence[Step]) -> None:
     """The books check each Bind when it is decided; at the end nobody waits where it fits."""
     world.start()
     for step in steps:
@@ -85,12 +85,17 @@ def finish(world: World, steps: Sequence[Step]) -> None:
     assert {name: node for name, node in left.items() if node} == {}
 
 
+def expect_settled(world: PreemptionWorld) -> None:
+    """The reference model checks each Bind; all that is under way must come to an end."""
+    world.settle()
+
+
 @examples(60)
 @given(SUBSETS, STEPS)
 def test_without_plugins_nothing_is_over_committed_and_nobody_forgotten(
     without: list[str], steps: list[Step]
 ) -> None:
-    finish(lax_world(without), steps)
+    expect_right_to_the_end(lax_world(without), steps)
 
 
 @pytest.mark.parametrize("seed", seeds(4))
@@ -99,7 +104,7 @@ def test_without_plugins_full_clusters_are_not_over_committed(seed: int) -> None
         numbers = random.Random(seed * 100 + number)
         names = (*FILTERS, *CARD_FILTERS)
         without = ["GpuFit", *numbers.sample(names, numbers.randrange(len(names)))]
-        finish(lax_world(without), some_steps(seed * 1000 + number, 80))
+        expect_right_to_the_end(lax_world(without), some_steps(seed * 1000 + number, 80))
 
 
 @pytest.mark.parametrize("seed", seeds(4))
@@ -119,7 +124,7 @@ def test_a_plugin_that_errs_over_commits_nothing(seed: int) -> None:
         world = World()
         world.machine = Machine(profiles(read(document), factories), "test")
         loosen(world, ["GpuModel"])
-        finish(world, some_steps(seed * 1000 + number, 80))
+        expect_right_to_the_end(world, some_steps(seed * 1000 + number, 80))
 
 
 @pytest.mark.parametrize("seed", seeds(3))
@@ -130,7 +135,7 @@ def test_gangs_are_not_over_committed_either(seed: int) -> None:
         for step in gangs.some_gang_steps(seed * 1000 + number, 60):
             world.step(step)
         world.settle()
-        gangs.check(world)
+        gangs.expect_nothing_left_undone(world)
 
 
 @pytest.mark.parametrize("seed", seeds(4))
@@ -140,4 +145,4 @@ def test_preemption_makes_no_room_that_is_not_there(seed: int) -> None:
         world.start()
         for step in some_steps(seed * 1000 + number, 60):
             world.step(step)
-        world.settle()
+        expect_settled(world)

@@ -22,7 +22,7 @@ async def burst(stage: Stage, count: int) -> list[Json]:
     return await stage.expect_all(lambda pods: len(bound(pods)) == count)
 
 
-async def again_and_again(stage: Stage, count: int) -> None:
+async def expect_filled_again_and_again(stage: Stage, count: int) -> None:
     """Fill all cards, keep what was given until everything runs, and make room again."""
     for _ in range(REPEATS):
         given = cards(await burst(stage, count))
@@ -47,7 +47,7 @@ class TestOneNodeOfEightCards:
         return "nodes: [{name: n1, gpus: [{model: T4, count: 8, memory: 16GiB}]}]"
 
     async def test_sixteen_halves_fill_it_again_and_again(self, stage: Stage) -> None:
-        await again_and_again(stage, 16)
+        await expect_filled_again_and_again(stage, 16)
 
 
 class TestEightNodesOfOneCard:
@@ -57,7 +57,7 @@ class TestEightNodesOfOneCard:
 
     @pytest.mark.long
     async def test_sixteen_halves_fill_them_again_and_again(self, stage: Stage) -> None:
-        await again_and_again(stage, 16)
+        await expect_filled_again_and_again(stage, 16)
 
 
 class TestManyNodesOfOneCard:

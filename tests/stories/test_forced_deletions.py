@@ -60,7 +60,7 @@ async def one_runs_and_one_waits(stage: Stage) -> None:
     await stage.expect_waiting("next")
 
 
-async def the_card_is_held(stage: Stage, machine: Machine) -> None:
+async def expect_card_held(stage: Stage, machine: Machine) -> None:
     """A later pod that fits beside `first` is bound, which says that the deletion was heard."""
     await stage.create("beside", gpu("0.1"))
     await stage.expect_running("beside")
@@ -122,7 +122,7 @@ async def test_a_forced_deletion_cuts_a_graceful_one_short_but_not_what_is_held(
     await stage.expect_eventually("first", lambda pod: "deletionTimestamp" in pod["metadata"])
     await stage.client.delete(f"{PODS}/first", grace_period_s=0)
     await stage.cluster.kubelets.return_node(NodeName("n1"))
-    await the_card_is_held(stage, machine)
+    await expect_card_held(stage, machine)
 
 
 async def test_what_goes_while_nobody_watches_is_held_from_the_next_list_on(
@@ -131,7 +131,7 @@ async def test_what_goes_while_nobody_watches_is_held_from_the_next_list_on(
     await one_runs_and_one_waits(stage)
     async with unwatched(stage):
         await stage.client.delete(f"{PODS}/first", grace_period_s=0)
-    await the_card_is_held(stage, machine)
+    await expect_card_held(stage, machine)
 
 
 async def test_what_finishes_while_nobody_watches_is_free_with_the_next_list(

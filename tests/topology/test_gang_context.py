@@ -158,7 +158,9 @@ def test_on_large_boards_each_member_gets_a_bridge_where_there_are_enough() -> N
     assert sorted(card for part in mixed for card in part) == [0, 1, 2, 3, 4]
 
 
-def check(sets: CardSets, idle: frozenset[int], taken: frozenset[int], sizes: list[int]) -> None:
+def expect_best_parts(
+    sets: CardSets, idle: frozenset[int], taken: frozenset[int], sizes: list[int]
+) -> None:
     """All together the best set beside what is taken, and nobody's part worse than need be."""
     matrix = sets.board.bandwidth
     found = parts(sets, bits(*idle), sizes, bits(*taken))
@@ -183,7 +185,7 @@ def test_on_any_board_a_group_gets_what_the_plain_way_gives(
         if data.draw(st.booleans()):
             break
     if sizes:
-        check(sets, idle, taken, sizes)
+        expect_best_parts(sets, idle, taken, sizes)
 
 
 @pytest.mark.parametrize("name", sorted(BOARDS))

@@ -118,11 +118,12 @@ def test_pods_that_are_deleted_under_way_are_forgotten() -> None:
     assert not watched.health._began_s
 
 
-async def test_an_idle_scheduler_is_poked() -> None:
+async def test_an_idle_scheduler_is_woken() -> None:
     watched = Watched()
     watched.now = watched.health.last_iteration_at + HEARTBEAT_S + 1
-    poked = asyncio.Event()
+    woken = asyncio.Event()
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
-        running = group.create_task(watched.health.run(poked.set))
-        await poked.wait()
+        running = group.create_task(watched.health.run(woken.set))
+        await woken.wait()
         running.cancel()
+    assert woken.is_set()

@@ -97,7 +97,7 @@ async def test_a_bound_pod_runs_with_the_cards_that_its_binding_names(tmp_path: 
         }
         await create_pod(world.client, "p", containers=[container])
         await world.bind("p", "a", **{"sharedgpu/gpu_uuid": "GPU-1"})
-        pod = await world.phase("p", "Running")
+        pod = await world.expect_phase("p", "Running")
     environment = json.loads((pod.metadata.annotations or {})["kubeshare.sim/env"])
     assert environment["main"] == {"NVIDIA_VISIBLE_DEVICES": "GPU-1", "DIR": "/mps/GPU-1"}
     conditions = {one["type"]: one["status"] for one in pod.status["conditions"]}
@@ -115,7 +115,7 @@ async def test_a_pod_ends_when_its_annotation_says(
             "kubeshare.sim/exit-code": exit_code,
         }
         await world.bind("p", "a", **annotations)
-        pod = await world.phase("p", phase)
+        pod = await world.expect_phase("p", phase)
     (container,) = pod.status["containerStatuses"]
     assert container["state"]["terminated"]["exitCode"] == int(exit_code)
     assert not container["ready"]
@@ -125,7 +125,7 @@ async def test_a_deleted_pod_is_finished_and_gone(tmp_path: Path) -> None:
     async with simulated(tmp_path) as world:
         await create_pod(world.client, "p")
         await world.bind("p", "a")
-        await world.phase("p", "Running")
+        await world.expect_phase("p", "Running")
         assert "deletionTimestamp" in (await world.client.delete(f"{PODS}/p"))["metadata"]
         await world.expect_eventually(PODS, lambda pods: not pods)
 
@@ -134,7 +134,7 @@ async def test_a_lost_node_is_marked_and_silent_until_it_returns(tmp_path: Path)
     async with simulated(tmp_path) as world:
         await create_pod(world.client, "p")
         await world.bind("p", "a")
-        await world.phase("p", "Running")
+        await world.expect_phase("p", "Running")
         await world.kubelets.lose_node(A)
         nodes = await world.expect_eventually("/api/v1/nodes", lambda found: len(found) == 2)
         assert (ready(nodes["a"]), ready(nodes["b"])) == ("Unknown", "True")
@@ -146,7 +146,7 @@ async def test_a_lost_node_is_marked_and_silent_until_it_returns(tmp_path: Path)
         # The other node's pod goes through all of it meanwhile; the lost node's stays.
         await create_pod(world.client, "q")
         await world.bind("q", "b")
-        await world.phase("q", "Running")
+        await world.expect_phase("q", "Running")
         await world.client.delete(f"{PODS}/q")
         assert {*await world.expect_eventually(PODS, lambda pods: "q" not in pods)} == {"p"}
         await world.kubelets.return_node(A)
@@ -181,7 +181,7 @@ async def test_lost_answers_and_errors_do_not_stop_a_pod(tmp_path: Path) -> None
         world.server.faults.inject(Fault(method="DELETE", path="/pods/p$", applies_first=True))
         await create_pod(world.client, "p")
         await world.bind("p", "a")
-        await world.phase("p", "Running")
+        await world.expect_phase("p", "Running")
         await world.client.request("POST", f"{PODS}/p/eviction", body=EVICTION)
         await world.expect_eventually(PODS, lambda pods: not pods)
 
@@ -207,4 +207,4 @@ async def test_a_cut_watch_loses_nothing(tmp_path: Path) -> None:
         world.server.cut_watches()
         world.server.compact()
         await world.bind("p", "a")
-        await world.phase("p", "Running")
+        await world.expect_phase("p", "Running")

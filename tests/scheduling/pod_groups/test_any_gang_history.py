@@ -26,7 +26,7 @@ def run(steps: list[Step]) -> GangWorld:
     return world
 
 
-def check(world: GangWorld) -> None:
+def expect_nothing_left_undone(world: GangWorld) -> None:
     """Nothing is left undone at the end."""
     reference = world.reference
     for name in reference.names():
@@ -47,14 +47,14 @@ def check(world: GangWorld) -> None:
 @examples(200)
 @given(STEPS)
 def test_gangs_are_decided_whole_in_their_turn_and_repaired(steps: list[Step]) -> None:
-    check(run(steps))
+    expect_nothing_left_undone(run(steps))
 
 
 @pytest.mark.parametrize("seed", seeds(10))
 def test_long_histories_leave_no_gang_in_part(seed: int) -> None:
     for number in range(20):
         steps = some_gang_steps(seed * 1000 + number, 80)
-        check(run(steps))
+        expect_nothing_left_undone(run(steps))
 
 
 @examples(60)

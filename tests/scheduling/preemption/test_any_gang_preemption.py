@@ -40,7 +40,7 @@ def fit(reference: PreemptionReference, pods: list[Pod]) -> bool:
     return True
 
 
-def check_lean(reference: PreemptionReference, plan: PreemptionPlan, pods: list[Pod]) -> None:
+def expect_lean(reference: PreemptionReference, plan: PreemptionPlan, pods: list[Pod]) -> None:
     """Nobody could be spared: no pod, and of no gang that goes for good as many as it must have."""
     gone = {victim.uid for victim in plan.victims}
     for uid in sorted(gone):
@@ -63,8 +63,8 @@ def test_none_of_the_victims_of_a_gang_could_stay(seed: int) -> None:
     pods = a_gang(scene)
     plan = scene.plan(*pods) if pods else None
     if plan is not None:
-        scene.reference.check(plan, pods)
-        check_lean(scene.reference, plan, pods)
+        scene.reference.expect_right(plan, pods)
+        expect_lean(scene.reference, plan, pods)
 
 
 @examples(200)

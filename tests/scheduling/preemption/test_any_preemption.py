@@ -155,8 +155,8 @@ def test_nobody_too_many_goes_and_nobody_who_need_not(seed: int) -> None:
     if plan is None:
         assert not scene.reference.possible(pod), "somebody could have gone"
         return
-    scene.reference.check(plan, [pod])
-    scene.reference.check_lean(plan, pod)
+    scene.reference.expect_right(plan, [pod])
+    scene.reference.expect_lean(plan, pod)
 
 
 @examples(400)
@@ -189,4 +189,4 @@ def test_for_several_pods_all_seats_are_free_once_the_victims_are_gone(seed: int
     pods = [first, *others]
     plan = scene.plan(*pods)
     if plan is not None:
-        scene.reference.check(plan, pods)
+        scene.reference.expect_right(plan, pods)

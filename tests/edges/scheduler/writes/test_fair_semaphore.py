@@ -97,7 +97,7 @@ async def test_a_turn_that_is_given_to_one_being_cancelled_goes_to_the_next() ->
 
 
 async def test_a_turn_ends_where_what_it_was_for_fails() -> None:
-    turns = FairSemaphore(1)
+    turns, entered = FairSemaphore(1), False
     for _ in range(2):
         try:
             async with turns.slot("a"):
@@ -105,4 +105,5 @@ async def test_a_turn_ends_where_what_it_was_for_fails() -> None:
         except ValueError:
             pass
     async with turns.slot("b"):
-        pass
+        entered = True
+    assert entered

@@ -305,7 +305,7 @@ async def test_binds_without_end_do_not_silence_the_lane() -> None:
     recorder = Recorder()
     async with recording(recorder, patience_s=0.001) as lane, lane.hold_back(PodUid("u-x")):
         lane.waiting(waiting("u-a"))
-        await recorder.next(2)
+        assert len(await recorder.next(2)) == 2
 
 
 async def test_nothing_of_a_pods_waiting_is_written_once_it_is_being_bound() -> None:
