@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -137,6 +138,22 @@ async def expect_eventually(
                 await asyncio.sleep(0.1)
     except TimeoutError as error:
         raise AssertionError(f"it is still {json.dumps(last)[:3000]}") from error
+
+
+@asynccontextmanager
+async def restricted_namespace(client: KubeClient) -> AsyncIterator[None]:
+    """The release's namespace takes only pods of the Pod Security Standard "restricted"."""
+
+    async def enforce(level: str | None) -> None:
+        labels = {"pod-security.kubernetes.io/enforce": level}
+        path = f"/api/v1/namespaces/{NAMESPACE}"
+        await client.merge_patch(path, {"metadata": {"labels": labels}})
+
+    await enforce("restricted")
+    try:
+        yield
+    finally:
+        await enforce(None)
 
 
 async def everything(plane: ControlPlane) -> set[Thing]:

@@ -12,7 +12,7 @@ from tests.collector.collectors import Collector, capacity
 from tests.controlplane.helm import NAMESPACE
 from tests.controlplane.running import ControlPlane, free_ports
 from tests.controlplane.shipped import Json
-from tests.deploy.conftest import PODS, Release, expect_eventually, kubectl
+from tests.deploy.conftest import PODS, Release, expect_eventually, kubectl, restricted_namespace
 from tests.deploy.container import Container, can_mount, unpack
 from tests.fake_nvml.board import Board
 from tests.fake_nvml.build import NO_COMPILER, build, compiler
@@ -156,13 +156,7 @@ async def test_their_account_has_the_rights_of_any_account(
 async def test_they_are_let_into_a_namespace_for_restricted_ones(
     stage: Stage, release: Release
 ) -> None:
-    async def enforce(level: str | None) -> None:
-        labels = {"pod-security.kubernetes.io/enforce": level}
-        path = f"/api/v1/namespaces/{NAMESPACE}"
-        await stage.client.merge_patch(path, {"metadata": {"labels": labels}})
-
-    await enforce("restricted")
-    try:
+    async with restricted_namespace(stage.client):
         await release.upgrade('image.tag="next"')
         await available(stage.client)
         [pod, _] = await pods(stage.client)
@@ -172,8 +166,6 @@ async def test_they_are_let_into_a_namespace_for_restricted_ones(
         del again["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"]
         with pytest.raises(KubeError, match="violates PodSecurity"):
             await stage.client.create(PODS, again, {"dryRun": "All"})
-    finally:
-        await enforce(None)
 
 
 @pytest.mark.skipif(not can_mount(), reason="a container by hand needs the right to mount")

@@ -19,6 +19,7 @@ from tests.deploy.conftest import (
     everything,
     expect_eventually,
     kubectl,
+    restricted_namespace,
 )
 from tests.policies.environment import has_policies
 from tests.stories.conftest import Stage
@@ -106,13 +107,7 @@ async def test_a_drain_takes_one_replica_and_waits_for_another(
 async def test_the_pods_are_let_into_a_namespace_for_restricted_ones(
     stage: Stage, release: Release
 ) -> None:
-    async def enforce(level: str | None) -> None:
-        labels = {"pod-security.kubernetes.io/enforce": level}
-        path = f"/api/v1/namespaces/{NAMESPACE}"
-        await stage.client.merge_patch(path, {"metadata": {"labels": labels}})
-
-    await enforce("restricted")
-    try:
+    async with restricted_namespace(stage.client):
         await available(stage.client)
         [pod, _] = await pods(stage.client)
         again = {"metadata": {"name": "once-more"}, "spec": pod["spec"]}
@@ -120,8 +115,6 @@ async def test_the_pods_are_let_into_a_namespace_for_restricted_ones(
         del again["spec"]["containers"][0]["securityContext"]
         with pytest.raises(KubeError, match="violates PodSecurity"):
             await stage.client.create(PODS, again, {"dryRun": "All"})
-    finally:
-        await enforce(None)
 
 
 async def test_new_profiles_need_no_new_pods_and_all_else_does(
