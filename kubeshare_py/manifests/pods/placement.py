@@ -14,7 +14,7 @@ from kubeshare_py.domain.pod import NodeTerm, Shape, Toleration
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.domain.request import GpuRequest, InvalidRequest
 from kubeshare_py.manifests.label_selector import RequirementFields, requirement
-from kubeshare_py.manifests.pods.effective_requests import demand
+from kubeshare_py.manifests.pods.effective_requests import Demand, demand
 from kubeshare_py.manifests.pods.packed_terms import packed
 from kubeshare_py.manifests.pods.pod_fields import (
     NodeSelectorFields,
@@ -52,16 +52,15 @@ class NodeNeeds(msgspec.Struct, frozen=True, gc=False):
 def node_needs(spec: PodSpec, status: PodStatus | None, request: GpuRequest | None) -> NodeNeeds:
     """What a pod with this request needs. `status` is a bound pod's, else None."""
     problem = placement_problem(spec)
-    if problem is not None and status is None:
-        return NodeNeeds(_shape_without_place((), request), problem, unsupported_fields(spec, ()))
-    needs = demand(spec, status)
-    resources = needs.resources
-    if problem is not None:
-        return NodeNeeds(_shape_without_place(resources, request))
-    shape = _shape_of(spec, resources, request)
-    if status is not None:
+    is_bound = status is not None
+    needs = demand(spec, status) if problem is None or is_bound else Demand(())
+    if problem is None:
+        shape = _shape_of(spec, needs.resources, request)
+    else:
+        shape = _shape_without_place(needs.resources, request)
+    if is_bound:
         return NodeNeeds(shape)
-    return NodeNeeds(shape, None, needs.problems + unsupported_fields(spec, resources))
+    return NodeNeeds(shape, problem, needs.problems + unsupported_fields(spec, needs.resources))
 
 
 def placement_problem(spec: PodSpec) -> InvalidRequest | None:
