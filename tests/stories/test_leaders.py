@@ -200,7 +200,8 @@ async def test_a_leader_that_cannot_renew_ends(empty_stage: Stage) -> None:
         async with candidate(stage) as first:
             await until_led(stage, first)
             stage.spoil(method="PUT", path="/leases/", status=500, times=1000)
-            await asyncio.Event().wait()
+            async with asyncio.timeout(30):
+                await asyncio.Event().wait()
 
     with pytest.raises(ExceptionGroup) as error:
         await lead_without_renewals()
