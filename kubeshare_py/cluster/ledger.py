@@ -15,7 +15,7 @@ over-commitment. Nothing outside of the scheduler knows of reservations.
 A *lingering* pod is deleted, but its containers may still run: it keeps its cards (`lingering`).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -25,8 +25,6 @@ from kubeshare_py.cluster.claims import Claims
 from kubeshare_py.cluster.columns import PORTS, IntArray
 from kubeshare_py.cluster.lingering import Lingering, freed, kept
 from kubeshare_py.cluster.ports import POOL_SIZE, PortPool
-from kubeshare_py.cluster.refusal import refusal
-from kubeshare_py.cluster.reservation_switch import ReservationSwitch
 from kubeshare_py.cluster.reserved_places import ReservedPlaces, intruded, overdrawn
 from kubeshare_py.cluster.usage_accounting import UsageAccounting
 from kubeshare_py.cluster.what_if import Amounts, WhatIf
@@ -62,8 +60,6 @@ class Ledger:
         self.capacities = 0
         self._reserved = ReservedPlaces()
         self._lingering = Lingering()
-        #: Keyed by the first of the pods whose reservations are lifted and laid together.
-        self._switches: dict[PodUid, ReservationSwitch] = {}
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -74,19 +70,6 @@ class Ledger:
     def pods_on(self, node: NodeName) -> dict[PodUid, Charge]:
         """The charges on a node, by pod, without those of lingering pods. Do not change it."""
         return self._pods_on.get(node, {})
-
-    def refusal(
-        self, node: NodeName, resources: Resources, allocation: Allocation | None, *, port: bool
-    ) -> str | None:
-        """Why this may not be charged to a pod that holds nothing yet; None if all of it is free.
-
-        `charge` itself does not ask, because binds of others are charged as they are. `port`:
-        whether the pod takes a pod-manager port. Reserved amounts are not free.
-        """
-        row = self.columns.row_of.get(node)
-        if row is None:
-            return "the node is not there"
-        return refusal(self.columns, row, resources, allocation, port)
 
     def next_port(self, node: NodeName) -> int | None:
         """The pod-manager port of the next shared pod on this node; None if all are taken."""
@@ -114,6 +97,11 @@ class Ledger:
     def reservations(self) -> Mapping[PodUid, Charge]:
         """The reservations, by pod."""
         return self._reserved.of
+
+    @property
+    def reservation_changes(self) -> int:
+        """A number that grows with every change of reservations."""
+        return self._reserved.changes
 
     def reservations_on(self, node: NodeName) -> Mapping[PodUid, Charge]:
         """The reservations on a node, by pod."""
@@ -382,50 +370,11 @@ class Ledger:
         if charge is None:
             return
         row = self.columns.row_of[charge.node]
-        lifted = self._reserved.pop(uid)
-        self._switches.clear()
-        if not lifted:
-            self._add_reservation(charge, row, -1)
+        self._reserved.pop(uid)
+        self._add_reservation(charge, row, -1)
         self.improved.add(row)
         self._forget_if_empty(charge.node)
         self._hold(charge, -1)
-
-    def lift(self, uids: Sequence[PodUid]) -> None:
-        """Leave reservations out of the columns within one iteration. No row counts as improved."""
-        self._add_reservations(uids, -1)
-
-    def lay(self, uids: Sequence[PodUid]) -> None:
-        """Count reservations that were lifted again."""
-        self._add_reservations(uids, 1)
-
-    def _add_reservations(self, uids: Sequence[PodUid], sign: int) -> None:
-        """Lift or lay reservations; rows that changed since the last time are counted anew."""
-        if not uids:
-            return
-        switch = self._switches.get(uids[0])
-        if switch is None or switch.uids != [*uids]:
-            of = self._reserved.of
-            switch = ReservationSwitch(self.columns, self.changed, uids, of)
-            self._switches[uids[0]] = switch
-        self._mark(switch.turn(sign, self._add_reservations_of_row), sign)
-
-    def _add_reservations_of_row(self, row: int, charges: dict[PodUid, Charge], sign: int) -> bool:
-        """Lift or lay the reservations of one row, together if possible: in half the time.
-
-        False if they had to be counted one by one.
-        """
-        if self._usage.add_reservations(row, [*charges.values()], sign):
-            self._mark(charges, sign)
-            return True
-        # Marked one by one, because a row that is laid out in between counts all laid reservations.
-        for uid, charge in charges.items():
-            self._mark([uid], sign)
-            self._add_reservation(charge, row, sign)
-        return False
-
-    def _mark(self, uids: Iterable[PodUid], sign: int) -> None:
-        lifted = self._reserved.lifted
-        (lifted.update if sign < 0 else lifted.difference_update)(uids)
 
     def _add_reservation(self, charge: Charge, row: int, sign: int) -> None:
         with self.overdrafts.trial():
@@ -473,10 +422,7 @@ class Ledger:
 
     def _withdraw(self, resources: set[str]) -> None:
         """One node fewer offers these resources."""
-        of_columns = self.columns.resources
         self._usage.offered.withdraw(resources)
-        if self.columns.resources is not of_columns:
-            self._switches.clear()  # they remember other columns
 
     def _charged(self, uid: PodUid) -> Charge:
         """What a pod holds, be it a lingering one."""
@@ -490,7 +436,7 @@ class Ledger:
         """Rewrite a row's card slots from the inventory, the charges and the reservations."""
         name = self._usage.name(row)
         held = [charge.allocation for charge in self.charges_on(name).values() if charge.allocation]
-        reservations = self._reserved.laid_on(name)
+        reservations = self._reserved.allocations_on(name)
         self._usage.lay_out(row, self.inventory.get(name, ()), held, reservations)
 
     def _row_for(self, name: NodeName) -> int:

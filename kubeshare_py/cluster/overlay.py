@@ -36,7 +36,7 @@ class Overlay:
         self._touched: dict[int, None] = {}
         #: By row, how many GPUs more than below the kubelet picked.
         self._native: dict[int, int] = {}
-        self._lifted: Mapping[int, Sequence[Charge]] = {}
+        self._left_out: Mapping[int, Sequence[Charge]] = {}
         self._seen = 0
         self._copy_all()
 
@@ -47,11 +47,11 @@ class Overlay:
 
     def differing(self) -> IntArray:
         """The rows, (k,) int64, that may differ from those below."""
-        rows = {**self._touched, **dict.fromkeys(self._lifted)}
+        rows = {**self._touched, **dict.fromkeys(self._left_out)}
         return np.fromiter(rows, np.int64, len(rows))
 
     def follow(self) -> None:
-        """Be like the tables below again, but for reservations that are lifted."""
+        """Be like the tables below again, but for reservations that are left out."""
         below, columns = self.below.columns, self.columns
         is_laid_out = below.layout == columns.layout and below.resources is columns.resources
         behind = self.below.changed.since(self._seen, _MOST_COPIED) if is_laid_out else None
@@ -61,10 +61,12 @@ class Overlay:
             self._copy({**dict.fromkeys(behind.tolist()), **self._touched})
         self._seen = self.below.changed.end
 
-    def lift(self, lifted: Mapping[int, Sequence[Charge]]) -> None:
+    def leave_out(self, reservations: Mapping[int, Sequence[Charge]]) -> None:
         """Leave these reservations out from now on, by row; `follow` shows the others again."""
-        self._touched.update(dict.fromkeys((*self._lifted, *lifted)))
-        self._lifted = lifted
+        rows = {**self._left_out, **reservations}
+        others = [row for row in rows if self._left_out.get(row) != reservations.get(row)]
+        self._touched.update(dict.fromkeys(others))
+        self._left_out = reservations
 
     def place(self, row: int, charge: Charge, slots: Sequence[int]) -> None:
         """Add a pod to a row; its cards are in these slots."""
@@ -126,8 +128,8 @@ class Overlay:
         self._touched.clear()
         self._native.clear()
         self.changed.add_all(np.arange(below.rows))
-        for row in self._lifted:
-            self._lift(row)
+        for row in self._left_out:
+            self._leave_out(row)
 
     def _copy(self, rows: Mapping[int, None]) -> None:
         for name in _SHARED:
@@ -144,12 +146,12 @@ class Overlay:
         self._touched.clear()
         self._native.clear()
         for row in rows:
-            if row in self._lifted:
-                self._lift(row)
+            if row in self._left_out:
+                self._leave_out(row)
 
-    def _lift(self, row: int) -> None:
-        """Remove the lifted reservations of a row, which was copied just now."""
-        for charge in self._lifted[row]:
+    def _leave_out(self, row: int) -> None:
+        """Remove the reservations that are left out of a row, which was copied just now."""
+        for charge in self._left_out[row]:
             slots, allocation = with_slots(self.columns, row, charge.allocation)
             if allocation is not None:
                 count_reservation(self.columns, row, slots, allocation, -1)

@@ -6,7 +6,6 @@ Cards that the node does not have get only a few slots. Beyond them a charge is 
 alone, and counts from the moment the card appears.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -32,7 +31,6 @@ from kubeshare_py.cluster.offered import Offered
 from kubeshare_py.cluster.overdrafts import Overdrafts
 from kubeshare_py.cluster.reserved_places import (
     count_reservation,
-    count_together,
     is_intruded,
     is_overdrawn,
 )
@@ -156,27 +154,6 @@ class UsageAccounting:
         if allocation is not None and slots is not None:
             count_reservation(self.columns, row, slots, allocation, sign)
         return self.add(row, charge, sign)
-
-    def add_reservations(self, row: int, charges: Sequence[Charge], sign: int) -> bool:
-        """Add or subtract several reservations of one row together.
-
-        False, and nothing is written, if they have to be counted one by one.
-        """
-        if row in self._rows_with_strays or row in self.native:
-            return False
-        held = [one.allocation for one in charges if one.allocation and one.allocation.cards]
-        if len(held) < len(charges):
-            return False
-        asked = zip(charges, held, strict=True)
-        alike = Counter((charge.resources, one.port is not None) for charge, one in asked)
-        if any(self._request(*request)[1] for request in alike):
-            return False
-        if not count_together(self.columns, row, held, sign):
-            return False
-        for (resources, port), count in alike.items():
-            self.columns.free[row] -= sign * count * self.vector(resources, port)
-        self.changed.add(row)
-        return True
 
     def _slots(self, row: int, allocation: Allocation) -> list[int] | None:
         """The slots of an allocation's cards in the row; None if a card has none."""

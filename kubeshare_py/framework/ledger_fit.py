@@ -1,6 +1,6 @@
 """The ledger's own rule as filters, for profiles whose plugins do not look at what is free.
 
-The ledger refuses a placement that takes more than there is (`Ledger.refusal`). These filters
+The ledger refuses a placement that takes more than there is (`cluster/refusal`). These filters
 answer the same for many rows at once, so that a pod is tried where there is room.
 """
 

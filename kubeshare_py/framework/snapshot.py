@@ -1,6 +1,6 @@
 """What is asked about the cluster: its tables, and what each profile answers about them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kubeshare_py.cluster.charge import Charge, tentative_charge
 from kubeshare_py.cluster.ledger import Ledger
@@ -40,11 +40,8 @@ class Snapshot:
         return self._trial
 
 
-class Trial(Snapshot):
-    """A snapshot above another, in which pods are placed and removed.
-
-    Nothing of it enters the one below, its caches or the ledger.
-    """
+class OverlaySnapshot(Snapshot):
+    """A snapshot above another: nothing of it enters the one below, its caches or the ledger."""
 
     def __init__(self, below: Snapshot) -> None:
         ledger, overlay = below.ledger, Overlay(below.tables)
@@ -52,21 +49,38 @@ class Trial(Snapshot):
             name: OverlayEvaluator(ledger, overlay, evaluator)
             for name, evaluator in below.evaluators.items()
         }
-        self._rooms = {
+        rooms = {
             name: OverlayHeadroom(ledger, overlay, evaluators[name], room)
             for name, room in below.rooms.items()
         }
-        super().__init__(ledger, overlay, evaluators, {**self._rooms})
+        super().__init__(ledger, overlay, evaluators, {**rooms})
         self._overlay = overlay
-        self._evaluators = evaluators
+        self._caches: list[OverlayEvaluator | OverlayHeadroom] = [
+            *evaluators.values(),
+            *rooms.values(),
+        ]
+
+
+class WithoutReservations(OverlaySnapshot):
+    """The cluster without some reservations; answers are kept while others are left out."""
+
+    def follow(self) -> None:
+        """Show the cluster as it is now, without these reservations."""
+        self._overlay.follow()
+
+    def leave_out(self, reservations: Mapping[int, Sequence[Charge]]) -> None:
+        """Leave these reservations out from the next `follow` on, by row."""
+        self._overlay.leave_out(reservations)
+
+
+class Trial(OverlaySnapshot):
+    """A snapshot in which pods are placed and removed."""
 
     def begin(self) -> None:
         """Be like the one below again."""
         self._overlay.follow()
-        for evaluator in self._evaluators.values():
-            evaluator.start_anew()
-        for room in self._rooms.values():
-            room.start_anew()
+        for cache in self._caches:
+            cache.start_anew()
 
     def charge_at(self, choice: Choice, shape: Shape) -> Charge:
         """What a pod of this shape would hold at its place."""

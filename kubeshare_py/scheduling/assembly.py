@@ -74,10 +74,12 @@ def assemble(
     queues = _queues(in_use)
     pods = _pods(queues)
     lingering = LingeringPods(ledger, queues.moves, lingering_s)
-    charges = Charges(ledger, Reservations(ledger), lingering)
+    charges = Charges(ledger, Reservations(ledger, in_use.snapshots), lingering)
     reports = WaitingReports(queues.pods, pods.records, in_use.work, synced)
     steps = _steps(pods, queues, charges, in_use, reports, name)
-    budget = IterationBudget(ledger.improved, queues.pods, queues.moves, evaluators, in_use.work)
+    budget = IterationBudget(
+        ledger.improved, queues.pods, queues.moves, in_use.snapshots, in_use.work
+    )
     gang_cycles = GangCycles(pods, queues, charges, in_use, steps, budget, repair_rules)
     policy = ReservationPolicy(
         pods, queues, charges, in_use, steps.assumer, gang_cycles, reservation_rules

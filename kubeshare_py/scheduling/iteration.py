@@ -81,8 +81,6 @@ class Iterations:
             effects += self._search(now)
         self._reservations.end(now)
         self._retries.look(now)
-        if self._reservations.are_held:
-            self._gang_cycles.end_iteration(now)
         return effects
 
     # --- inside --------------------------------------------------------------------------------

@@ -88,7 +88,7 @@ class Machine:
         self.queue, self.moves = parts.queues.pods, parts.queues.moves
         self.attempts = parts.queues.attempts
         self.profiles, self.evaluators = parts.profiles.profiles, parts.profiles.evaluators
-        self.boundary = parts.profiles.boundary
+        self.boundary, self.snapshots = parts.profiles.boundary, parts.profiles.snapshots
         self.gang_cycles, self.preemption = parts.gang_cycles, parts.preemption
         self.inventory_failure = ""
         self._now = 0.0

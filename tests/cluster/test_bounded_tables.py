@@ -145,22 +145,3 @@ def test_values_in_use_are_kept_however_many(count: int) -> None:
     column = numbering.renumber(column)
     assert [numbering.values[number] for number in column.tolist()] == [*range(count)]
     assert not numbering.is_crowded
-
-
-def test_reservations_are_not_lifted_from_a_column_that_went() -> None:
-    ledger, node = a_ledger(), a_node("n2")
-    nic = replace(node, allocatable=(*node.allocatable, ("example.com/nic", 5)))
-    ledger.put_node(nic)
-    held = Allocation(token=DecisionToken("t"), cards=(CardCharge(GpuUuid("n1-0"), 100, 7),))
-    ledger.charge(PodUid("p"), N1, (("example.com/nic", 4),), None)
-    ledger.reserve(PodUid("e"), N1, (("example.com/nic", 3),), held)
-    for _ in range(2):
-        ledger.lift([PodUid("e")])
-        ledger.lay([PodUid("e")])
-    column = ledger.columns.resources["example.com/nic"]
-    ledger.put_node(node)
-    ledger.lift([PodUid("e")])
-    assert not ledger.columns.free[:, column].any()
-    ledger.lay([PodUid("e")])
-    ledger.put_node(nic)
-    assert ledger.columns.free[0, ledger.columns.resources["example.com/nic"]] == -7

@@ -45,12 +45,12 @@ def expect_like_below(overlay: Overlay, ledger: Ledger) -> None:
 
 def remove(overlay: Overlay, history: History, uids: set[PodUid]) -> None:
     """Leave reservations out, remove pods, and do so in the books."""
-    held, lifted = history.reference.held, dict[int, list[Charge]]()
+    held, left_out = history.reference.held, dict[int, list[Charge]]()
     for uid in sorted(uids & held.keys()):
         row = overlay.columns.row_of.get(held[uid].node)
         if row is not None and held[uid].is_reservation:
-            lifted.setdefault(row, []).append(history.ledger.reservations[uid])
-    overlay.lift(lifted)
+            left_out.setdefault(row, []).append(history.ledger.reservations[uid])
+    overlay.leave_out(left_out)
     overlay.follow()
     for uid in sorted(uids & held.keys()):
         charge = history.ledger.charge_of(uid) or history.ledger.lingering.get(uid)
@@ -108,7 +108,7 @@ def test_nothing_of_a_try_is_left(
     history.reference = told.reference
     for step in more:
         history.step(step)
-    overlay.lift({})
+    overlay.leave_out({})
     overlay.follow()
     expect_like_below(overlay, ledger)
 

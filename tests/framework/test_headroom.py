@@ -30,7 +30,7 @@ def test_the_bound_is_what_fits(seed: int) -> None:
     for number in range(numbers.randrange(8)):
         for bind in driver.seen(a_pod(f"p{number}", numbers.choice(SHAPES))):
             driver.answer(bind, Bound())
-    rooms = driver.machine._parts.profiles.snapshots.actual.rooms[SCHEDULER_NAME]
+    rooms = driver.machine.snapshots.actual.rooms[SCHEDULER_NAME]
     shape = numbers.choice(SHAPES)
     bound = rooms.total(shape)
     count = 0
@@ -45,7 +45,7 @@ def test_what_is_remembered_is_what_would_be_worked_out_anew(seed: int) -> None:
     numbers = random.Random(seed)
     driver = Driver({"n1": 3, "n2": 4})
     machine = driver.machine
-    known = machine._parts.profiles.snapshots.actual.rooms[SCHEDULER_NAME]
+    known = machine.snapshots.actual.rooms[SCHEDULER_NAME]
     evaluator = machine.evaluators[SCHEDULER_NAME]
     for number in range(60):
         if numbers.random() < 0.5:
@@ -63,7 +63,7 @@ def test_what_is_remembered_is_what_would_be_worked_out_anew(seed: int) -> None:
 def test_the_bound_of_an_empty_cluster_is_what_fits_once_all_pods_ended(seed: int) -> None:
     numbers = random.Random(seed)
     driver = Driver({"n1": 3, "n2": 4, "n3": 0}, pods=12)
-    bounds = driver.machine._parts.profiles.snapshots.actual.rooms[SCHEDULER_NAME]
+    bounds = driver.machine.snapshots.actual.rooms[SCHEDULER_NAME]
     uids = []
     for number in range(numbers.randrange(1, 12)):
         pod = a_pod(f"p{number}", numbers.choice(SHAPES))

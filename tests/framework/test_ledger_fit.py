@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from kubeshare_plugins.priority_sort import PrioritySort
 from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.cluster.refusal import refusal
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.pod import Shape
@@ -39,7 +40,7 @@ def charges(ledger: Ledger, claim: GpuClaim, choice: Choice) -> Allocation:
 def refused(ledger: Ledger, shape: Shape, name: str, *slots: int) -> str | None:
     row, claim = ledger.columns.row_of[NodeName(name)], shape.claim
     allocation = charges(ledger, claim, Choice(row, slots)) if claim else None
-    return ledger.refusal(NodeName(name), shape.resources, allocation, port=shape.needs_port)
+    return refusal(ledger.columns, row, shape.resources, allocation, shape.needs_port)
 
 
 @examples(150)
@@ -97,9 +98,9 @@ def test_every_kind_of_too_much_is_refused_and_named() -> None:
     ledger.put_cards(NodeName("n1"), (a_gpu("GPU-n1-1", healthy=False),))
     assert refused(ledger, a_shape(a_claim(0)), "n1", 1) == "GPU GPU-n1-1 is not healthy"
     assert refused(ledger, a_shape(a_claim(0)), "n1", 0) == "GPU GPU-n1-0 is not there"
+    ledger.charge(PodUid("stays"), NodeName("n1"), (), None)
     ledger.drop_node(NodeName("n1"))
     assert refused(ledger, a_shape(), "n1") == "the node is not there"
-    assert ledger.refusal(NodeName("n9"), (), None, port=False) == "the node is not there"
 
 
 def test_whole_cards_ports_and_tenants_are_refused_too() -> None:

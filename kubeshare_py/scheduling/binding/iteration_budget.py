@@ -1,13 +1,13 @@
 """What one iteration may cost, and the unschedulable queues that it wakes first."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 
 from kubeshare_py.cluster.changes import ChangeLog
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.framework.evaluation_cost import EvaluationWork
-from kubeshare_py.framework.evaluator import Evaluator
+from kubeshare_py.framework.snapshot import Snapshots
 from kubeshare_py.scheduling.binding.wake_sweeps import Sweeps
 from kubeshare_py.scheduling.queue.pod_queue import PodQueue, ShapeQueue
 from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
@@ -27,14 +27,14 @@ class IterationBudget:
         improved: ChangeLog,
         queue: PodQueue,
         moves: QueueMoves,
-        evaluators: Mapping[str, Evaluator],
+        snapshots: Snapshots,
         work: EvaluationWork,
     ) -> None:
         """`improved`: the log of rows in which more pods may fit than before."""
         self._sweeps = Sweeps(improved, queue)
         self._queue = queue
         self._moves = moves
-        self._evaluators = evaluators
+        self._snapshots = snapshots
         self._work = work
         self._is_long = False
         self._cost_before = 0
@@ -125,7 +125,7 @@ class IterationBudget:
     ) -> bool:
         if rows is None:
             return True
-        evaluator = self._evaluators[shape_queue.profile]
+        evaluator = self._snapshots.shown.evaluators[shape_queue.profile]
         improved = rows if shape_queue.place_of is None else among(shape_queue, rows)
         if len(improved) <= ROWS_WORTH_HINTS:
             hints = (evaluator.may_fit(shape_queue.shape, row) for row in improved.tolist())

@@ -175,7 +175,7 @@ def _node_whys(machine: Machine, record: Record, sees: Sees) -> Iterator[NodeWhy
     room: dict[NodeName, int] | None = None
     if gang is not None and gang.needs_quorum and gang.waiting:
         members = sorted(gang.waiting.values(), key=lambda one: one.key)
-        room = headroom_on_nodes(machine.ledger, machine.evaluators, gang, members)
+        room = headroom_on_nodes(machine.snapshots.actual, gang, members)
     for name in sorted(columns.row_of):
         row = columns.row_of[name]
         mask = masks[row]

@@ -1,15 +1,15 @@
 """How many members of a gang each node would take now: for people, on private rows."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from kubeshare_py.cluster.columns import IntArray
-from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.evaluator import Evaluator
+from kubeshare_py.framework.snapshot import Snapshot
 from kubeshare_py.scheduling.pod_groups.gang_models import models_for
 from kubeshare_py.scheduling.preemption.trial_rows import TrialKind, TrialPlacement, TrialRows
 from kubeshare_py.scheduling.queue.gangs import Gang
@@ -20,17 +20,17 @@ MOST_TRIED = 20_000
 
 
 def headroom_on_nodes(
-    ledger: Ledger, evaluators: Mapping[str, Evaluator], gang: Gang, members: Sequence[Record]
+    snapshot: Snapshot, gang: Gang, members: Sequence[Record]
 ) -> dict[NodeName, int]:
     """How many of these members each node alone would take, at most as many as the gang needs.
 
     Nodes that take none are left out; empty if a plugin fails.
     """
-    models = list(models_for(gang.shapes, ledger.columns.model_names)) or [""]
+    models = list(models_for(gang.shapes, snapshot.tables.columns.model_names)) or [""]
     found: Counter[NodeName] = Counter()
     try:
         for model in models:
-            for name, room in _on_model(ledger, evaluators, gang.need, members, model).items():
+            for name, room in _on_model(snapshot, gang.need, members, model).items():
                 found[name] = max(found[name], room)
     except PluginFailed:
         return {}
@@ -38,20 +38,16 @@ def headroom_on_nodes(
 
 
 def _on_model(
-    ledger: Ledger,
-    evaluators: Mapping[str, Evaluator],
-    need: int,
-    members: Sequence[Record],
-    model: str,
+    snapshot: Snapshot, need: int, members: Sequence[Record], model: str
 ) -> dict[NodeName, int]:
     """The same if all cards are of one model; "" leaves it open."""
-    none = TrialRows(ledger, evaluators, np.zeros(0, np.int64), model)
+    none, evaluators = TrialRows(snapshot, np.zeros(0, np.int64), model), snapshot.evaluators
     kinds: dict[TrialKind, list[Record]] = {}
     for record in members:
         kinds.setdefault(none.kind_of(record), []).append(record)
     fitting = [np.flatnonzero(evaluators[profile].keys(shape) >= 0) for profile, shape in kinds]
     rows = np.unique(np.concatenate(fitting))[: max(1, MOST_TRIED // max(1, need))]
-    trial = TrialRows(ledger, evaluators, rows, model)
+    trial = TrialRows(snapshot, rows, model)
     room = np.zeros(len(rows), np.int64)
     for kind, records in kinds.items():
         _fill(trial, evaluators[kind[0]], kind, records, need, room)

@@ -177,12 +177,6 @@ class GangCycles:
                 return False
         return True
 
-    def end_iteration(self, now: float) -> None:
-        """Attempts of this iteration changed nothing: its reports stay valid after it."""
-        for known in self._known.values():
-            if known.found_at == now:
-                known.found_from = self._ledger.changed.end
-
     def first(self, now: float) -> tuple[SortKey, Gang] | None:
         """The next gang to be tried, and its sort key."""
         gang = self.queue.first()

@@ -18,10 +18,10 @@ from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.preemption import NominatedPlace, PreemptionPlan, Preemptor, Victim
 from kubeshare_py.framework.boundary import Boundary, PluginFailed
-from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.plugin_calls import gives_way
 from kubeshare_py.framework.points import lower_priority
 from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.framework.snapshot import Snapshots
 from kubeshare_py.scheduling.pod_groups.gang_models import models_for
 from kubeshare_py.scheduling.pod_groups.gang_places import NOWHERE, places_by
 from kubeshare_py.scheduling.preemption.potential_victims import (
@@ -64,14 +64,14 @@ class Planner:
         ledger: Ledger,
         records: Mapping[PodUid, Record],
         gangs: Gangs,
-        evaluators: Mapping[str, Evaluator],
+        snapshots: Snapshots,
         profiles: Mapping[str, Profile],
         boundary: Boundary,
     ) -> None:
         self._ledger = ledger
         self._records = records
         self._gangs = gangs
-        self._evaluators = evaluators
+        self._snapshots = snapshots
         self._profiles = profiles
         self._boundary = boundary
         self.budgets: dict[PodKey, Budget] = {}
@@ -168,7 +168,7 @@ class Planner:
             self.budgets,
             lambda pod: pod.scheduler_name in ours and yields(pod),
         )
-        return PreemptionSearch(self._ledger, self._evaluators, potential_victims, leaving, model)
+        return PreemptionSearch(self._snapshots.shown, potential_victims, leaving, model)
 
     def is_on(self, profile: str) -> bool:
         """Whether pods of this profile may evict any."""

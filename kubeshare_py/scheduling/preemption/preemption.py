@@ -78,7 +78,7 @@ class Preemption:
             charges.ledger,
             records,
             pods.gangs,
-            profiles.evaluators,
+            profiles.snapshots,
             profiles.profiles,
             profiles.boundary,
         )
@@ -149,7 +149,7 @@ class Preemption:
         if isinstance(nominee, Gang) and len(nominee.waiting) < nominee.need:
             return None
         plan = self._search(nominee, self._now)
-        self._reservations.lay()
+        self._reservations.show_all()
         return None if plan is None else (plan, False)
 
     def time_passed(self, now: float) -> list[Evict]:
@@ -197,7 +197,7 @@ class Preemption:
         return effects
 
     def run(self, now: float) -> Sequence[Effect]:
-        """At the end, before reservations are laid: end plans, and make at most one."""
+        """At the end, before all reservations are shown: end plans, and make at most one."""
         self._now = now
         self._note_ends()
         doubtful = self._doubtful(now)
@@ -298,8 +298,7 @@ class Preemption:
             if now < since + self._patience_s and self._ledger.charge_of(uid) is not None
         ]
         leaving += [one.record for one in self._lingering.pods()]
-        reservations = self._reservations
-        if reservations and reservations.show_to(contender_of(nominee, self._records)) is not None:
+        if self._reservations.show_to(contender_of(nominee, self._records)) is not None:
             if survey is not None:
                 survey.is_done = True
             return None  # that holder is tried first, and this nominee again afterwards

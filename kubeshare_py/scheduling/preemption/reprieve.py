@@ -3,12 +3,11 @@
 As in kube-scheduler, which reprieves the victims of a candidate node in this order.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from kubeshare_py.cluster.ledger import Ledger
-from kubeshare_py.framework.evaluator import Evaluator
+from kubeshare_py.framework.snapshot import Snapshot
 from kubeshare_py.scheduling.preemption.potential_victims import EvictionGroup, PotentialVictims
 from kubeshare_py.scheduling.preemption.trial_rows import TrialPlacement, TrialRows
 from kubeshare_py.scheduling.queue.gangs import Gang
@@ -19,14 +18,12 @@ class Reprieve:
 
     def __init__(
         self,
-        ledger: Ledger,
-        evaluators: Mapping[str, Evaluator],
+        snapshot: Snapshot,
         potential_victims: PotentialVictims,
         trial: TrialRows,
         groups: Sequence[EvictionGroup],
     ) -> None:
-        self._ledger = ledger
-        self._evaluators = evaluators
+        self._ledger, self._evaluators = snapshot.ledger, snapshot.evaluators
         self._potential_victims = potential_victims
         self._trial = trial
         self._units = list(groups)

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kubeshare_py.cluster.columns import IntArray
-from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.framework.evaluator import Evaluator
+from kubeshare_py.framework.snapshot import Snapshot
 from kubeshare_py.scheduling.preemption.potential_victims import EvictionGroup, PotentialVictims
 from kubeshare_py.scheduling.preemption.reprieve import Reprieve
 from kubeshare_py.scheduling.preemption.trial_rows import (
@@ -47,15 +46,14 @@ class PreemptionSearch:
 
     def __init__(
         self,
-        ledger: Ledger,
-        evaluators: Mapping[str, Evaluator],
+        snapshot: Snapshot,
         potential_victims: PotentialVictims,
         leaving: Sequence[Record] = (),
         model: str = "",
     ) -> None:
         """`model` is the model for pods that want one model and leave it open; "" if none."""
-        self._ledger = ledger
-        self._evaluators = evaluators
+        self._snapshot = snapshot
+        self._ledger, self._evaluators = snapshot.ledger, snapshot.evaluators
         self._potential_victims = potential_victims
         self._leaving = leaving
         self._model = model
@@ -82,7 +80,7 @@ class PreemptionSearch:
         if fitting and len(members) == 1:
             free = self._fitting(list(kinds), among)
             index = np.union1d(index, np.roll(free, -(start % max(1, len(free))))[:MOST_NODES])
-        trial = TrialRows(self._ledger, self._evaluators, index, self._model)
+        trial = TrialRows(self._snapshot, index, self._model)
         self._potential_victims.gone.update(record.pod.uid for record in self._leaving)
         trial.take_away(self._leaving)
         groups: list[EvictionGroup] = []
@@ -90,9 +88,7 @@ class PreemptionSearch:
             if not self._place_all(trial, kind, records, groups, portion):
                 return None
         if len(members) > 1 or any(group.whole for group in groups):
-            groups = Reprieve(
-                self._ledger, self._evaluators, self._potential_victims, trial, groups
-            ).reprieve()
+            groups = Reprieve(self._snapshot, self._potential_victims, trial, groups).reprieve()
         return DraftPlan(names=trial.names(), placements=trial.placements, groups=groups)
 
     # --- the rows ------------------------------------------------------------------------------

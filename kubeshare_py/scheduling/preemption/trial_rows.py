@@ -1,17 +1,16 @@
 """Private rows on which a preemption is tried: pods are removed, and others get places."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from kubeshare_py.cluster.charge import card_charges
 from kubeshare_py.cluster.columns import IntArray
-from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.what_if import Amounts
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.evaluator import Evaluator
+from kubeshare_py.framework.snapshot import Snapshot
 from kubeshare_py.scheduling.pod_groups.gang_models import narrowed
 from kubeshare_py.scheduling.queue.pod_records import Record
 
@@ -39,16 +38,13 @@ def kind_of(record: Record, model: str) -> TrialKind:
 class TrialRows:
     """Copies of some rows. A position is a row's index among them."""
 
-    def __init__(
-        self, ledger: Ledger, evaluators: Mapping[str, Evaluator], index: IntArray, model: str
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, index: IntArray, model: str) -> None:
         """`index`, (k,) int64, are the rows of the tables to copy."""
-        self.rows = ledger.what_if(index)
+        self.rows = snapshot.tables.what_if(index)
         self.everywhere = np.arange(len(index))
         self.placements: list[TrialPlacement] = []
         self._model = model
-        self._ledger = ledger
-        self._evaluators = evaluators
+        self._ledger, self._evaluators = snapshot.ledger, snapshot.evaluators
         self._position = {row: position for position, row in enumerate(index.tolist())}
 
     def names(self) -> list[NodeName]:

@@ -16,9 +16,11 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod, Shape
+from kubeshare_py.framework.snapshot import Snapshots
 from kubeshare_py.scheduling.queue.gangs import Gang
 from kubeshare_py.scheduling.queue.pod_queue import SortKey
 from kubeshare_py.scheduling.queue.pod_records import Record
+from kubeshare_py.scheduling.queue.reserved_snapshots import ReservedSnapshots
 
 #: What may have reservations: a gang, or a pod that is tried alone.
 Nominee = Gang | PodUid
@@ -82,11 +84,15 @@ class Reservation:
     shapes: Mapping[PodUid, Shape] = field(default_factory=dict)
     uids: list[PodUid] = field(default_factory=list)
     beside: list[PodUid] = field(default_factory=list)
-    is_laid: bool = True
-    #: Another pod took part of its places while its reservations were lifted.
+    #: Another pod, to which it was open, took part of its places.
     is_broken: bool = False
     #: Its nodes and their cards at the time of planning.
     nodes: dict[NodeName, tuple[Node | None, tuple[Gpu, ...] | None]] = field(default_factory=dict)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether its holder starves and must be planned anew, because its places are taken."""
+        return self.is_broken and self.cause is ReservationCause.STARVES
 
     def is_open_to(self, contender: Contender) -> bool:
         """Whether the contender may take these places."""
@@ -98,10 +104,13 @@ class Reservation:
 
 
 class Reservations:
-    """All reservations, in the ledger too; between iterations all are laid."""
+    """All reservations, in the ledger too."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, snapshots: Snapshots) -> None:
         self._ledger = ledger
+        self._snapshots = ReservedSnapshots(ledger, snapshots)
+        #: Those that are left out of the snapshot that is shown.
+        self._open: tuple[Reservation, ...] = ()
         self._of: dict[Nominee, Reservation] = {}
         #: In queue order.
         self.holders: list[Reservation] = []
@@ -138,10 +147,8 @@ class Reservations:
         for uid, place in kept.items():
             if not _same(reservations.get(uid), place):
                 ledger.reserve(uid, place.node, place.resources, place.allocation)
-            elif not reservation.is_laid:
-                ledger.lay([uid])
         reservation.uids, reservation.beside = list(places), list(beside)
-        reservation.is_laid, reservation.is_broken, reservation.planned_at = True, False, now
+        reservation.is_broken, reservation.planned_at = False, now
         reservation.nodes = {place.node: self._node(place.node) for place in places.values()}
         self._of[reservation.nominee] = reservation
         self.holders = sorted(self._of.values(), key=lambda one: one.key)
@@ -170,7 +177,7 @@ class Reservations:
         if reservation.cause is ReservationCause.PREEMPTS and gang.needs_quorum:
             reservation.is_broken = True
         else:
-            self._lose(reservation)
+            self.lose(reservation)
 
     def is_preemptor(self, nominee: Nominee) -> bool:
         """Whether a preemption plan is carried out for this gang or pod."""
@@ -190,41 +197,42 @@ class Reservations:
             if nodes == reservation.nodes:
                 continue
             if reservation.cause is ReservationCause.STARVES:
-                self._lose(reservation)
+                self.lose(reservation)
                 yield reservation
                 continue
             reservation.nodes = nodes
             reservation.is_broken |= not all(map(self._is_usable, reservation.uids))
 
-    def lift(self) -> None:
+    def show_without_any(self) -> None:
         """Show the cluster without any reservations."""
-        for reservation in self.holders:
-            self._lift(reservation)
+        self._show(self.holders)
 
     def show_to(self, contender: Contender) -> Reservation | None:
         """Show the capacity that the contender may take; returns a holder that must be tried first.
 
-        That is one whose places another pod has taken.
+        That is one whose places another pod has taken: `lose` its reservations then.
         """
+        found = []
         for reservation in self.holders:
             if reservation.is_open_to(contender):
-                self._lift(reservation)
-                continue
-            if reservation.is_broken and reservation.cause is ReservationCause.STARVES:
-                self._lose(reservation)
+                found.append(reservation)
+            elif reservation.is_lost:
                 return reservation
-            self._lay(reservation)
+        self._show(found)
         return None
 
-    def lay(self) -> list[Reservation]:
+    def show_all(self) -> list[Reservation]:
         """Show the cluster with all reservations; returns holders that must be tried again."""
-        lost = []
-        for reservation in list(self.holders):
-            if reservation.is_broken and reservation.cause is ReservationCause.STARVES:
-                self._lose(reservation)
-                lost.append(reservation)
-            self._lay(reservation)
+        self._show(())
+        lost = [reservation for reservation in self.holders if reservation.is_lost]
+        for reservation in lost:
+            self.lose(reservation)
         return lost
+
+    def _show(self, found: Sequence[Reservation]) -> None:
+        self._open = tuple(found)
+        uids = [uid for one in found for uid in (*one.uids, *one.beside)]
+        self._snapshots.show(self._open, uids)
 
     def took_by(self, record: Record) -> None:
         """This pod was just placed."""
@@ -234,8 +242,8 @@ class Reservations:
 
     def took(self, node: NodeName, cards: Collection[GpuUuid]) -> None:
         """A pod was just placed on these cards of a node, or a plan was made for them."""
-        for reservation in self.holders:
-            if not reservation.is_laid and node in reservation.nodes:
+        for reservation in self._open:
+            if node in reservation.nodes:
                 own = self._cards_on(node, reservation)
                 if (
                     reservation.cause is ReservationCause.STARVES
@@ -276,7 +284,8 @@ class Reservations:
         cards = place.allocation.cards if place.allocation is not None else ()
         return all(card.uuid in healthy for card in cards)
 
-    def _lose(self, reservation: Reservation) -> None:
+    def lose(self, reservation: Reservation) -> None:
+        """Its places are gone: it is planned anew if it starves, and ends if it preempts."""
         if reservation.cause is ReservationCause.STARVES:
             self._dissolve(reservation)
         else:
@@ -288,17 +297,7 @@ class Reservations:
         reservation.uids.clear()
         reservation.beside.clear()
         reservation.nodes.clear()
-        reservation.is_laid, reservation.is_broken = True, False
-
-    def _lift(self, reservation: Reservation) -> None:
-        if reservation.is_laid:
-            self._ledger.lift([*reservation.uids, *reservation.beside])
-            reservation.is_laid = False
-
-    def _lay(self, reservation: Reservation) -> None:
-        if not reservation.is_laid:
-            self._ledger.lay([*reservation.uids, *reservation.beside])
-            reservation.is_laid = True
+        reservation.is_broken = False
 
 
 def _same(before: Charge | None, place: Charge) -> bool:

@@ -1,6 +1,6 @@
 """Reservations in the course of an iteration: who sees which places, and who is tried first.
 
-Between iterations all reservations are laid.
+Between iterations all reservations are shown.
 """
 
 from collections.abc import Mapping
@@ -38,11 +38,6 @@ class ReservationIterations:
             return True
         return bool(self._reservations) and self._capacities != self._ledger.capacities
 
-    @property
-    def are_held(self) -> bool:
-        """Whether anything is reserved."""
-        return bool(self._reservations)
-
     def begin(self, now: float) -> None:
         """Check reservations, and look at unschedulable shape queues as if there were none."""
         if not self._reservations:
@@ -55,14 +50,16 @@ class ReservationIterations:
             holder = self._policy.due_for_new_plan(now)
             if holder is not None:
                 self._wake(holder)
-            self._reservations.lift()
+            self._reservations.show_without_any()
 
     def must_wait(self, nominee: Nominee) -> bool:
         """Show the cluster as the nominee may see it; True if another holder is tried first."""
         if not self._reservations:
+            self._reservations.show_all()
             return False
         reservation = self._reservations.show_to(contender_of(nominee, self._records))
         if reservation is not None:
+            self._reservations.lose(reservation)
             self._wake(reservation)
         return reservation is not None
 
@@ -74,8 +71,8 @@ class ReservationIterations:
             self._policy.pod_waits(self._records[nominee], now)
 
     def end(self, now: float) -> None:
-        """Lay all reservations, and give some to a starving nominee."""
-        for reservation in self._reservations.lay() if self._reservations else ():
+        """Show all reservations, and give some to a starving nominee."""
+        for reservation in self._reservations.show_all():
             self._wake(reservation)
         self._policy.look(now)
 

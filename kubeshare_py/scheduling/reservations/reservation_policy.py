@@ -213,7 +213,9 @@ class ReservationPolicy:
 
     def _give(self, one: _StarvingEntry, wanted: WantedReservation, now: float) -> bool:
         """Plan as if no nominee behind it had reservations; if there is no way, they are kept."""
-        self._reservations.show_to(contender_of(one.nominee, self._records))
+        lost = self._reservations.show_to(contender_of(one.nominee, self._records))
+        if lost is not None:
+            self._reservations.lose(lost)
         places = self._plan.places(self._snapshots.shown, wanted)
         if places:
             before = self._reservations.starving()
@@ -221,7 +223,7 @@ class ReservationPolicy:
                 self._reservations.end(before.nominee)
             reservation = Reservation(one.nominee, one.key, one.name, ReservationCause.STARVES, now)
             self._reservations.hold(reservation, places, now)
-        self._reservations.lay()
+        self._reservations.show_all()
         return bool(places)
 
     def _waiting(self, composition_queue: _AnyQueue, now: float) -> _StarvingEntry | None:

@@ -130,7 +130,7 @@ class Scene:
             machine.ledger,
             machine.records,
             machine.gangs,
-            machine.evaluators,
+            machine.snapshots,
             machine.profiles,
             machine.boundary,
         )

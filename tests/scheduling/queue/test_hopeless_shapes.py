@@ -68,7 +68,7 @@ def test_a_gang_takes_it_along() -> None:
     pods = members(a_group(2), 2)
     (shape,) = {pod.shape for pod in pods}
     assert driver.show(*pods) == []
-    rooms = driver.machine._parts.profiles.snapshots.actual.rooms[NAME]
+    rooms = driver.machine.snapshots.actual.rooms[NAME]
     assert is_known(driver, shape)
     assert rooms.knows(shape)
     driver.gone(pods[0])
