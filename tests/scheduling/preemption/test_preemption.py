@@ -267,41 +267,6 @@ def test_to_ask_does_not_choose_the_nodes_that_are_looked_at() -> None:
     assert chosen[0] == chosen[1] != []
 
 
-def test_whom_a_later_victim_makes_needless_is_spared() -> None:
-    cluster = PreemptionDriver({"n1": 2})
-    cluster.fill(pod("high", 500, 20), pod("half", 500, 0), pod("full", 1000, 1))
-    cluster.show(*members(a_group(2), 2, a_claim(500), priority=9))
-    assert cluster.victims == ["full"]
-
-
-def test_of_an_elastic_gang_only_those_go_who_are_in_the_way() -> None:
-    cluster = PreemptionDriver({"n1": 1, "n2": 1})
-    allocation = Allocation(token=DecisionToken("old"), group="g", min_available=2)
-    for number, node, cpu in ((0, "n2", 1_000), (1, "n1", 30_000), (2, "n1", 1_000)):
-        one = a_pod(f"g-{number}", a_shape(cpu=cpu), group=a_group(2, headcount=3))
-        cluster.show(replace(one, node_name=NodeName(node), allocation=allocation))
-    alone = Allocation(token=DecisionToken("old"))
-    other = a_pod("other", a_shape(cpu=60_000), priority=9)
-    cluster.show(replace(other, node_name=NodeName("n2"), allocation=alone))
-    cluster.show(a_pod("urgent", a_shape(cpu=60_000), priority=9))
-    assert cluster.victims == ["g-1"]
-
-
-def test_of_a_gang_that_must_stay_anyone_may_go_whom_it_can_do_without() -> None:
-    cluster = PreemptionDriver({"n1": 1, "n2": 1})
-    allocation = Allocation(token=DecisionToken("old"), group="g", min_available=2)
-    for number, node, cpu, priority in (
-        (0, "n2", 64_000, 20),
-        (1, "n1", 30_000, 5),
-        (2, "n1", 1, 0),
-    ):
-        shape, group = a_shape(cpu=cpu), a_group(2, headcount=3)
-        one = a_pod(f"g-{number}", shape, group=group, priority=priority)
-        cluster.show(replace(one, node_name=NodeName(node), allocation=allocation))
-    cluster.show(a_pod("urgent", a_shape(cpu=60_000), priority=9))
-    assert cluster.victims == ["g-1"]
-
-
 def test_whoever_waited_in_vain_is_above_a_pod_that_is_bound_later() -> None:
     cluster = PreemptionDriver({"n1": 1})
     cluster.fill(pod("high", 600, 9))
