@@ -10,8 +10,8 @@ from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.snapshot import Snapshot
-from kubeshare_py.scheduling.pod_groups.gang_models import models_for
-from kubeshare_py.scheduling.preemption.trial_rows import TrialKind, TrialPlacement, TrialRows
+from kubeshare_py.scheduling.pod_groups.gang_models import ProfileShape, models_for
+from kubeshare_py.scheduling.preemption.trial_rows import TrialPlacement, TrialRows
 from kubeshare_py.scheduling.queue.gangs import Gang
 from kubeshare_py.scheduling.queue.pod_records import Record
 
@@ -42,7 +42,7 @@ def _on_model(
 ) -> dict[NodeName, int]:
     """The same if all cards are of one model; "" leaves it open."""
     none, evaluators = TrialRows(snapshot, np.zeros(0, np.int64), model), snapshot.evaluators
-    kinds: dict[TrialKind, list[Record]] = {}
+    kinds: dict[ProfileShape, list[Record]] = {}
     for record in members:
         kinds.setdefault(none.kind_of(record), []).append(record)
     fitting = [np.flatnonzero(evaluators[profile].keys(shape) >= 0) for profile, shape in kinds]
@@ -58,7 +58,7 @@ def _on_model(
 def _fill(
     trial: TrialRows,
     evaluator: Evaluator,
-    kind: TrialKind,
+    kind: ProfileShape,
     records: Sequence[Record],
     need: int,
     room: IntArray,

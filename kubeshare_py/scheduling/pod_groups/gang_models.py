@@ -12,6 +12,16 @@ from kubeshare_py.domain.gpu_models import PreferredModels
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.scheduling.queue.gangs import PLACED, Gang, Shapes
+from kubeshare_py.scheduling.queue.pod_records import Record
+
+#: The name of a profile, and a shape.
+ProfileShape = tuple[str, Shape]
+
+
+def kind_of(record: Record, model: str) -> ProfileShape:
+    """The profile and shape by which a pod is placed; `narrowed` to this model."""
+    shape = record.shape
+    return record.pod.scheduler_name, narrowed(shape, model) if model else shape
 
 
 @remembered(1024)

@@ -24,7 +24,12 @@ from kubeshare_py.scheduling.binding.iteration_budget import LOOK
 from kubeshare_py.scheduling.pod_groups.gang_attempt import Attempt, Run
 from kubeshare_py.scheduling.pod_groups.gang_cards import GangCards
 from kubeshare_py.scheduling.pod_groups.gang_limits import too_large
-from kubeshare_py.scheduling.pod_groups.gang_models import models_for, narrowed, narrowed_all
+from kubeshare_py.scheduling.pod_groups.gang_models import (
+    ProfileShape,
+    kind_of,
+    models_for,
+    narrowed_all,
+)
 from kubeshare_py.scheduling.pod_groups.gang_places import GangPlaces
 from kubeshare_py.scheduling.queue.gangs import Gang, Shapes, Shortage
 from kubeshare_py.scheduling.queue.pod_records import Record
@@ -33,8 +38,6 @@ from kubeshare_py.scheduling.queue.pod_records import Record
 ROWS_A_PLACEMENT = 100
 #: The most members placed in vain to be near each other: this many, or as many as the gang needs.
 LEAST_IN_VAIN = 256
-
-ProfileShape = tuple[str, Shape]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,7 @@ class GangPlan:
             return str(failure)
 
     def _near(self, snapshot: Snapshot, gang: Gang, record: Record, choice: Choice) -> Choice | str:
-        rows, kind = self._places.rows_of(gang.nodes()), _kind(record, "")
+        rows, kind = self._places.rows_of(gang.nodes()), kind_of(record, "")
         group, allowed = record.pod.group, None
         if group is not None and group.within:
             allowed = self._places.allowed(group.within, rows)
@@ -163,7 +166,7 @@ class GangPlan:
         rest = [record for record in members if record.pod.uid not in there]
         short = max(1, gang.need - len(placed))
         lacking = Counter(record.shape for record in rest[:short])
-        profile, shape = _kind(rest[0] if rest else members[0], model)
+        profile, shape = kind_of(rest[0] if rest else members[0], model)
         diagnosis = trial.evaluators[profile].diagnose(shape)
         return Shortage(len(placed), tuple(lacking.items()), diagnosis)
 
@@ -219,11 +222,11 @@ class GangPlan:
             yield members
         if len(gang.shapes) == 1:
             return
-        kinds = {_kind(record, model): number for number, record in enumerate(members)}
+        kinds = {kind_of(record, model): number for number, record in enumerate(members)}
         room = {kind: (snapshot.rooms[kind[0]].total(kind[1]), kinds[kind]) for kind in kinds}
-        yield sorted(members, key=lambda record: room[_kind(record, model)])
+        yield sorted(members, key=lambda record: room[kind_of(record, model)])
         if not all_needed:
-            yield sorted(members, key=lambda record: room[_kind(record, model)], reverse=True)
+            yield sorted(members, key=lambda record: room[kind_of(record, model)], reverse=True)
 
     def _in_one_place(self, snapshot: Snapshot, gang: Gang, model: str) -> _Draft | None:
         """`_drafted`, with all members near each other and near those already placed."""
@@ -269,7 +272,7 @@ class GangPlan:
         for record in members:
             if not attempt.need:
                 break
-            kind = _kind(record, model)
+            kind = kind_of(record, model)
             run = attempt.runs.get(kind)
             if run is None:
                 run = attempt.runs[kind] = self._run(trial, kind, attempt)
@@ -323,9 +326,3 @@ class GangPlan:
                 return Forbidden(record, sentence)
             placed.append(record)
         return Placed(tuple(placed))
-
-
-def _kind(record: Record, model: str) -> ProfileShape:
-    """The profile and shape by which a member is placed, on this model if it asks for one."""
-    shape = record.shape
-    return record.pod.scheduler_name, narrowed(shape, model) if model else shape

@@ -14,14 +14,10 @@ import numpy as np
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.framework.snapshot import Snapshot
+from kubeshare_py.scheduling.pod_groups.gang_models import ProfileShape, kind_of
 from kubeshare_py.scheduling.preemption.potential_victims import EvictionGroup, PotentialVictims
 from kubeshare_py.scheduling.preemption.reprieve import Reprieve
-from kubeshare_py.scheduling.preemption.trial_rows import (
-    TrialKind,
-    TrialPlacement,
-    TrialRows,
-    kind_of,
-)
+from kubeshare_py.scheduling.preemption.trial_rows import TrialPlacement, TrialRows
 from kubeshare_py.scheduling.preemption.victim_search import Candidate, Portion, VictimSearch
 from kubeshare_py.scheduling.queue.pod_records import Record
 
@@ -73,7 +69,7 @@ class PreemptionSearch:
         rows. `fitting`: for one pod, also places where it fits without victims. `portion`: for one
         pod, the part of the rows to search.
         """
-        kinds: dict[TrialKind, list[Record]] = {}
+        kinds: dict[ProfileShape, list[Record]] = {}
         for record in members:
             kinds.setdefault(kind_of(record, self._model), []).append(record)
         index = self._rows_for(list(kinds), start if len(members) == 1 else None, among)
@@ -94,7 +90,7 @@ class PreemptionSearch:
     # --- the rows ------------------------------------------------------------------------------
 
     def _rows_for(
-        self, kinds: Sequence[TrialKind], start: int | None, among: IntArray | None
+        self, kinds: Sequence[ProfileShape], start: int | None, among: IntArray | None
     ) -> IntArray:
         """For one pod some rows that evictions may help; for several, all where any may fit."""
         near = [self._evaluators[profile].within_reach(shape) for profile, shape in kinds]
@@ -106,7 +102,7 @@ class PreemptionSearch:
             return np.sort(np.roll(rows, -(start % count))[:MOST_NODES]) if count else rows
         return np.unique(np.concatenate([*near, self._fitting(kinds, among)]))
 
-    def _fitting(self, kinds: Sequence[TrialKind], among: IntArray | None) -> IntArray:
+    def _fitting(self, kinds: Sequence[ProfileShape], among: IntArray | None) -> IntArray:
         """The rows where pods of one of these kinds fit without victims."""
         fitting = [
             np.flatnonzero(self._evaluators[profile].keys(shape) >= 0) for profile, shape in kinds
@@ -119,7 +115,7 @@ class PreemptionSearch:
     def _place_all(
         self,
         trial: TrialRows,
-        kind: TrialKind,
+        kind: ProfileShape,
         records: Sequence[Record],
         groups: list[EvictionGroup],
         portion: Portion | None,
@@ -192,7 +188,7 @@ class PreemptionSearch:
         return changed | set(taken)
 
 
-def _hardest_first(entry: tuple[TrialKind, Sequence[Record]]) -> tuple[int, int, int]:
+def _hardest_first(entry: tuple[ProfileShape, Sequence[Record]]) -> tuple[int, int, int]:
     """Sorts shapes that take most of a node first."""
     claim = entry[0][1].claim
     cpu = sum(amount for name, amount in entry[0][1].resources if name == "cpu")

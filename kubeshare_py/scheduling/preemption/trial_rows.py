@@ -9,13 +9,9 @@ from kubeshare_py.cluster.charge import card_charges
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.what_if import Amounts
 from kubeshare_py.domain.identity import NodeName, PodUid
-from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.snapshot import Snapshot
-from kubeshare_py.scheduling.pod_groups.gang_models import narrowed
+from kubeshare_py.scheduling.pod_groups.gang_models import ProfileShape, kind_of
 from kubeshare_py.scheduling.queue.pod_records import Record
-
-#: The name of a profile, and a shape.
-TrialKind = tuple[str, Shape]
 
 
 @dataclass(slots=True, eq=False)
@@ -25,14 +21,6 @@ class TrialPlacement:
     record: Record
     position: int
     slots: tuple[int, ...]
-
-
-def kind_of(record: Record, model: str) -> TrialKind:
-    """The profile and shape by which this pod is placed.
-
-    `model` is the model for pods that want one model and leave it open; "" if none.
-    """
-    return record.pod.scheduler_name, narrowed(record.shape, model)
 
 
 class TrialRows:
@@ -52,7 +40,7 @@ class TrialRows:
         names = (self._ledger.columns.names[row] for row in self.rows.index.tolist())
         return [name for name in names if name is not None]
 
-    def kind_of(self, record: Record) -> TrialKind:
+    def kind_of(self, record: Record) -> ProfileShape:
         """The profile and shape by which this pod is placed."""
         return kind_of(record, self._model)
 
@@ -91,7 +79,7 @@ class TrialRows:
     # --- places --------------------------------------------------------------------------------
 
     def fill(
-        self, kind: TrialKind, left: list[Record], positions: IntArray, *, one_each: bool = False
+        self, kind: ProfileShape, left: list[Record], positions: IntArray, *, one_each: bool = False
     ) -> None:
         """Give pods from the front of `left` places at these positions, (k,) int64, the best first.
 
@@ -116,7 +104,7 @@ class TrialRows:
                 slots[here] = card
 
     def _place(
-        self, kind: TrialKind, left: list[Record], positions: IntArray, slots: IntArray | None
+        self, kind: ProfileShape, left: list[Record], positions: IntArray, slots: IntArray | None
     ) -> None:
         """Give the next pods these places, one each."""
         seated = []

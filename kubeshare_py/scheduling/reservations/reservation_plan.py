@@ -17,12 +17,16 @@ from kubeshare_py.cluster.columns import Columns, IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import NodeName, PodUid
-from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.choice import Choice
 from kubeshare_py.framework.evaluation_cost import EvaluationWork
 from kubeshare_py.framework.plugin_calls import PluginCalls
 from kubeshare_py.framework.snapshot import Snapshot, Trial
-from kubeshare_py.scheduling.pod_groups.gang_models import models_for, narrowed, narrowed_all
+from kubeshare_py.scheduling.pod_groups.gang_models import (
+    ProfileShape,
+    kind_of,
+    models_for,
+    narrowed_all,
+)
 from kubeshare_py.scheduling.pod_groups.gang_places import GangPlaces
 from kubeshare_py.scheduling.pod_groups.gang_plan import ROWS_A_PLACEMENT
 from kubeshare_py.scheduling.queue.gangs import Shapes
@@ -30,8 +34,6 @@ from kubeshare_py.scheduling.queue.pod_records import Record
 
 #: The most tenants that one plan removes, about 60 µs each.
 MOST_REMOVED = 1000
-
-_ReservedKind = tuple[str, Shape]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class _Try:
     places: dict[PodUid, Charge] = field(default_factory=dict)
     removed: dict[PodUid, None] = field(default_factory=dict)
     #: For each kind of member, the tenants that could be removed next.
-    tenants: dict[_ReservedKind, Iterator[tuple[int, PodUid]]] = field(default_factory=dict)
+    tenants: dict[ProfileShape, Iterator[tuple[int, PodUid]]] = field(default_factory=dict)
 
 
 class ReservationPlan:
@@ -147,12 +149,11 @@ class ReservationPlan:
 
     def _place(self, wanted: WantedReservation, attempt: _Try) -> bool:
         """Find places for members; False if a plugin refuses one of them."""
-        full: set[_ReservedKind] = set()
+        full: set[ProfileShape] = set()
         for record in wanted.members:
             if len(attempt.places) == wanted.need:
                 break
-            profile = record.pod.scheduler_name
-            kind = (profile, narrowed(record.shape, attempt.option.model))
+            kind = kind_of(record, attempt.option.model)
             if kind in full:
                 continue
             choice = self._choice(kind, attempt) or self._make_room(kind, attempt)
@@ -177,12 +178,12 @@ class ReservationPlan:
         trial.place(choice, place)
         return place
 
-    def _choice(self, kind: _ReservedKind, attempt: _Try) -> Choice | None:
+    def _choice(self, kind: ProfileShape, attempt: _Try) -> Choice | None:
         (profile, shape), rows = kind, attempt.option.rows
         evaluator = attempt.trial.evaluators[profile]
         return evaluator.best(shape) if rows is None else evaluator.best_among(shape, rows)
 
-    def _make_room(self, kind: _ReservedKind, attempt: _Try) -> Choice | None:
+    def _make_room(self, kind: ProfileShape, attempt: _Try) -> Choice | None:
         """Remove tenants until the shape fits somewhere."""
         profile, shape = kind
         evaluator = attempt.trial.evaluators[profile]
@@ -202,7 +203,7 @@ class ReservationPlan:
                     return choice
         return None
 
-    def _tenants(self, kind: _ReservedKind, attempt: _Try) -> Iterator[tuple[int, PodUid]]:
+    def _tenants(self, kind: ProfileShape, attempt: _Try) -> Iterator[tuple[int, PodUid]]:
         """Pods with cards and their rows, in the order in which to remove them."""
         (profile, shape), among = kind, attempt.option.rows
         columns = attempt.trial.tables.columns
@@ -225,7 +226,7 @@ class ReservationPlan:
         return [uid for _, _, uid in sorted(found)]
 
 
-def _fitting(kinds: Shapes, rooms: Mapping[_ReservedKind, IntArray], rows: IntArray | None) -> int:
+def _fitting(kinds: Shapes, rooms: Mapping[ProfileShape, IntArray], rows: IntArray | None) -> int:
     """An upper bound of how many pods of these kinds fit on these rows, or on all."""
     return sum(
         min(count, int((rooms[kind] if rows is None else rooms[kind].take(rows)).sum()))
