@@ -99,7 +99,7 @@ async def is_there(client: KubeClient, path: str) -> bool:
 
 
 @dataclass
-class Ground:
+class Changeover:
     """A release in whose cluster pods are created, and the webhook's process."""
 
     stage: Stage
@@ -159,50 +159,50 @@ class Ground:
 
 
 @pytest.fixture
-async def ground(stage: Stage, bare: ControlPlane, tmp_path: Path) -> AsyncIterator[Ground]:
+async def changeover(stage: Stage, bare: ControlPlane, tmp_path: Path) -> AsyncIterator[Changeover]:
     if not has_policies(bare):
         pytest.skip("MutatingAdmissionPolicy is v1 from Kubernetes 1.36 on")
     bare.start_server_again()  # it knows nothing of an earlier test's Lease
     [port] = free_ports(1)
     release = Release(plane=bare, home=tmp_path / "helm", chart=chart_calling(port, tmp_path))
     with ExitStack() as stack:
-        yield Ground(stage, release, port, stack)
+        yield Changeover(stage, release, port, stack)
         await release.uninstall()
 
 
 async def test_from_webhook_to_policy_no_pod_is_refused_and_none_misses_its_environment(
-    ground: Ground,
+    changeover: Changeover,
 ) -> None:
-    release = ground.release
+    release = changeover.release
     await release.install('admission.by="webhook"', "collector.enabled=false")
-    ground.start_webhook()
-    await ground.in_force()
-    assert await ground.there() == (False, True)
-    async with ground.creating() as created, asyncio.TaskGroup() as group:
-        group.create_task(ground.end_webhook_with_its_deployment())
+    changeover.start_webhook()
+    await changeover.in_force()
+    assert await changeover.there() == (False, True)
+    async with changeover.creating() as created, asyncio.TaskGroup() as group:
+        group.create_task(changeover.end_webhook_with_its_deployment())
         said = await release.upgrade('admission.by="auto"')
         assert "The webhook of the previous revision stays" in said
-        assert await ground.there() == (True, True)
+        assert await changeover.there() == (True, True)
         await created.more(50)
         said = await release.upgrade()
         assert "of the previous revision" not in said
-        assert await ground.there() == (True, False)
+        assert await changeover.there() == (True, False)
 
 
 async def test_from_policy_to_webhook_the_policy_stays_until_the_webhook_runs(
-    ground: Ground,
+    changeover: Changeover,
 ) -> None:
-    release = ground.release
+    release = changeover.release
     await release.install("collector.enabled=false")
-    await ground.in_force()
-    assert await ground.there() == (True, False)
-    async with ground.creating() as created:
+    await changeover.in_force()
+    assert await changeover.there() == (True, False)
+    async with changeover.creating() as created:
         said = await release.upgrade('admission.by="webhook"')
         assert "The policy of the previous revision stays" in said
-        assert await ground.there() == (True, True)
+        assert await changeover.there() == (True, True)
         await created.more(50)
-        ground.start_webhook()
-        server = ground.stage.client.get
+        changeover.start_webhook()
+        server = changeover.stage.client.get
         await expect_eventually(
             lambda: server(SERVER), lambda one: "availableReplicas" in one["status"]
         )
@@ -211,4 +211,4 @@ async def test_from_policy_to_webhook_the_policy_stays_until_the_webhook_runs(
         )
         await created.more(50)
         await release.upgrade()
-        assert await ground.there() == (False, True)
+        assert await changeover.there() == (False, True)

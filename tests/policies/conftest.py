@@ -122,7 +122,7 @@ def policies(plane: ControlPlane) -> list[Json]:
 
 
 @pytest.fixture(scope="module")
-def ground(
+def installed_plane(
     plane: ControlPlane | None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ControlPlane]:
     """What is told to containers: policies and webhook on the real API server."""

@@ -47,11 +47,11 @@ GPU = {"name": "main", "image": "x", "env": [ALL], "resources": {"limits": {"nvi
 
 @pytest.fixture
 async def cluster(
-    ground: ControlPlane, tmp_path: Path, request: pytest.FixtureRequest
+    installed_plane: ControlPlane, tmp_path: Path, request: pytest.FixtureRequest
 ) -> AsyncIterator[Clients]:
-    if not has_policies(ground) and asked_by(request) == POLICY:
+    if not has_policies(installed_plane) and asked_by(request) == POLICY:
         pytest.skip(NOT_THERE)
-    async with clients(ground, tmp_path) as found:
+    async with clients(installed_plane, tmp_path) as found:
         yield found
 
 

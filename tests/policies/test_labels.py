@@ -35,8 +35,8 @@ DEFAULT: Json = {"schedulerName": "default-scheduler"}
 
 
 @pytest.fixture
-async def cluster(ground: ControlPlane, tmp_path: Path) -> AsyncIterator[Clients]:
-    async with clients(ground, tmp_path) as found:
+async def cluster(installed_plane: ControlPlane, tmp_path: Path) -> AsyncIterator[Clients]:
+    async with clients(installed_plane, tmp_path) as found:
         yield found
 
 
@@ -87,13 +87,13 @@ async def test_many_labels_and_long_annotations_cost_little(cluster: Clients) ->
 
 
 @pytest.fixture
-async def old(cluster: Clients, ground: ControlPlane) -> AsyncIterator[str]:
+async def old(cluster: Clients, installed_plane: ControlPlane) -> AsyncIterator[str]:
     """The path of a pod that nothing has looked at, as those are that were there before."""
     pod = a_pod(TYPO)
     pod["metadata"]["namespace"] = POLICY
     # The scheduler's own writes are not looked at.
     me = ("--as=system:serviceaccount:kube-system:kubeshare-scheduler", "--as-group=system:masters")
-    await kubectl(ground, *me, "create", "--filename=-", given=json.dumps(pod))
+    await kubectl(installed_plane, *me, "create", "--filename=-", given=json.dumps(pod))
     path = f"{pods_of(POLICY)}/p"
     yield path
     await cluster.admin.delete(path, grace_period_s=0)
@@ -192,27 +192,27 @@ async def warned(plane: ControlPlane, made: Json) -> str:
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob"])
 async def test_who_writes_a_template_is_warned_of_its_pods(
-    cluster: Clients, ground: ControlPlane, kind: str
+    cluster: Clients, installed_plane: ControlPlane, kind: str
 ) -> None:
-    said = await warned(ground, workload(kind, TYPO))
+    said = await warned(installed_plane, workload(kind, TYPO))
     assert "its pods will be refused: label sharedgpu/gpu_requset is not known; " in said
     assert "denied request" not in said
     for labels, spec in ((SHARE, {}), ({"app": "w"}, {}), (TYPO, {"schedulerName": "another"})):
-        assert await warned(ground, workload(kind, labels, **spec)) == ""
+        assert await warned(installed_plane, workload(kind, labels, **spec)) == ""
 
 
 async def test_memory_of_a_few_bytes_is_taken_and_warned_of(
-    cluster: Clients, ground: ControlPlane
+    cluster: Clients, installed_plane: ControlPlane
 ) -> None:
     few = {**SHARE, "sharedgpu/gpu_mem": "8"}
     pod = a_pod(few)
     pod["metadata"]["namespace"] = POLICY
     advice = "sharedgpu/gpu_mem is 8 bytes; units are written behind the number, as in 8Gi"
-    assert advice in await warned(ground, pod)
-    assert advice in await warned(ground, workload("Job", few))
+    assert advice in await warned(installed_plane, pod)
+    assert advice in await warned(installed_plane, workload("Job", few))
     for memory in ("8Gi", "0", "1000000"):
         pod["metadata"]["labels"]["sharedgpu/gpu_mem"] = memory
-        assert await warned(ground, pod) == ""
+        assert await warned(installed_plane, pod) == ""
     pod["metadata"]["labels"] |= {"sharedgpu/gpu_mem": "8", "app": "x"}
     pod["spec"]["schedulerName"] = "another"
-    assert await warned(ground, pod) == ""
+    assert await warned(installed_plane, pod) == ""

@@ -24,8 +24,8 @@ DEV = {"name": "dev", "hostPath": {"path": "/dev"}}
 
 
 @pytest.fixture
-async def cluster(ground: ControlPlane, tmp_path: Path) -> AsyncIterator[Clients]:
-    async with clients(ground, tmp_path) as found:
+async def cluster(installed_plane: ControlPlane, tmp_path: Path) -> AsyncIterator[Clients]:
+    async with clients(installed_plane, tmp_path) as found:
         yield found
 
 

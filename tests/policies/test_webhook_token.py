@@ -32,12 +32,12 @@ class Thief:
 
 
 @pytest.fixture
-async def thief(ground: ControlPlane, tmp_path: Path) -> AsyncIterator[Thief]:
+async def thief(installed_plane: ControlPlane, tmp_path: Path) -> AsyncIterator[Thief]:
     (tmp_path / "stolen").mkdir()
-    own = kubeconfig(ground, tmp_path / "stolen", "kube-system", ACCOUNT)
+    own = kubeconfig(installed_plane, tmp_path / "stolen", "kube-system", ACCOUNT)
     async with AsyncExitStack() as stack:
         # Their webhooks are trusted by now, so nothing else is written there.
-        await stack.enter_async_context(clients(ground, tmp_path))
+        await stack.enter_async_context(clients(installed_plane, tmp_path))
         client = await stack.enter_async_context(KubeClient(load(str(own))))
         yield Thief(client=client, found=(await client.get(PATH))["webhooks"])
 

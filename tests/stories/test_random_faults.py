@@ -24,7 +24,7 @@ nodes:
 """
 
 
-class Storm:
+class RandomHistory:
     """One random history, as its seed says."""
 
     def __init__(self, stage: Stage, seed: int) -> None:
@@ -33,7 +33,7 @@ class Storm:
         self._names: list[str] = []
         self._made = 0
 
-    async def blow(self) -> None:
+    async def run(self) -> None:
         """Do this and that, then let all faults end."""
         steps = (
             [self._create] * 6 + [self._delete] * 3 + [self._spoil] * 3
@@ -52,7 +52,7 @@ class Storm:
                     await stack.enter_async_context(self._stage.scheduler())
         self._stage.faults.clear()
 
-    async def calm(self) -> None:
+    async def end_faults(self) -> None:
         """Bring back whatever was taken away."""
         for node in ("n1", "n2", "n3"):
             await self._stage.patch_node(node, {"spec": {"unschedulable": None}})
@@ -141,12 +141,12 @@ def nobody_waits_in_vain(stage: Stage) -> Callable[[list[Json]], bool]:
 
 
 @pytest.mark.parametrize("seed", seeds(3))
-async def test_after_a_storm_nothing_is_lost_and_all_cards_are_free_again(
+async def test_after_random_faults_nothing_is_lost_and_all_cards_are_free_again(
     empty_stage: Stage, seed: int
 ) -> None:
-    stage, storm = empty_stage, Storm(empty_stage, seed)
-    await storm.blow()
-    await storm.calm()
+    stage, history = empty_stage, RandomHistory(empty_stage, seed)
+    await history.run()
+    await history.end_faults()
     async with stage.scheduler():
         await stage.expect_all(nobody_waits_in_vain(stage))
         await stage.client.request("DELETE", PODS, query={"gracePeriodSeconds": 0})
