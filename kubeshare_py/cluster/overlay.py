@@ -54,7 +54,9 @@ class Overlay:
         """Be like the tables below again, but for reservations that are left out."""
         below, columns = self.below.columns, self.columns
         is_laid_out = below.layout == columns.layout and below.resources is columns.resources
-        behind = self.below.changed.since(self._seen, _MOST_COPIED) if is_laid_out else None
+        # An overlay below has other arrays once it copied all rows, which may be few.
+        is_same = is_laid_out and below.free is self._copied
+        behind = self.below.changed.since(self._seen, _MOST_COPIED) if is_same else None
         if behind is None:
             self._copy_all()
         elif len(behind) or self._touched:
@@ -124,6 +126,7 @@ class Overlay:
         self._pairs = [
             (getattr(self.columns, name), getattr(below, name)) for name in CHARGED_COLUMNS
         ]
+        self._copied = below.free
         self._seen = self.below.changed.end
         self._touched.clear()
         self._native.clear()
@@ -144,8 +147,8 @@ class Overlay:
                 own[index] = theirs.take(index, 0)
         self.changed.add_all(np.fromiter(rows, np.int64, len(rows)))
         self._touched.clear()
-        self._native.clear()
         for row in rows:
+            self._native.pop(row, None)
             if row in self._left_out:
                 self._leave_out(row)
 

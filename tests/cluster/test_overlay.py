@@ -15,7 +15,7 @@ from tests.cluster.history import PODS, RESERVED, STEPS, History, Step
 from tests.cluster.reference_model import Held, ReferenceModel
 from tests.scale import examples
 
-N1 = NodeName("n1")
+N1, N2 = NodeName("n1"), NodeName("n2")
 TRIES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.booleans()), max_size=5)
 
 
@@ -170,3 +170,32 @@ def test_cards_kept_for_native_pods_change_with_what_is_tried() -> None:
     overlay.remove(row, Charge(N1, (("nvidia.com/gpu", 1),), None))
     assert (overlay.native_on(row), overlay.columns.idle[row].tolist()) == (0, [1, 1])
     assert (ledger.native_on(row), ledger.columns.idle[row].tolist()) == (1, [1, 0])
+
+
+def test_a_left_out_native_pod_stays_left_out_when_other_rows_change() -> None:
+    ledger = Ledger()
+    for name in (N1, N2):
+        ledger.put_node(a_node(name))
+        ledger.put_cards(name, (a_gpu(f"{name}-a"), a_gpu(f"{name}-b")))
+    ledger.reserve(PodUid("native"), N1, (("nvidia.com/gpu", 1),), None)
+    row = ledger.columns.row_of[N1]
+    overlay = Overlay(ledger)
+    overlay.leave_out({row: [ledger.reservations[PodUid("native")]]})
+    overlay.follow()
+    ledger.charge(PodUid("other"), N2, (("cpu", 7),), None)
+    overlay.follow()
+    assert (ledger.native_on(row), overlay.native_on(row)) == (1, 0)
+
+
+def test_an_overlay_follows_one_that_copied_all_rows() -> None:
+    ledger = Ledger()
+    ledger.put_node(a_node(N1))
+    lower = Overlay(ledger)
+    upper, row = Overlay(lower), ledger.columns.row_of[N1]
+    for _ in range(2100):
+        ledger.charge(PodUid("p"), N1, (("cpu", 7),), None)
+        ledger.release(PodUid("p"))
+    ledger.charge(PodUid("p"), N1, (("cpu", 7),), None)
+    lower.follow()
+    upper.follow()
+    assert upper.columns.free[row].tolist() == ledger.columns.free[row].tolist()
