@@ -75,10 +75,11 @@ class Evaluator:
         """Add the ledger's rule to the filters, because it refused a placement."""
         profile = guarded(self.profile, anew=True)
         if profile is not self.profile:
-            for one in (self, *self.above):
-                one._use(profile)
+            self._use(profile)
 
     def _use(self, profile: Profile) -> None:
+        for one in self.above:
+            one._use(profile)
         self.profile = profile
         self.results.use(profile)
         self._hints = hints(profile, self.boundary)

@@ -22,6 +22,15 @@ class OverlayResults(ResultCache):
         super().__init__(profile, overlay, below.evaluation, below.work, below.boundary)
         self._overlay = overlay
         self._below = below.results
+        #: The failures about the ledger's own tables, of which no evaluator above has others.
+        self._failed_below = below.failed
+
+    def refreshed(self, shape: Shape) -> CachedResults:
+        """See ResultCache; a failure counts from when it does below until it no longer does."""
+        known = self._answers.get(shape)
+        if known is not None and known.failure is not self._failed_below.get(shape):
+            self.forget(shape)
+        return super().refreshed(shape)
 
     def prepared(self, shape: Shape) -> PreparedPlugins:
         """See below."""
@@ -36,9 +45,7 @@ class OverlayResults(ResultCache):
         answers = self._below.refreshed(shape).copy()
         answers.seen = self._overlay.changed.end
         rows = self._overlay.differing()
-        if answers.failure is not None:
-            self.failed[shape] = answers.failure
-        elif len(rows):
+        if answers.failure is None and len(rows):
             try:
                 self._evaluate_some(answers, rows)
             except PluginFailed as failure:
@@ -53,6 +60,7 @@ class OverlayEvaluator(Evaluator):
         self._overlay = overlay
         self._below = below
         super().__init__(below.profile, ledger, below.work, below.boundary, overlay)
+        self.failed = below.failed
         below.above.add(self)
 
     def _cache(self, profile: Profile) -> ResultCache:
@@ -88,6 +96,9 @@ class OverlayHeadroom(Headroom):
     def _unasked(self, shape: Shape, keys: IntArray) -> RowBounds:
         overlay, rows = self._overlay, self._overlay.differing()
         bounds, known = self._evaluator.bounds(shape), self._below.rows(shape).copy()
+        failure = self._evaluator.failed.get(shape)
+        if failure is not None:
+            raise failure  # a bound below failed just now
         found = RowBounds(bounds, overlay.columns.layout, overlay.changed.end, known)
         if len(rows):
             self._ask(found, rows, keys)

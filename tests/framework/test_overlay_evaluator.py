@@ -5,11 +5,16 @@ from itertools import zip_longest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.overlay import Overlay
-from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.domain.identity import NodeName, PodUid
+from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.headroom import Headroom
 from kubeshare_py.framework.overlay_evaluator import OverlayEvaluator, OverlayHeadroom
+from kubeshare_py.framework.result_cache import SHAPES_KEPT
+from kubeshare_py.framework.snapshot import Snapshot, WithoutReservations
+from tests.builders import a_claim, a_gpu, a_node, a_shape
 from tests.cluster.history import PODS, STEPS, History, Step
 from tests.framework.test_evaluator import PROFILES, SHAPES
 from tests.scale import examples
@@ -70,3 +75,50 @@ def test_headroom_follows_too(steps: list[Step], removed: list[PodUid]) -> None:
         )
         for shape in SHAPES:
             assert rooms.rows(shape).tolist() == anew.rows(shape).tolist()
+
+
+class Tables:
+    """One node with a card, and an evaluator of an overlay above another one."""
+
+    def __init__(self) -> None:
+        self.ledger = Ledger()
+        self.ledger.put_node(a_node("n1"))
+        self.ledger.put_cards(NodeName("n1"), (a_gpu("a"),))
+        self.base = Evaluator(PROFILES["default"], self.ledger)
+        self.snapshot = WithoutReservations(Snapshot(self.ledger, self.ledger, {"s": self.base}))
+        self.kept = self.snapshot.evaluators["s"]
+        self.trial = self.snapshot.trial().evaluators["s"]
+        self.shape = a_shape(a_claim(300))
+        self.failure = PluginFailed("Broken", "filter", "it is Monday")
+
+
+def test_a_failure_counts_above_and_below() -> None:
+    tables = Tables()
+    for failing in (tables.base, tables.kept, tables.trial):
+        every = (tables.base, tables.kept, tables.trial)
+        assert all(one.best(tables.shape) is not None for one in every)
+        failing.fail(tables.shape, tables.failure)
+        assert [one.best(tables.shape) for one in every] == [None] * 3
+        assert [tables.shape in one.failed for one in every] == [True] * 3
+        tables.base.retry(tables.shape)
+
+
+def test_a_failure_that_was_dropped_below_is_dropped_above() -> None:
+    tables = Tables()
+    tables.kept.fail(tables.shape, tables.failure)
+    for milli in range(SHAPES_KEPT):
+        tables.base.best(a_shape(a_claim(400 + milli)))
+    assert tables.shape not in tables.base.failed
+    assert tables.kept.best(tables.shape) is not None
+    assert tables.snapshot.rooms["s"].total(tables.shape) == 3
+
+
+def test_the_ledgers_rule_is_added_at_every_level() -> None:
+    tables = Tables()
+    for one in (tables.base, tables.kept, tables.trial):
+        one.best(tables.shape)
+    tables.trial.add_ledger_filter()
+    profiles = [one.profile for one in (tables.base, tables.kept, tables.trial)]
+    assert profiles[0] is not PROFILES["default"]
+    assert profiles[1] is profiles[2] is profiles[0]
+    assert not tables.trial.knows(tables.shape)
