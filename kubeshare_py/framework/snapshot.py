@@ -32,6 +32,9 @@ class Snapshot:
         }
         self._trial: Trial | None = None
 
+    def follow(self) -> None:
+        """Show the cluster as it is now; the ledger's own tables always do."""
+
     def trial(self) -> "Trial":
         """This snapshot, to try places in; the trial before it ends."""
         if self._trial is None:

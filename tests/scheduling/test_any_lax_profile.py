@@ -12,15 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_plugins import IN_TREE
+from kubeshare_py.cluster.charge import Charge
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.configuration.scheduler import read
+from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.points import CardPredicate, Depends, Ground, RowFilter
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.queue.reservations import Reservation, ReservationCause
+from tests.builders import a_cluster, some_gpus
 from tests.scale import examples, seeds
+from tests.scheduling.gang_driver import GangDriver, a_group, members
 from tests.scheduling.gang_world import GangWorld
 from tests.scheduling.pod_groups import test_any_gang_history as gangs
 from tests.scheduling.preemption.test_any_preemption_history import PreemptionWorld
@@ -125,6 +131,23 @@ def test_a_plugin_that_errs_over_commits_nothing(seed: int) -> None:
         world.machine = Machine(profiles(read(document), factories), "test")
         loosen(world, ["GpuModel"])
         expect_right_to_the_end(world, some_steps(seed * 1000 + number, 80))
+
+
+def test_a_plugin_that_errs_over_commits_no_reserved_card_that_a_gang_may_take() -> None:
+    factories = {**IN_TREE, "AnyCard": lambda: Careless(Ground.CARDS)}
+    plugins = {"disabled": [{"name": "*"}], "enabled": [{"name": "AnyCard"}]}
+    document = lax([], cardFilter=plugins, postFilter=NO_POST_FILTER)
+    driver = GangDriver({})
+    driver.machine = Machine(profiles(read(document), factories), "test")
+    driver.tell(*a_cluster({"n1": 1}))
+    cards = (CardCharge(some_gpus("n1", 1)[0].uuid, 1000, 0),)
+    place = Charge(NodeName("n1"), (), Allocation(token=DecisionToken(""), cards=cards))
+    later = PodUid("later")
+    holder = Reservation(later, ((10**9,), 9), "pod default/later", ReservationCause.STARVES, 0.0)
+    driver.machine.reservations.hold(holder, {later: place}, 0.0)
+    assert driver.show(*members(a_group(2), 2)) == []
+    assert driver.told["g-1"].endswith("the ledger refuses: GPU GPU-n1-0 has too little share left")
+    assert not [*driver.machine.ledger.overcommitted()]
 
 
 @pytest.mark.parametrize("seed", seeds(3))

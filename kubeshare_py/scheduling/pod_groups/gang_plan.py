@@ -325,4 +325,5 @@ class GangPlan:
                     self._assumer.take_back(one)
                 return Forbidden(record, sentence)
             placed.append(record)
+            snapshot.follow()  # or several members could be charged to what is free for one
         return Placed(tuple(placed))
