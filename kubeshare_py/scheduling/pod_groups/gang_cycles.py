@@ -236,7 +236,7 @@ class GangCycles:
         if self.queue.is_unschedulable(composition_queue):
             if self._looks is None:
                 self._looks = self._plan.each_look(
-                    self._snapshots.shown, composition_queue.shapes, composition_queue.need
+                    lambda: self._snapshots.shown, composition_queue.shapes, composition_queue.need
                 )
             may_fit = True if composition_queue.shortage is None else next(self._looks, None)
             if may_fit is False:

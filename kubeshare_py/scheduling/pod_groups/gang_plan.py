@@ -8,7 +8,7 @@ each model, and placed on the best.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from kubeshare_py.cluster.columns import IntArray
@@ -78,18 +78,19 @@ class GangPlan:
 
     def may_fit(self, snapshot: Snapshot, shapes: Shapes, need: int) -> bool:
         """False only if so many pods of these shapes certainly do not fit now; cheap."""
-        return any(self.each_look(snapshot, shapes, need))
+        return any(self.each_look(lambda: snapshot, shapes, need))
 
-    def each_look(self, snapshot: Snapshot, shapes: Shapes, need: int) -> Iterator[bool]:
+    def each_look(self, shown: Callable[[], Snapshot], shapes: Shapes, need: int) -> Iterator[bool]:
         """`may_fit`, one shape at a time: whether the shapes so far take so many pods.
 
-        Ends with the first True. The shapes must not change meanwhile; rows may.
+        Ends with the first True. The shapes must not change meanwhile; rows may, and the snapshot
+        that is `shown`.
         """
         for model in list(models_for(shapes, self._columns.model_names)):
             fitting = 0
             for (profile, shape), count in narrowed_all(shapes, model).items():
                 self._work.other += LOOK
-                fitting += min(count, snapshot.rooms[profile].total(shape))
+                fitting += min(count, shown().rooms[profile].total(shape))
                 yield fitting >= need
                 if fitting >= need:
                     return
