@@ -27,10 +27,6 @@ class ReservedSnapshots:
         """Show the cluster without the reservations of these pods; `key` tells sets apart."""
         self._snapshots.shown = self._without(key, uids) if uids else self._snapshots.actual
 
-    def show_actual(self) -> None:
-        """Show the cluster with all reservations."""
-        self._snapshots.shown = self._snapshots.actual
-
     def _without(self, key: object, uids: Sequence[PodUid]) -> Snapshot:
         if self._actual is not self._snapshots.actual:
             self._actual = self._snapshots.actual
@@ -38,14 +34,18 @@ class ReservedSnapshots:
         changes = self._ledger.reservation_changes
         snapshot, seen = self._kept.pop(key, (None, -1))
         if snapshot is None:
-            snapshot = WithoutReservations(self._actual)
+            snapshot = self._another()
         if seen != changes:
             snapshot.leave_out(self._by_row(uids))
         snapshot.follow()
         self._kept[key] = snapshot, changes
-        if len(self._kept) > MOST_KEPT:
-            self._kept.popitem(last=False)
         return snapshot
+
+    def _another(self) -> WithoutReservations:
+        """A snapshot to show something else: the one shown last of all, once there are enough."""
+        if len(self._kept) < MOST_KEPT:
+            return WithoutReservations(self._actual)
+        return self._kept.popitem(last=False)[1][0]
 
     def _by_row(self, uids: Sequence[PodUid]) -> dict[int, list[Charge]]:
         rows, charges = self._ledger.columns.row_of, self._ledger.reservations

@@ -8,14 +8,17 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.configuration.scheduler import SCHEDULER_NAME, read
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
+from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.profiles_in_use import ProfilesInUse
+from kubeshare_py.framework.snapshot import Snapshot
 from kubeshare_py.scheduling.queue.reservations import (
     Contender,
     Reservation,
     ReservationCause,
     Reservations,
 )
+from kubeshare_py.scheduling.queue.reserved_snapshots import MOST_KEPT
 from tests.builders import a_claim, a_gpu, a_node, a_pod, a_shape
 
 N1 = NodeName("n1")
@@ -42,6 +45,14 @@ class Cluster:
             self.holder, (0, 1), "pod default/holder", ReservationCause.STARVES, 0.0
         )
         self.reservations.hold(reservation, {self.holder: place}, 0.0)
+
+    def hold_for(self, arrived: int) -> None:
+        """Keep 100 milli of the second card for another pod."""
+        uid = PodUid(f"holder-{arrived}")
+        cards = (CardCharge(GpuUuid("b"), 100, 0),)
+        place = Charge(N1, (), Allocation(token=DecisionToken(""), cards=cards))
+        one = Reservation(uid, (0, arrived), f"pod {uid}", ReservationCause.STARVES, 0.0)
+        self.reservations.hold(one, {uid: place}, 0.0)
 
     def show_to(self, arrived: int) -> list[int]:
         """The free milli of each card that a pod sees which arrived then."""
@@ -102,3 +113,19 @@ def test_a_pod_placed_on_an_open_place_breaks_the_reservation() -> None:
     lost = cluster.reservations.show_all()
     assert [reservation.name for reservation in lost] == ["pod default/holder"]
     assert np.array_equal(cluster.ledger.columns.reservations[0], [0, 0])
+
+
+def test_few_snapshots_serve_however_many_sets_of_reservations() -> None:
+    cluster = Cluster()
+    for arrived in range(2, 9):
+        cluster.hold_for(arrived)
+    shown: dict[Snapshot, None] = {}
+    for arrived in (*range(1, 9), *range(8, 0, -1)):
+        assert cluster.show_to(arrived) == [1000 * (arrived == 1), 1000 - 100 * max(0, arrived - 2)]
+        snapshot = cluster.in_use.snapshots.shown
+        shown[snapshot] = None
+        anew = Evaluator(
+            snapshot.evaluators[SCHEDULER_NAME].profile, cluster.ledger, tables=snapshot.tables
+        )
+        assert snapshot.evaluators[SCHEDULER_NAME].best(SHAPE) == anew.best(SHAPE)
+    assert len(shown) == MOST_KEPT
