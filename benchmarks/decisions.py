@@ -62,7 +62,7 @@ NO_LINKS = {"disabled": [{"name": "Topology"}]}
 WITHOUT_TOPOLOGY = {"profiles": [{"plugins": {"score": NO_LINKS, "cardScore": NO_LINKS}}]}
 #: Links of a cube mesh, by pair.
 MESH = ("03 04 12 15 23 47 56 67", "01 02 13 26 37 45 46 57")
-MOST_WAITING = 200
+MAX_WAITING = 200
 CODEC = Codec(PodFields)
 GIB = 1 << 30
 SIZES = (100, 1_000, 5_000, 20_000)
@@ -215,7 +215,7 @@ class Load:
                 break
         while self.used > self.capacity * FILL:
             self.leave()
-        if len(self.waiting) > MOST_WAITING:
+        if len(self.waiting) > MAX_WAITING:
             self.gone(self.give_up())
 
     def bound(self, bind: Bind) -> None:

@@ -25,7 +25,7 @@ TERMS, EDITED, GANG = 200, 30, 3
 LARGE_TERMS, LARGE_VALUES, LARGE_PODS = 20, 2_000, 80
 CROWD, CROWD_SHAPES = 50_000, 2_000
 #: Pods that the tenant has at once: with each one more the oldest is deleted.
-MOST_PODS = 2_000
+MAX_PODS = 2_000
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ class Tenant:
     def _created(self, one: Pod) -> Iterator[Event]:
         self.pods.append(one.uid)
         yield PodSeen(one)
-        if len(self.pods) > MOST_PODS:
+        if len(self.pods) > MAX_PODS:
             yield PodGone(self.pods.popleft())
 
     def _change(self, number: int) -> Iterator[Event]:

@@ -15,9 +15,9 @@ from hypothesis import settings
 DEFAULT = "small"
 _FACTORS = {DEFAULT: 0.1, "full": 1.0}
 #: With fewer, Hypothesis hardly leaves the simplest values.
-_FEWEST_EXAMPLES = 10
+_MIN_EXAMPLES = 10
 #: Of property tests that do not say how many examples they try; most of them cost little.
-_EXAMPLES, _FEWEST_UNSAID = 100, 30
+_EXAMPLES, _MIN_UNSAID = 100, 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def choose(scale: Scale, *, repeatable: bool) -> None:
     """Set the scale of this process, before any test module is imported."""
     _chosen[:] = [scale]
     # Any example is slow on a busy machine, so none has a deadline.
-    number = scaled(_EXAMPLES, _FEWEST_UNSAID)
+    number = scaled(_EXAMPLES, _MIN_UNSAID)
     settings.register_profile("scaled", max_examples=number, deadline=None, derandomize=repeatable)
     settings.load_profile("scaled")
 
@@ -71,7 +71,7 @@ def scaled(full: int, least: int = 1) -> int:
 
 def examples(full: int) -> settings:
     """Settings of a property test that tries `full` examples at full scale."""
-    return settings(max_examples=scaled(full, _FEWEST_EXAMPLES))
+    return settings(max_examples=scaled(full, _MIN_EXAMPLES))
 
 
 def seeds(full: int, first: int = 0) -> list[int]:

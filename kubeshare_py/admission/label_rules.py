@@ -74,7 +74,7 @@ def group() -> Variables:
                 ),
                 (
                     exceeds(count, GROUP_MEMBERS.most),
-                    problem_text(sharedgpu.HEADCOUNT, headcount, sharedgpu.MOST_MEMBERS_RULE),
+                    problem_text(sharedgpu.HEADCOUNT, headcount, sharedgpu.MAX_MEMBERS_RULE),
                 ),
                 (
                     f"{threshold} != '' && !{matches(threshold, _ABOVE_ZERO)}",
@@ -222,8 +222,8 @@ def _amount(key: str, amount: str) -> str:
                 problem_text(key, text, sharedgpu.WHOLE_CARDS_RULE),
             ),
             (
-                exceeds(f"{text}Whole", sharedgpu.MOST_CARDS),
-                problem_text(key, text, sharedgpu.MOST_RULE),
+                exceeds(f"{text}Whole", sharedgpu.MAX_CARDS),
+                problem_text(key, text, sharedgpu.MAX_RULE),
             ),
         ]
     )

@@ -75,7 +75,7 @@ def _wish() -> str:
     twice = f"{names}.filter(one, {names}.filter(other, other == one).size() > 1)"
     any_name = f"'{ANY}'"
     last = _norm("variables.lastModels")
-    too_many = sharedgpu_models.MOST_NAMES
+    too_many = sharedgpu_models.MAX_NAMES
     return first(
         [
             (
@@ -134,7 +134,7 @@ def _all_names(names: str) -> str:
 
 def _many_stars(names: str) -> str:
     """Whether a name has more stars than it may: a bool."""
-    return f"{names}.exists(name, size(name.split('{ANY}')) > {sharedgpu_models.MOST_STARS + 1})"
+    return f"{names}.exists(name, size(name.split('{ANY}')) > {sharedgpu_models.MAX_STARS + 1})"
 
 
 def _norm(name: str) -> str:

@@ -21,7 +21,7 @@ from kubeshare_py.domain.allocation import Allocation
 
 _SHARED = tuple(name for name in Columns.__slots__ if name not in CHARGED_COLUMNS)
 #: If more rows differ than this, all are copied.
-_MOST_COPIED = 4096
+_MAX_COPIED = 4096
 #: So many rows are copied one by one, because that takes less time.
 _FEW = 4
 
@@ -56,7 +56,7 @@ class Overlay:
         is_laid_out = below.layout == columns.layout and below.resources is columns.resources
         # An overlay below has other arrays once it copied all rows, which may be few.
         is_same = is_laid_out and below.free is self._copied
-        behind = self.below.changed.since(self._seen, _MOST_COPIED) if is_same else None
+        behind = self.below.changed.since(self._seen, _MAX_COPIED) if is_same else None
         if behind is None:
             self._copy_all()
         elif len(behind) or self._touched:

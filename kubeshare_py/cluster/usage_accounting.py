@@ -44,7 +44,7 @@ VECTORS_KEPT = 4096
 LONGEST_KEPT = 32
 #: The most slots, in order of uuid, for charged cards that a node does not have. Each slot costs
 #: one on every node.
-MOST_STRAYS = 16
+MAX_STRAYS = 16
 
 
 class UsageAccounting:
@@ -210,7 +210,7 @@ class UsageAccounting:
         known = {gpu.uuid: gpu for gpu in gpus}
         charged = {card.uuid for one in (*held, *reservations) for card in one.cards}
         strays = sorted(charged - known.keys())
-        uuids = sorted({*known, *strays[:MOST_STRAYS]})
+        uuids = sorted({*known, *strays[:MAX_STRAYS]})
         columns.widen(len(uuids))
         if len(uuids) > len(known):
             self._rows_with_strays.add(row)

@@ -15,7 +15,7 @@ from kubeshare_py.configuration.inventory import Inventory
 from kubeshare_py.configuration.leader_election import LeaderElection
 from kubeshare_py.configuration.settings_rules import label_problem
 from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
-from kubeshare_py.domain.printable import MOST_SAID, beginning
+from kubeshare_py.domain.printable import MAX_SAID, beginning
 
 API_VERSION = "kubeshare.io/v1"
 KIND = "KubeShareSchedulerConfiguration"
@@ -23,7 +23,7 @@ SCHEDULER_NAME = "kubeshare-scheduler"
 
 #: Scores are 0…100 and card ranks up to some thousands: with this bound their sums stay far below
 #: 2**63.
-MOST_WEIGHT = 10_000
+MAX_WEIGHT = 10_000
 
 
 #: Keys of earlier versions, and what they are called now.
@@ -38,7 +38,7 @@ class ConfigurationError(Exception):
 
     def __init__(self, text: str) -> None:
         """A long text, which repeats what the file says, is cut."""
-        super().__init__(beginning(text, 2 * MOST_SAID))
+        super().__init__(beginning(text, 2 * MAX_SAID))
 
 
 class ConfigurationStruct(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -49,7 +49,7 @@ class EnabledPlugin(ConfigurationStruct, frozen=True):
     """A plugin at a point; only scores have weights."""
 
     name: str
-    weight: Annotated[int, Meta(ge=1, le=MOST_WEIGHT)] = 1
+    weight: Annotated[int, Meta(ge=1, le=MAX_WEIGHT)] = 1
 
 
 class Point(ConfigurationStruct, frozen=True):

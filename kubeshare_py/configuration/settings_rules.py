@@ -15,13 +15,13 @@ _LONGEST_LABEL, _LONGEST_SUBDOMAIN = 63, 253
 _URL = re.compile(
     r"https?://([^\s/?#@]+@)?(\[[0-9a-fA-F:.]+\]|[^\s/?#@:\[\]]+)(:(?P<port>[0-9]{1,5}))?(/[^\s?#]*)?"
 )
-_MOST_PORT = 65_535
+_MAX_PORT = 65_535
 
 
 def url_problem(text: str) -> str:
     """Check the URL of an HTTP server."""
     found = _URL.fullmatch(text)
-    if not found or int(found["port"] or 0) > _MOST_PORT:
+    if not found or int(found["port"] or 0) > _MAX_PORT:
         return f"must be a URL such as http://prometheus-k8s.monitoring:9090, not {text!r}"
     return ""
 

@@ -29,7 +29,7 @@ from kubeshare_py.domain.printable import beginning
 
 VERSION = 1
 #: The most characters of an annotation in a sentence; a list of six cards is not longer.
-_MOST_SHOWN = 256
+_MAX_SHOWN = 256
 #: For numbers that are only compared: JSON readers of other languages know no larger integers.
 _StoredCount = Annotated[int, Meta(ge=0, le=2**53)]
 _Bytes = Annotated[int, Meta(ge=HELD_BYTES.least, le=HELD_BYTES.most)]
@@ -140,7 +140,7 @@ def _mismatch(annotations: Mapping[str, str], held: Allocation | None) -> str:
 
 
 def _shown(text: str) -> str:
-    return beginning(text, _MOST_SHOWN) if text else "nothing"
+    return beginning(text, _MAX_SHOWN) if text else "nothing"
 
 
 def _other_version(text: str) -> str:

@@ -41,18 +41,18 @@ THRESHOLD = "sharedgpu/group_threshold"
 MIN_AVAILABLE = "sharedgpu/min_available"
 
 LOWEST_PRIORITY, HIGHEST_PRIORITY = -1, 100
-MOST_CARDS = CLAIMED_CARDS.most
+MAX_CARDS = CLAIMED_CARDS.most
 
 # The texts for values that break a rule; the admission policy uses the same ones.
 NUMBER_RULE = "must be a decimal number, digits with at most one point, such as 0.5, 1 or 2.0"
 WHOLE_CARDS_RULE = "must be a whole number of cards when it is above 1"
-MOST_RULE = f"must be at most {MOST_CARDS}"
+MAX_RULE = f"must be at most {MAX_CARDS}"
 MEMORY_RULE = "must be a whole number of bytes, such as 1073741824, or have a unit, such as 8Gi"
 ALONE_RULE = f"alone asks for no card: add {REQUEST}, or {LIMIT} for a card without a share"
 FLAG_RULE = 'must be "true" or "false"'
 PRIORITY_RULE = f"must be an integer from {LOWEST_PRIORITY} to {HIGHEST_PRIORITY}"
 TOO_MUCH_MEMORY_RULE = f"must be at most {HELD_BYTES.most} bytes a card"
-MOST_MEMBERS_RULE = f"must be at most {GROUP_MEMBERS.most}"
+MAX_MEMBERS_RULE = f"must be at most {GROUP_MEMBERS.most}"
 HEADCOUNT_RULE = "must be an integer of at least 1"
 THRESHOLD_RULE = "must be a decimal number above 0, such as 0.5"
 #: Memory with a unit or an exponent, in Kubernetes' notation of quantities
@@ -200,8 +200,8 @@ def _limit(text: str | None) -> Decimal | InvalidRequest:
         return _invalid(LIMIT, text, NUMBER_RULE)
     if limit > 1 and limit != int(limit):
         return _invalid(LIMIT, text, WHOLE_CARDS_RULE)
-    if limit > MOST_CARDS:
-        return _invalid(LIMIT, text, MOST_RULE)
+    if limit > MAX_CARDS:
+        return _invalid(LIMIT, text, MAX_RULE)
     return limit
 
 
@@ -214,8 +214,8 @@ def _implied_limit(request: str) -> Decimal | InvalidRequest:
         return Decimal(1)
     if share != int(share):
         return _invalid(REQUEST, request, WHOLE_CARDS_RULE)
-    if share > MOST_CARDS:
-        return _invalid(REQUEST, request, MOST_RULE)
+    if share > MAX_CARDS:
+        return _invalid(REQUEST, request, MAX_RULE)
     return share
 
 
@@ -262,7 +262,7 @@ def _group(
     if headcount_text and (headcount is None or headcount < 1):
         return _invalid(HEADCOUNT, headcount_text, HEADCOUNT_RULE)
     if headcount is not None and headcount > GROUP_MEMBERS.most:
-        return _invalid(HEADCOUNT, headcount_text, MOST_MEMBERS_RULE)
+        return _invalid(HEADCOUNT, headcount_text, MAX_MEMBERS_RULE)
     threshold = _fraction(threshold_text) if threshold_text else None
     if threshold_text and (threshold is None or threshold <= 0):
         return _invalid(THRESHOLD, threshold_text, THRESHOLD_RULE)

@@ -20,9 +20,9 @@ _KEYS = frozenset(KEYS)
 
 #: The values of `MIX`: all cards of one model, or any models.
 SAME, WHICHEVER = "same", "any"
-MOST_NAMES = 16
+MAX_NAMES = 16
 #: The most stars in one name.
-MOST_STARS = 4
+MAX_STARS = 4
 #: The most characters of a value; sixteen of the longest names fit.
 LONGEST = 1024
 
@@ -31,8 +31,8 @@ NAME_RULE = (
 )
 TIERS_RULE = ', and ">" before worse ones'
 TOO_LONG_RULE = f"must not be longer than {LONGEST} characters"
-TOO_MANY_RULE = f"must not be more than {MOST_NAMES} names"
-STARS_RULE = f'must not have more than {MOST_STARS} "*" in a name'
+TOO_MANY_RULE = f"must not be more than {MAX_NAMES} names"
+STARS_RULE = f'must not have more than {MAX_STARS} "*" in a name'
 ANY_RULE = f'must have "{ANY}", all other models, at its end and alone: "A100 > {ANY}"'
 ALL_DENIED_RULE = f'must not be "{ANY}", which denies every model'
 MIX_RULE = f'must be "{SAME}" or "{WHICHEVER}"'
@@ -155,7 +155,7 @@ def _names(text: str) -> tuple[str, ...] | None:
 
 def _tiers_problem(tiers: list[tuple[str, ...]]) -> str:
     names = [name.lower() for tier in tiers for name in tier]
-    if len(names) > MOST_NAMES:
+    if len(names) > MAX_NAMES:
         return TOO_MANY_RULE
     if any(map(_has_many_stars, names)):
         return STARS_RULE
@@ -170,13 +170,13 @@ def _tiers_problem(tiers: list[tuple[str, ...]]) -> str:
 def _denied_problem(denied: tuple[str, ...]) -> str:
     if ANY in denied:
         return ALL_DENIED_RULE
-    if len(denied) > MOST_NAMES:
+    if len(denied) > MAX_NAMES:
         return TOO_MANY_RULE
     return STARS_RULE if any(map(_has_many_stars, denied)) else ""
 
 
 def _has_many_stars(name: str) -> bool:
-    return name.count(ANY) > MOST_STARS
+    return name.count(ANY) > MAX_STARS
 
 
 def _invalid(key: str, value: str, rule: str) -> InvalidRequest:

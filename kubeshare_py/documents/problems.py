@@ -1,9 +1,9 @@
 """Errors of files, with their place."""
 
-from kubeshare_py.domain.printable import MOST_SAID, beginning
+from kubeshare_py.domain.printable import MAX_SAID, beginning
 
 #: The most characters of a field's path; keys in it may have any length.
-_MOST_OF_PATH = 500
+_MAX_PATH = 500
 
 
 class DocumentProblem(ValueError):
@@ -13,7 +13,7 @@ class DocumentProblem(ValueError):
         self.source = source
         self.path = path
         self.rule = rule
-        parts = (source, beginning(path, _MOST_OF_PATH), beginning(rule, MOST_SAID))
+        parts = (source, beginning(path, _MAX_PATH), beginning(rule, MAX_SAID))
         super().__init__(": ".join(part for part in parts if part))
 
 

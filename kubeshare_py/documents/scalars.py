@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 Scalar = str | int | float | bool | None
 
-LEAST_INTEGER, MOST_INTEGER = -(2**63), 2**64 - 1
+MIN_INTEGER, MAX_INTEGER = -(2**63), 2**64 - 1
 
 _WORDS: Mapping[str, bool | None] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
@@ -26,7 +26,7 @@ _BASES = {"two": 2, "eight": 8, "ten": 10, "sixteen": 16}
 _FLOAT = re.compile(r"([-+]?[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)([eE][-+][0-9]+)?")
 _MAY_BE_A_NUMBER = frozenset("+-.0123456789")
 #: No number of 64 bits has more digits, in base 2.
-_MOST_DIGITS = 64
+_MAX_DIGITS = 64
 
 
 class ScalarProblem(ValueError):
@@ -52,9 +52,9 @@ def _integer(found: re.Match[str]) -> int | str:
     digits = written.replace("_", "").lstrip("0") or "0"
     if not written.strip("_"):
         return found[0]
-    value = int(digits, _BASES[name]) if len(digits) <= _MOST_DIGITS else MOST_INTEGER + 1
+    value = int(digits, _BASES[name]) if len(digits) <= _MAX_DIGITS else MAX_INTEGER + 1
     value = -value if found["sign"] == "-" else value
-    if not LEAST_INTEGER <= value <= MOST_INTEGER:
+    if not MIN_INTEGER <= value <= MAX_INTEGER:
         raise ScalarProblem("a number of more than 64 bits")
     return value
 

@@ -14,7 +14,7 @@ Document = TypeVar("Document")
 
 #: A space before the unit is accepted, and "GiB" for "Gi".
 _SPACE = re.compile(r"(?<=[0-9]) +(?=[a-zA-Z])")
-_MOST_SHOWN = 40
+_MAX_SHOWN = 40
 
 
 def read_document(text: bytes | str, source: str, kind: type[Document]) -> Document:
@@ -47,5 +47,5 @@ def _whole_bytes(text: str) -> int:
             return int(value)
     except BadQuantity:
         pass
-    shown = beginning(text, _MOST_SHOWN)
+    shown = beginning(text, _MAX_SHOWN)
     raise ValueError(f"{shown!r} is not an amount of memory such as 40GiB or 40960MiB")

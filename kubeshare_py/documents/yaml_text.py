@@ -3,7 +3,7 @@
 It raises only YamlProblem, which has the line and the column. Beyond YAML's rules it refuses what
 would take too much time or memory, keys that occur twice or are no scalars, and tags other than
 those of plain data. Merge keys (`<<`) and aliases are supported; aliases to one anchor are one
-object, and count towards MOST_NODES each time. Keys are texts as written.
+object, and count towards MAX_NODES each time. Keys are texts as written.
 https://yaml.org/spec/1.1/
 """
 
@@ -29,11 +29,11 @@ from kubeshare_py.documents.problems import YamlProblem
 from kubeshare_py.documents.scalars import Scalar, ScalarProblem, plain
 
 #: A ConfigMap holds 1 MiB; an inventory that lists 5,000 nodes one by one is about 3 MiB.
-MOST_BYTES = 16 * 2**20
+MAX_BYTES = 16 * 2**20
 #: The deepest nesting of mappings and lists. Kubernetes' objects have about 15 levels.
-MOST_DEPTH = 64
+MAX_DEPTH = 64
 #: Scalars, lists and mappings, aliases counted each time: about 100 bytes of memory each.
-MOST_NODES = 1_000_000
+MAX_NODES = 1_000_000
 
 #: As text, because not every PyYAML has libyaml.
 Parser: TypeAlias = "type[yaml.SafeLoader] | type[yaml.CSafeLoader]"
@@ -41,7 +41,7 @@ Parser: TypeAlias = "type[yaml.SafeLoader] | type[yaml.CSafeLoader]"
 FAST_PARSER: Parser = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 #: The most characters of a text in a message.
-_MOST_SHOWN = 100
+_MAX_SHOWN = 100
 _MERGE = "<<"
 _TAG = "tag:yaml.org,2002:"
 _KINDS: dict[str, type | tuple[type, ...]] = {
@@ -70,7 +70,7 @@ def read_yaml(data: bytes | str, source: str, parser: Parser = FAST_PARSER) -> o
 
 
 def read_yaml_documents(
-    data: bytes | str, source: str, parser: Parser = FAST_PARSER, *, most: int = MOST_NODES
+    data: bytes | str, source: str, parser: Parser = FAST_PARSER, *, most: int = MAX_NODES
 ) -> tuple[object, ...]:
     """All documents of a text (`---` between them), in order; raises YamlProblem."""
     found: list[object] = []
@@ -105,8 +105,8 @@ def _events(text: str, source: str, parser: Parser) -> Iterator[Event]:
 def _decoded(data: bytes | str, source: str) -> str:
     """UTF-8 or, with its byte order mark, UTF-16."""
     size = len(data)
-    if size > MOST_BYTES:
-        raise YamlProblem(source, 1, 1, f"is larger than {MOST_BYTES >> 20} MiB")
+    if size > MAX_BYTES:
+        raise YamlProblem(source, 1, 1, f"is larger than {MAX_BYTES >> 20} MiB")
     text = data if isinstance(data, str) else _text(data, source)
     text = text.removeprefix("\ufeff")
     found = _UNPRINTABLE.search(text)
@@ -137,7 +137,7 @@ def _shown(text: str | None) -> str:
     """The text in one line, and not too long."""
     text = text or ""
     line = " ".join(text.split())
-    return line if len(line) <= _MOST_SHOWN else f"{line[:_MOST_SHOWN]}…"
+    return line if len(line) <= _MAX_SHOWN else f"{line[:_MAX_SHOWN]}…"
 
 
 @dataclass(slots=True)
@@ -223,8 +223,8 @@ class _Builder:
             self._anchors[event.anchor] = (key, 1)
 
     def _begin(self, event: CollectionStartEvent) -> None:
-        if len(self._open) == MOST_DEPTH:
-            rule = f"lists and mappings in each other, more than {MOST_DEPTH} deep"
+        if len(self._open) == MAX_DEPTH:
+            rule = f"lists and mappings in each other, more than {MAX_DEPTH} deep"
             raise self.problem(event, rule)
         is_mapping = isinstance(event, MappingStartEvent)
         if event.tag not in (_MAPPING_TAGS if is_mapping else _LIST_TAGS):
@@ -250,8 +250,8 @@ class _Builder:
 
     def _count(self, event: Event, nodes: int) -> None:
         self._nodes += nodes
-        if self._nodes > MOST_NODES:
-            raise self.problem(event, f"more than {MOST_NODES} values, aliases counted each time")
+        if self._nodes > MAX_NODES:
+            raise self.problem(event, f"more than {MAX_NODES} values, aliases counted each time")
 
     def _put(self, event: Event, value: object, nodes: int, size: int | None = None) -> None:
         """Add a complete value with `nodes` new nodes; `size` is the number of all its nodes."""

@@ -6,7 +6,7 @@ All are far above what exists, and so low that the sums and products used in dec
 
 from dataclasses import dataclass
 
-_MOST_SHOWN = 10**24
+_MAX_SHOWN = 10**24
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class AmountRange:
         """What is wrong with the amount, as words that follow its name; "" if nothing is."""
         if self.allows(amount):
             return ""
-        is_shown = -_MOST_SHOWN < amount < _MOST_SHOWN
+        is_shown = -_MAX_SHOWN < amount < _MAX_SHOWN
         shown = f"{amount}" if is_shown else "with more than 24 digits"
         return f"{shown} is not within {self.least}…{self.most}"
 

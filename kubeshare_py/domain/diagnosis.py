@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from kubeshare_py.domain.printable import MOST_OF_MESSAGE, beginning
+from kubeshare_py.domain.printable import MAX_MESSAGE, beginning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +34,9 @@ class Diagnosis:
     def message(self) -> str:
         """The text in kube-scheduler's form, entries sorted as strings so that events aggregate.
 
-        It is cut to MOST_OF_MESSAGE characters: a pod may ask for many resources of long names.
+        It is cut to MAX_MESSAGE characters: a pod may ask for many resources of long names.
         """
-        return beginning(self.sentence or self._histogram(), MOST_OF_MESSAGE)
+        return beginning(self.sentence or self._histogram(), MAX_MESSAGE)
 
     def _histogram(self) -> str:
         preface = f"{self.preface} " if self.preface else ""

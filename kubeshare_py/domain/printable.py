@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 #: The most characters of a sentence for the log.
-MOST_SAID = 1000
+MAX_SAID = 1000
 #: The most characters of a message about an object. Names in it have up to 317 characters each.
-MOST_OF_MESSAGE = 4000
+MAX_MESSAGE = 4000
 #: The most names that a sentence lists, and the most characters of each.
-_MOST_LISTED, _MOST_OF_NAME = 16, 200
+_MAX_LISTED, _MAX_NAME = 16, 200
 
 
 def printable(text: str) -> str:
@@ -32,6 +32,6 @@ def listed(names: Sequence[str]) -> str:
 
     If there are many, the first ones and how many more there are.
     """
-    shown = ", ".join(beginning(name, _MOST_OF_NAME) for name in names[:_MOST_LISTED])
-    more = len(names) - _MOST_LISTED
+    shown = ", ".join(beginning(name, _MAX_NAME) for name in names[:_MAX_LISTED])
+    more = len(names) - _MAX_LISTED
     return f"{shown} and {more} more" if more > 0 else shown

@@ -11,13 +11,13 @@ from kubeshare_py.domain.remembered import remembered
 
 #: Amounts above this count as this much. Nothing that large exists (8 PiB, nine billion CPUs), and
 #: sums of a thousand of them stay within 64 bits.
-MOST = 2**53
+MAX = 2**53
 
 Quantity = str | int | float
 
 #: The most digits of a whole number that is parsed directly.
 _SHORT = 18
-_MOST_SHOWN = 40
+_MAX_SHOWN = 40
 _QUANTITY = re.compile(
     r"(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))"
     r"(?P<suffix>[KMGTPE]i|[numkMGTPE]?|[eE](?P<exponent>[+-]?[0-9]{1,3}))"
@@ -55,7 +55,7 @@ def amount(resource: str, quantity: Quantity) -> int:
     """
     if isinstance(quantity, str) and len(quantity) <= _SHORT and _is_digits(quantity):
         number = int(quantity)
-        return min(MOST, number * 1000 if resource == "cpu" else number)
+        return min(MAX, number * 1000 if resource == "cpu" else number)
     return _amount(resource, quantity)
 
 
@@ -64,7 +64,7 @@ def _amount(resource: str, quantity: Quantity) -> int:
     number = _not_negative(str(quantity))
     if resource == "cpu":
         number *= 1000
-    return min(MOST, _rounded_up(number))
+    return min(MAX, _rounded_up(number))
 
 
 def whole(text: str) -> int:
@@ -89,7 +89,7 @@ def _not_negative(text: str) -> Fraction:
 
 
 def _problem(text: str) -> str:
-    return f'"{beginning(text, _MOST_SHOWN)}" is not a quantity'
+    return f'"{beginning(text, _MAX_SHOWN)}" is not a quantity'
 
 
 def _is_digits(text: str) -> bool:

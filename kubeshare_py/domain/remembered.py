@@ -13,7 +13,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 #: The most bytes of one function's cache, and of one table of the scheduler keyed by shape.
-MOST_BYTES = 8 * 1024 * 1024
+MAX_BYTES = 8 * 1024 * 1024
 
 #: Arguments above this size (bytes) are kept only until the next new ones come.
 HEAVY = 16 * 1024
@@ -23,7 +23,7 @@ _REFERENCE = 8
 
 
 def remembered(
-    entries: int, most_bytes: int = MOST_BYTES, heavy: int = HEAVY
+    entries: int, most_bytes: int = MAX_BYTES, heavy: int = HEAVY
 ) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Cache a pure function's results, as `lru_cache` does and as fast for known ones.
 

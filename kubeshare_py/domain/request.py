@@ -12,7 +12,7 @@ TOO_MUCH = WHOLE_MILLI + 1
 
 #: The most characters of a request's parts in a sentence. Kubernetes' keys have 317 at most and
 #: label values 63; annotations, and a webhook's objects, may have any length.
-_MOST_OF_FIELD, _MOST_OF_VALUE, _MOST_OF_RULE = 400, 128, 1024
+_MAX_FIELD, _MAX_VALUE, _MAX_RULE = 400, 128, 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +110,8 @@ class InvalidRequest:
     rule: str
 
     def __str__(self) -> str:
-        field = beginning(self.field, _MOST_OF_FIELD)
-        rule = beginning(self.rule, _MOST_OF_RULE)
+        field = beginning(self.field, _MAX_FIELD)
+        rule = beginning(self.rule, _MAX_RULE)
         if self.value is None:
             return f"{field} {rule}"
-        return f'{field}="{beginning(self.value, _MOST_OF_VALUE)}": {rule}'
+        return f'{field}="{beginning(self.value, _MAX_VALUE)}": {rule}'

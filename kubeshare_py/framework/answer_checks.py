@@ -18,7 +18,7 @@ from kubeshare_py.framework.points import ByHeadroom, CardPredicate, CardPresele
 from kubeshare_py.framework.scores import MAX_SCORE
 
 #: Characters of a wrong answer that are shown.
-_MOST_SHOWN = 60
+_MAX_SHOWN = 60
 
 
 def answered(answer: object, wanted: str) -> str:
@@ -30,7 +30,7 @@ def answered(answer: object, wanted: str) -> str:
             shown = shortened(repr(answer))
         except Exception:  # noqa: BLE001 - the answer is the plugin's, and so is its __repr__
             shown = f"a {type(answer).__name__}"
-        shown = shown if len(shown) <= _MOST_SHOWN else f"a {type(answer).__name__}"
+        shown = shown if len(shown) <= _MAX_SHOWN else f"a {type(answer).__name__}"
     return f"answered {shown}, not {wanted}"
 
 

@@ -19,7 +19,7 @@ T = TypeVar("T")
 AnswerCheck = Callable[[object], str | None]
 
 #: The most characters of an exception's text, or of a wrong answer, that are reported.
-MOST_TEXT = 200
+MAX_TEXT = 200
 #: Seconds between two log lines about failures of one plugin at one extension point.
 LOG_AGAIN_S = 60.0
 
@@ -176,6 +176,6 @@ def in_words(error: Exception) -> str:
 
 
 def shortened(text: str) -> str:
-    """The text on one line, cut to MOST_TEXT characters."""
+    """The text on one line, cut to MAX_TEXT characters."""
     line = " ".join(text.split())
-    return beginning(line, MOST_TEXT - 1)
+    return beginning(line, MAX_TEXT - 1)

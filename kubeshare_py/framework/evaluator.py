@@ -21,7 +21,7 @@ from kubeshare_py.framework.choice import Choice, best_row, cards_on
 from kubeshare_py.framework.evaluation_cost import ASKING, DIAGNOSING, EvaluationWork
 from kubeshare_py.framework.ledger_fit import guarded
 from kubeshare_py.framework.plugin_calls import Hint, bounds, hints
-from kubeshare_py.framework.points import MOST_PODS, RowHeadroom
+from kubeshare_py.framework.points import MAX_PODS, RowHeadroom
 from kubeshare_py.framework.reasons import NO_NODE, Reason
 from kubeshare_py.framework.result_cache import CachedResults, ResultCache
 from kubeshare_py.framework.row_evaluation import RowEvaluation
@@ -274,7 +274,7 @@ class Evaluator:
 
         Raises PluginFailed.
         """
-        room: IntArray = np.where(self.fits(shape, rows), MOST_PODS, 0)
+        room: IntArray = np.where(self.fits(shape, rows), MAX_PODS, 0)
         for bound in self.bounds(shape):
             room = np.minimum(room, bound(rows))
         return room

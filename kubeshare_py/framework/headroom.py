@@ -13,7 +13,7 @@ from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.evaluation_cost import ASKING
 from kubeshare_py.framework.evaluator import Evaluator
-from kubeshare_py.framework.points import MOST_PODS, RowHeadroom
+from kubeshare_py.framework.points import MAX_PODS, RowHeadroom
 from kubeshare_py.framework.result_cache import SHAPES_KEPT
 
 
@@ -136,7 +136,7 @@ class Headroom:
 
 def _bound(questions: list[RowHeadroom], rows: Rows, keys: IntArray) -> IntArray:
     """0 where the shape does not fit; else the lowest bound of the plugins, and at least 1."""
-    bound: IntArray = np.full(len(keys), MOST_PODS, np.int64)
+    bound: IntArray = np.full(len(keys), MAX_PODS, np.int64)
     for question in questions:
         bound = np.minimum(bound, question(rows))
     return np.where(keys >= 0, np.maximum(bound, 1), 0)

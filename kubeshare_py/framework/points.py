@@ -39,7 +39,7 @@ from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.preemption import Preemptor
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.topology.gang_context import GangContext
-from kubeshare_py.topology.node_topologies import MOST_CARDS
+from kubeshare_py.topology.node_topologies import MAX_CARDS
 
 
 class Depends(Enum):
@@ -87,8 +87,8 @@ class CardPredicate:
 
 #: The highest value of the column `break_order`, and the number of its values: the distance of two
 #: ranks.
-MOST_KEPT = MOST_CARDS
-PLACES = MOST_KEPT + 1
+MAX_KEPT = MAX_CARDS
+PLACES = MAX_KEPT + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,7 +330,7 @@ class Locality(Protocol):
 
 
 #: More pods than any node ever has; sums over all nodes stay far below 2**63.
-MOST_PODS = 1 << 30
+MAX_PODS = 1 << 30
 #: An upper bound of how many pods of the shape each row takes at once, (k,) int64.
 RowHeadroom = Callable[[Rows], IntArray]
 

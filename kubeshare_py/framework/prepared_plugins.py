@@ -13,7 +13,7 @@ from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework import answer_checks
 from kubeshare_py.framework.boundary import Boundary
 from kubeshare_py.framework.points import (
-    MOST_KEPT,
+    MAX_KEPT,
     PLACES,
     ByHeadroom,
     CardPredicate,
@@ -200,7 +200,7 @@ class PreparedPlugins:
         if not least or None in least:
             return None
         if self.keeps:
-            table = table * PLACES + MOST_KEPT
+            table = table * PLACES + MAX_KEPT
         table[: max(one for one in least if one is not None)] = -NO_CARD
         table[-1] = -NO_CARD
         return table
@@ -288,7 +288,7 @@ class PreparedPlugins:
             total = total + (points if weight == 1 else points * weight)
         if not self.keeps:
             return total
-        return total * PLACES + MOST_KEPT - (rows.column("break_order") if keep is None else keep)
+        return total * PLACES + MAX_KEPT - (rows.column("break_order") if keep is None else keep)
 
     def check_points(self, plugin: object, points: IntArray, fits: NDArray[np.bool_]) -> None:
         """Raises PluginFailed if a score is out of range on a row that fits.
@@ -308,4 +308,4 @@ def _kept_near(rows: Rows, fits: NDArray[np.bool_], gang_context: GangContext) -
     fitting = sum(bit for bit, fit in zip(bits, fits.tolist(), strict=True) if fit)
     idle = PositionSet(fitting & rows.column("idle_cards").item(0))
     places = rows.boards[rows.column("board").item(0)].places(idle, gang_context)
-    return np.array([places[bit.bit_length() - 1] if bit else MOST_KEPT for bit in bits], np.int64)
+    return np.array([places[bit.bit_length() - 1] if bit else MAX_KEPT for bit in bits], np.int64)

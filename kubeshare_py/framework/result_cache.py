@@ -14,7 +14,7 @@ from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import AllRows, SomeRows
 from kubeshare_py.cluster.tables import Tables
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.domain.remembered import MOST_BYTES, weight_of
+from kubeshare_py.domain.remembered import MAX_BYTES, weight_of
 from kubeshare_py.framework.boundary import Boundary, PluginFailed
 from kubeshare_py.framework.evaluation_cost import EvaluationWork, preparing
 from kubeshare_py.framework.prepared_plugins import PreparedPlugins
@@ -124,7 +124,7 @@ class ResultCache:
             answers = self._answers[shape] = self._unasked(shape)
             self._bytes += weight_of(shape)
             while len(self._answers) > SHAPES_KEPT or (
-                self._bytes > MOST_BYTES and len(self._answers) > 1
+                self._bytes > MAX_BYTES and len(self._answers) > 1
             ):
                 forgotten, _ = self._answers.popitem(last=False)
                 self._bytes -= weight_of(forgotten)

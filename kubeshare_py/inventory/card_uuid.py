@@ -5,7 +5,7 @@ import re
 #: NVIDIA's forms are GPU- or MIG- with a UUID, and MIG-GPU-UUID/gi/ci of drivers before R470:
 #: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/
 _FORM = re.compile("(GPU|MIG)-[0-9A-Za-z][0-9A-Za-z_-]*(/[0-9]+){0,2}")
-_MOST_SHOWN = 60
+_MAX_SHOWN = 60
 
 
 def uuid_problem(uuid: str) -> str:
@@ -18,5 +18,5 @@ def uuid_problem(uuid: str) -> str:
     """
     if _FORM.fullmatch(uuid):
         return ""
-    shown = uuid if len(uuid) <= _MOST_SHOWN else f"{uuid[:_MOST_SHOWN]}…"
+    shown = uuid if len(uuid) <= _MAX_SHOWN else f"{uuid[:_MAX_SHOWN]}…"
     return f"{shown!r} is not GPU-… or MIG-… of letters, digits, - and _"

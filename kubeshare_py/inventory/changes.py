@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.domain.printable import MOST_SAID, beginning
+from kubeshare_py.domain.printable import MAX_SAID, beginning
 from kubeshare_py.inventory.reading import Reading
 from kubeshare_py.inventory.sample_merge import SampleMerge
 from kubeshare_py.inventory.series import CAPACITY, Series
@@ -67,7 +67,7 @@ def next_reading(
         reading=reading,
         changed=changed,
         diagnostics=tuple(
-            beginning(one, MOST_SAID) for one in (*_ignored(others), *merge.diagnostics)
+            beginning(one, MAX_SAID) for one in (*_ignored(others), *merge.diagnostics)
         ),
     )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.domain.printable import MOST_SAID, beginning, listed
+from kubeshare_py.domain.printable import MAX_SAID, beginning, listed
 from kubeshare_py.inventory import wiring_series
 from kubeshare_py.inventory.series import CAPACITY, CARD_SERIES, CARDS, UP, Series
 
@@ -58,7 +58,7 @@ def read_page(text: str, node: NodeName, instance: str, *, has_end: bool = False
         else:
             number, rule = found
             where = f"node {node}: line {number} of the page at {instance}"
-            diagnostics.append(f"{where}: {beginning(rule, MOST_SAID)}")
+            diagnostics.append(f"{where}: {beginning(rule, MAX_SAID)}")
     others = sorted({one.own("node") for one in vector} - {node, ""})
     if others:
         return no_answer(node, instance, f"it says that it is on {listed(others)}")

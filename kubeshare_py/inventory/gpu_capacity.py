@@ -13,8 +13,8 @@ from kubeshare_py.inventory.own_labels import own_label
 NAME = "gpu_capacity"
 
 #: The most digits of an amount within its bound; longer strings would only cost time.
-_MOST_DIGITS = 19
-_MOST_SHOWN = 40
+_MAX_DIGITS = 19
+_MAX_SHOWN = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,8 @@ def _name_problem(text: str) -> str:
 
 
 def _is_amount(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
+    return text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
 
 
 def _shown(text: str) -> str:
-    return repr(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…")
+    return repr(text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…")

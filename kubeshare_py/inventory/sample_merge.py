@@ -31,7 +31,7 @@ from kubeshare_py.inventory.series import (
 AHEAD_S, BEHIND_S = 60.0, 360.0
 
 #: The most cards of a node; a larger count is ignored.
-_MOST_CARDS = 10_000
+_MAX_CARDS = 10_000
 
 _CardsByUuid = dict[GpuUuid, Gpu]
 
@@ -182,7 +182,7 @@ class SampleMerge:
         if node:
             if series.instance:
                 self.collectors[series.instance] = node
-            if 0 <= series.value <= _MOST_CARDS:
+            if 0 <= series.value <= _MAX_CARDS:
                 listed = self._of(node)
                 listed.count = max(listed.count, int(series.value))
 

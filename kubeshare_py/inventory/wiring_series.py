@@ -14,7 +14,7 @@ from kubeshare_py.domain.bounds import LINK_SPEED, NUMA_NODE
 from kubeshare_py.domain.card_reading import CardLink
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
-from kubeshare_py.domain.printable import MOST_SAID, beginning
+from kubeshare_py.domain.printable import MAX_SAID, beginning
 from kubeshare_py.inventory.reading import Reading
 from kubeshare_py.inventory.series import Series
 from kubeshare_py.topology.wiring import Wiring, wiring_of
@@ -30,9 +30,9 @@ WIRING_SERIES = (LINK, INFO, NUMA)
 NODES_A_PORTION = 50
 
 _MB = 1000
-_MOST_GB = LINK_SPEED.most // _MB
+_MAX_GB = LINK_SPEED.most // _MB
 #: The most remarks about one node.
-_MOST_REMARKS = 4
+_MAX_REMARKS = 4
 
 #: A node, and a sentence about a bad series of it.
 Remark = tuple[NodeName, str]
@@ -61,7 +61,7 @@ def wirings(
         if node in cards:
             problem = found.setdefault(node, _NodeWiring()).take(series)
             if problem:
-                sentence = beginning(f"node {node}: {problem}", MOST_SAID)
+                sentence = beginning(f"node {node}: {problem}", MAX_SAID)
                 remark((node, f"{sentence}: left out"))
     return {
         node: wiring_of(cards[node], one.links, one.numa_nodes, one.parents, one.fabric)
@@ -83,8 +83,8 @@ class _NodeWiring:
         uuid = GpuUuid(series.own("uuid"))
         if series.name == LINK:
             kind, peer = series.own("type"), GpuUuid(series.own("peer"))
-            if not 0 <= series.value <= _MOST_GB:
-                return f"{LINK} of {uuid} to {peer}: {series.value:g} is not within 0…{_MOST_GB}"
+            if not 0 <= series.value <= _MAX_GB:
+                return f"{LINK} of {uuid} to {peer}: {series.value:g} is not within 0…{_MAX_GB}"
             if kind and peer:
                 # GB/s, 0 if the driver does not report it.
                 speed = round(series.value * _MB)
@@ -151,7 +151,7 @@ class Rounds:
         for node in nodes:
             self._remarks.pop(node, None)
             if node in said:
-                self._remarks[node] = tuple(islice(said[node], _MOST_REMARKS))
+                self._remarks[node] = tuple(islice(said[node], _MAX_REMARKS))
             layout = _layout(reading.cards.get(node, ()))
             moved = self._layouts.get(node) != layout
             known = self._known.pop(node, Wiring())

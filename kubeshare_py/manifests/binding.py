@@ -21,7 +21,7 @@ from kubeshare_py.manifests.shallow_json import decoded
 from kubeshare_py.manifests.undecodable import UNDECODABLE
 
 #: The limits of apimachinery: bytes of all keys and values, of a key's prefix, and of its name.
-MOST_BYTES, MOST_PREFIX, MOST_NAME = 262_144, 253, 63
+MAX_BYTES, MAX_PREFIX, MAX_NAME = 262_144, 253, 63
 
 _BAD_REQUEST, _NOT_FOUND, _CONFLICT = 400, 404, 409
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?")
@@ -76,17 +76,17 @@ def annotation_problem(annotations: Mapping[str, str]) -> str:
         if not _is_qualified(key):
             return f"annotation key {key!r} is not a qualified name"
         size += len(key.encode()) + len(value.encode())
-    if size > MOST_BYTES:
-        return f"annotations have {size} bytes, {MOST_BYTES} are allowed"
+    if size > MAX_BYTES:
+        return f"annotations have {size} bytes, {MAX_BYTES} are allowed"
     return ""
 
 
 @remembered(256)
 def _is_qualified(key: str) -> bool:
     prefix, slash, name = key.rpartition("/")
-    if len(name) > MOST_NAME or not _NAME.fullmatch(name):
+    if len(name) > MAX_NAME or not _NAME.fullmatch(name):
         return False
-    return not slash or (len(prefix) <= MOST_PREFIX and bool(_PREFIX.fullmatch(prefix.lower())))
+    return not slash or (len(prefix) <= MAX_PREFIX and bool(_PREFIX.fullmatch(prefix.lower())))
 
 
 def binding_body(bind: Bind, annotations: Mapping[str, str]) -> bytes:

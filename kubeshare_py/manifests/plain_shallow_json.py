@@ -11,7 +11,7 @@ import msgspec
 T = TypeVar("T")
 
 #: The deepest nesting of lists and objects. Documents that are read have about 15 levels.
-MOST_DEPTH = 64
+MAX_DEPTH = 64
 
 _TEXT_OR_BRACKET = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 
@@ -25,7 +25,7 @@ def decoded(text: bytes, kind: type[T]) -> T:
 
 
 def shallow(text: bytes) -> bytes:
-    """The same JSON with null for each list and object that is more than MOST_DEPTH levels deep.
+    """The same JSON with null for each list and object that is more than MAX_DEPTH levels deep.
 
     Bytes that are no JSON are returned as other bytes that are none.
     """
@@ -34,12 +34,12 @@ def shallow(text: bytes) -> bytes:
         bracket = found[0]
         if bracket in (b"[", b"{"):
             depth += 1
-            if depth == MOST_DEPTH + 1:
+            if depth == MAX_DEPTH + 1:
                 kept.append(text[begin : found.start()])
         elif bracket in (b"]", b"}"):
-            if depth == MOST_DEPTH + 1:
+            if depth == MAX_DEPTH + 1:
                 begin = found.end()
             depth -= 1
-    if depth <= MOST_DEPTH:
+    if depth <= MAX_DEPTH:
         kept.append(text[begin:])
     return b"null".join(kept)

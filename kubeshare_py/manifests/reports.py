@@ -34,9 +34,9 @@ _NORMAL = frozenset({SCHEDULED, PREEMPTED, *OVERUSE_ENDED.values()})
 _ACTIONS = {SCHEDULED: "Binding", FAILED_SCHEDULING: "Scheduling", PREEMPTED: "Preempting"}
 #: The action of events about what pods hold.
 _CHARGING = "Charging"
-MOST_NOTE_BYTES = 1024
-MOST_INSTANCE = 128
-MOST_OBJECT_NAME = 253
+MAX_NOTE_BYTES = 1024
+MAX_INSTANCE = 128
+MAX_OBJECT_NAME = 253
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ class ReportedEvent:
         stamp = f".{(self.at - epoch) // datetime.timedelta(microseconds=1) * 1000:x}"
         if self.regarding.part:
             stamp = f".{zlib.crc32(self.regarding.part.encode()):08x}{stamp}"
-        return self.regarding.name[: MOST_OBJECT_NAME - len(stamp)].rstrip("-.") + stamp
+        return self.regarding.name[: MAX_OBJECT_NAME - len(stamp)].rstrip("-.") + stamp
 
 
 class _ReportedCondition(msgspec.Struct):
@@ -205,7 +205,7 @@ def event_body(event: ReportedEvent, instance: str, count: int, last: datetime.d
         "metadata": {"namespace": event.namespace, "name": event.name},
         "eventTime": micro_time(event.at),
         "reportingController": CONTROLLER,
-        "reportingInstance": instance[:MOST_INSTANCE],
+        "reportingInstance": instance[:MAX_INSTANCE],
         "action": _ACTIONS.get(event.reason, _CHARGING),
         "reason": event.reason,
         "type": "Normal" if event.reason in _NORMAL else "Warning",
@@ -228,7 +228,7 @@ def micro_time(at: datetime.datetime) -> str:
 def shortened(note: str) -> str:
     """The note cut to what the server accepts, in bytes, as kube-scheduler does."""
     encoded = note.encode()
-    if len(encoded) <= MOST_NOTE_BYTES:
+    if len(encoded) <= MAX_NOTE_BYTES:
         return note
     suffix = " ..."
-    return encoded[: MOST_NOTE_BYTES - len(suffix)].decode(errors="ignore") + suffix
+    return encoded[: MAX_NOTE_BYTES - len(suffix)].decode(errors="ignore") + suffix

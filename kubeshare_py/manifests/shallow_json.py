@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from kubeshare_py.manifests.plain_shallow_json import MOST_DEPTH
+from kubeshare_py.manifests.plain_shallow_json import MAX_DEPTH
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ def decoded(decoder: msgspec.json.Decoder[T], text: bytes) -> T:
 
 
 def shallow(text: bytes) -> bytes:
-    """The same JSON with null for each list and object that is more than MOST_DEPTH levels deep.
+    """The same JSON with null for each list and object that is more than MAX_DEPTH levels deep.
 
     The same bytes if there is none. It costs about 15 ms per MB, so it is only for JSON that cannot
     be decoded otherwise. Bytes that are no JSON are returned as other bytes that are none.
@@ -38,7 +38,7 @@ def shallow(text: bytes) -> bytes:
     steps = np.isin(chars, _OPENING).astype(np.int8) - np.isin(chars, _CLOSING)
     depths = np.cumsum(steps * outside, dtype=np.int32)
     # From the opening character to the last one before the closing one, in pairs.
-    edges = np.flatnonzero(np.diff(depths > MOST_DEPTH, prepend=False, append=False)).tolist()
+    edges = np.flatnonzero(np.diff(depths > MAX_DEPTH, prepend=False, append=False)).tolist()
     if not edges:
         return text
     starts, ends = edges[::2], edges[1::2]

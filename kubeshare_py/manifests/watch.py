@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from kubeshare_py.domain.printable import MOST_SAID, beginning
+from kubeshare_py.domain.printable import MAX_SAID, beginning
 from kubeshare_py.manifests.shallow_json import decoded, shallow
 from kubeshare_py.manifests.undecodable import UNDECODABLE
 
@@ -190,7 +190,7 @@ class Codec(Generic[T]):
             return WatchLine(
                 type=ERROR,
                 status_code=code if isinstance(code, int) else 0,
-                problem=Problem(text=beginning(str(loose.get("message", "")), MOST_SAID)),
+                problem=Problem(text=beginning(str(loose.get("message", "")), MAX_SAID)),
             )
         version = _text(_metadata(loose), "resourceVersion")
         if event.type == BOOKMARK:

@@ -46,7 +46,7 @@ _LINK_SPEEDS: Mapping[int, int] = {
 #: One PCIe lane of the first generation, in MB/s and one direction; each generation doubles it.
 _FIRST_LANE = 250
 #: The sixth is specified; a shift by an invented number would take all memory.
-_MOST_GENERATIONS = 12
+_MAX_GENERATIONS = 12
 #: Digits of the domain in a bus address: NVML writes eight, Linux the last four.
 _DOMAIN_DIGITS = 4
 
@@ -83,7 +83,7 @@ def bus_speed(generation: int, lanes: int) -> int:
 
     0 for an implausible generation.
     """
-    if not 0 < generation <= _MOST_GENERATIONS:
+    if not 0 < generation <= _MAX_GENERATIONS:
         return 0
     return 2 * lanes * (_FIRST_LANE << generation - 1)
 

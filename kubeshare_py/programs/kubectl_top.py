@@ -16,7 +16,7 @@ from kubeshare_py.terminal.live_view import live_view
 from kubeshare_py.views.view import ClusterView
 
 #: More than any cluster needs: without a terminal nothing is left out.
-_MOST_LINES = 100_000
+_MAX_LINES = 100_000
 _FOOTER_LINES = 2
 
 
@@ -37,7 +37,7 @@ def top(
     except (StateRefused, StateUnreachable) as error:
         return fail(error, err)
     if question.once or not out.is_terminal:
-        out.print(live_view(view, width=out.width, height=_MOST_LINES), soft_wrap=True)
+        out.print(live_view(view, width=out.width, height=_MAX_LINES), soft_wrap=True)
         return OK
     usual = said = f"Every {question.interval_s:g} s; q or Ctrl-C ends."
     screen = Screen(out)

@@ -47,7 +47,7 @@ from kubeshare_py.scheduling.queue.waiting_limit import WaitingLimit
 from kubeshare_py.scheduling.reservations.reservation_patience import ReservationRules
 
 #: The most placements that are decided and not answered yet.
-MOST_UNANSWERED = 64
+MAX_UNANSWERED = 64
 #: The longest time (s) that cards of a pod are held after a forced deletion.
 LINGERING_S = 60.0
 
@@ -337,7 +337,7 @@ class Machine:
 
     def _free_slots(self, slots: int) -> int:
         unanswered = self._binding_cycles.unanswered
-        return min(slots, MOST_UNANSWERED - unanswered) if self.synced.ready else 0
+        return min(slots, MAX_UNANSWERED - unanswered) if self.synced.ready else 0
 
     # --- inventory -----------------------------------------------------------------------------
 

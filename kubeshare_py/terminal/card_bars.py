@@ -15,7 +15,7 @@ from kubeshare_py.terminal.grid import SEPARATOR, names_in, shortened
 from kubeshare_py.views.view import CardView, TenantView
 
 #: The narrowest readable cell.
-LEAST_CELL = 13
+MIN_CELL = 13
 _LABEL = 2
 _SHORTEST_BAR, _LONGEST_BAR = 4, 20
 _COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "bright_red", "bright_cyan")

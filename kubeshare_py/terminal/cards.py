@@ -12,7 +12,7 @@ UNNAMED = "(in other namespaces)"
 READ = "read"
 _READY, _NOT_KNOWN = "ready", "not known"
 #: The most claims that are shown: a lying node may claim hundreds of cards.
-_MOST_CLAIMS = 8
+_MAX_CLAIMS = 8
 
 
 def card_label(card: CardView) -> str:
@@ -49,10 +49,10 @@ def card_state(node: NodeView, card: CardView, overcommitted: frozenset[tuple[st
 def claims(cards: Iterable[CardView]) -> Iterator[str]:
     """A sentence for each of these cards that other nodes claim, the first of many."""
     claimed = [card for card in ordered(cards) if card.claimed_by]
-    for card in claimed[:_MOST_CLAIMS]:
+    for card in claimed[:_MAX_CLAIMS]:
         yield f"{card_name(card.uuid, card.index)} {_claim(card)}"
-    if len(claimed) > _MOST_CLAIMS:
-        yield f"{len(claimed) - _MOST_CLAIMS} more cards are claimed by other nodes too"
+    if len(claimed) > _MAX_CLAIMS:
+        yield f"{len(claimed) - _MAX_CLAIMS} more cards are claimed by other nodes too"
 
 
 def _claim(card: CardView) -> str:

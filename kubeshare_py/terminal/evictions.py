@@ -11,7 +11,7 @@ from kubeshare_py.terminal.grid import wrapped
 from kubeshare_py.views.view import PreemptionView, VictimView
 
 #: The most victims that are named; the rest is counted. Machine-readable forms have all of them.
-MOST_VICTIMS = 20
+MAX_VICTIMS = 20
 
 
 def preemption_lines(
@@ -19,9 +19,9 @@ def preemption_lines(
 ) -> list[Text]:
     """A heading, the victims node by node, and what prevents the preemption."""
     lines = [Text(_heading(found), style="bold")]
-    for victim in found.victims[:MOST_VICTIMS]:
+    for victim in found.victims[:MAX_VICTIMS]:
         lines += _entry(_victim(victim, indexes), width)
-    rest = len(found.victims) - MOST_VICTIMS
+    rest = len(found.victims) - MAX_VICTIMS
     if rest > 0:
         lines += _entry(f"… and {counted(rest, 'more pod')}", width)
     for sentence in _remarks(found, indexes):

@@ -16,7 +16,7 @@ from kubeshare_py.domain.printable import printable
 GAP = 2
 ELLIPSIS = "…"
 #: The fewest columns for flowing text beside its row.
-LEAST_FLOW = 40
+MIN_FLOW = 40
 #: Its indentation below the row otherwise.
 INDENT = 4
 SEPARATOR = ", "
@@ -115,7 +115,7 @@ def _lines(
     line = (" " * GAP).join(pieces)
     if room is None:
         return [Text(f"{line}{' ' * GAP}{row.flow}".rstrip(), style=row.style)]
-    if room >= LEAST_FLOW or not row.flow:
+    if room >= MIN_FLOW or not row.flow:
         first, *following = wrapped(row.flow, room)
         blank = " " * (cell_len(line) + GAP)
         texts = [f"{line}{' ' * GAP}{first}", *(blank + more for more in following)]

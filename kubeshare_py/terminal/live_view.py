@@ -12,7 +12,7 @@ from rich.text import Text
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.printable import printable
 from kubeshare_py.terminal.amounts import asks, counted, gib, gpus, percent
-from kubeshare_py.terminal.card_bars import LEAST_CELL, card_cell, level
+from kubeshare_py.terminal.card_bars import MIN_CELL, card_cell, level
 from kubeshare_py.terminal.cards import (
     known_cards,
     node_state,
@@ -29,7 +29,7 @@ _LONGEST_NODE = 20
 _GAP = 2
 _BOUND = "bound"
 _PLACED = frozenset({"assumed", "unconfirmed", _BOUND})
-_MOST_CELLS = 160
+_MAX_CELLS = 160
 
 
 def live_view(view: ClusterView, *, width: int, height: int) -> Text:
@@ -63,7 +63,7 @@ def _nodes(view: ClusterView, width: int, height: int) -> list[Text]:
     name = min(names, _LONGEST_NODE, width // 4)
     room = width - name - _GAP
     with_namespace = len({pod.namespace for pod in view.pods}) > 1
-    for cells in range(1, min(room // (LEAST_CELL + 1), _MOST_CELLS) + 1):
+    for cells in range(1, min(room // (MIN_CELL + 1), _MAX_CELLS) + 1):
         if sum(max(1, -(-len(node.cards) // cells)) for node in view.nodes) <= height:
             lines = []
             for node in view.nodes:

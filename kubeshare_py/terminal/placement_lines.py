@@ -11,7 +11,7 @@ from kubeshare_py.terminal.grid import wrapped
 from kubeshare_py.views.holding import HoldingView, NeighbourView, PlacementView
 
 #: The most neighbours that are named; the rest is counted. Machine-readable forms have all of them.
-MOST_NEIGHBOURS = 20
+MAX_NEIGHBOURS = 20
 
 
 def placement_lines(found: PlacementView, node: str, width: int | None) -> list[Text]:
@@ -19,9 +19,9 @@ def placement_lines(found: PlacementView, node: str, width: int | None) -> list[
     lines = [Text(line) for one in _scores(found, node) for line in wrapped(one, width)]
     if found.neighbours:
         lines += [Text(), Text("On the same cards:", style="bold")]
-    for neighbour in found.neighbours[:MOST_NEIGHBOURS]:
+    for neighbour in found.neighbours[:MAX_NEIGHBOURS]:
         lines += _entry(_neighbour(neighbour), width)
-    rest = len(found.neighbours) - MOST_NEIGHBOURS
+    rest = len(found.neighbours) - MAX_NEIGHBOURS
     return lines + (_entry(f"… and {counted(rest, 'more pod')}", width) if rest > 0 else [])
 
 

@@ -14,7 +14,7 @@ from kubeshare_py.views.view import IslandView, NodeView, RingView, TopologyView
 
 _ITSELF, _UNKNOWN = "X", "-"
 #: Below this, a bandwidth only means that cards are near each other.
-_LEAST = 100
+_MIN = 100
 
 
 def topology_tables(nodes: Sequence[NodeView], width: int | None) -> Text:
@@ -35,7 +35,7 @@ def ring_sentence(ring: RingView | None) -> str:
         f"{counted(count, 'pair')} by {kind}" for kind, count in sorted(kinds.items())
     )
     hop = f"; the slowest hop of their best ring has {_speed(ring.slowest_hop)}"
-    return f"Its cards are joined: {phrases}{hop if ring.slowest_hop >= _LEAST else ''}."
+    return f"Its cards are joined: {phrases}{hop if ring.slowest_hop >= _MIN else ''}."
 
 
 def _node(node: NodeView, width: int | None) -> list[Text]:
@@ -101,6 +101,6 @@ def _islands(islands: Iterable[IslandView], labels: dict[str, str]) -> Iterable[
 
 def _speed(bandwidth: int) -> str:
     """The bandwidth; below a link's there is only nearness, and all cards of a node share it."""
-    if bandwidth < _LEAST:
+    if bandwidth < _MIN:
         return "near" if bandwidth else "node"
     return f"{bandwidth / 1000:g} GB/s"

@@ -25,7 +25,7 @@ from kubeshare_py.views.view import NodeWhy, PodView, WhyView
 
 #: The most nodes that are shown one by one; the rest is counted. Machine-readable forms have all of
 #: them.
-MOST_NODES = 20
+MAX_NODES = 20
 
 _STATES = {
     "gated": "is held back",
@@ -48,9 +48,9 @@ def why_report(why: WhyView, width: int | None) -> Text:
     if why.placement is not None:
         lines += placement_lines(why.placement, why.pod.node, width)
     shown = sorted(why.nodes, key=lambda node: (not node.fits, not _in_amounts(node)))
-    rest = shown[MOST_NODES:]
+    rest = shown[MAX_NODES:]
     if shown:
-        lines += [Text(), *_nodes(shown[:MOST_NODES], why.indexes, width)]
+        lines += [Text(), *_nodes(shown[:MAX_NODES], why.indexes, width)]
     if rest:
         lines.append(Text(f"… and {counted(len(rest), 'more node')}: {_reasons(rest)}"))
     if why.preemption is not None:

@@ -22,7 +22,7 @@ SAME_CARD = 2
 SAME_NUMA_NODE = 1
 
 #: The most NVLinks of one card. A card with more shares them with its peers through a switch.
-MOST_NVLINKS = 18
+MAX_NVLINKS = 18
 
 _NVLINKS = re.compile(r"NV(\d{1,3})")
 

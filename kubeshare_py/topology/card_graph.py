@@ -14,7 +14,7 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.topology.bandwidth import (
     BUS_PERCENT,
     BUS_SPEED,
-    MOST_NVLINKS,
+    MAX_NVLINKS,
     SAME_CARD,
     SAME_NUMA_NODE,
     nvlinks,
@@ -82,7 +82,7 @@ def _add_nvlinks(graph: nx.Graph, pairs: Pairs) -> None:
             counts[end] = counts.get(end, 0) + nvlinks(kind)
     switched = nx.Graph()
     for ends, (_, most) in sorted(own.items()):
-        if all(counts[end] > MOST_NVLINKS for end in ends):
+        if all(counts[end] > MAX_NVLINKS for end in ends):
             switched.add_edge(*ends, bandwidth=most)
         else:
             graph.add_edge(*map(_card, ends), bandwidth=most)

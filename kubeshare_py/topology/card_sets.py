@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from kubeshare_py.topology.gang_context import GangContext, divisions
 from kubeshare_py.topology.growth import grown
-from kubeshare_py.topology.islands import MOST_FOR_CLIQUES, broken, intact, islands
+from kubeshare_py.topology.islands import MAX_FOR_CLIQUES, broken, intact, islands
 from kubeshare_py.topology.node_topology import NodeTopology
 from kubeshare_py.topology.rings import NO_CARDS, PositionSet, members, ring_bandwidths, totals
 
 #: The most cards of a board on which all sets are compared; on larger boards a set is grown from
 #: each card.
-MOST_FOR_SEARCH = 8
+MAX_FOR_SEARCH = 8
 
 #: The worth of a set; the greater is better. The slowest hop in MB/s; minus the number of intact
 #: islands that break, widest level first; the sum of bandwidth over pairs; the same over pairs of
@@ -28,7 +28,7 @@ SetScore = tuple[int, tuple[int, ...], int, int, tuple[int, ...]]
 
 
 #: The most results that are cached. Small boards have fewer; on large ones all are then dropped.
-MOST_REMEMBERED = 4096
+MAX_REMEMBERED = 4096
 
 
 class CardSets:
@@ -46,7 +46,7 @@ class CardSets:
         self._places: dict[tuple[PositionSet, GangContext], tuple[int, ...]] = {}
         self.everything = PositionSet((1 << topology.count) - 1)
         #: Whether all sets can be compared and kept in a table.
-        self.is_small = topology.count <= MOST_FOR_SEARCH
+        self.is_small = topology.count <= MAX_FOR_SEARCH
         self._rings = ring_bandwidths(topology.bandwidth) if self.is_small else []
         self._totals = totals(topology.bandwidth) if self.is_small else []
         #: Each card's island at each level; for a card in none, all positions and one more.
@@ -163,7 +163,7 @@ class CardSets:
         """The sets for each member of the group, this pod included; single cards come last."""
         sizes, taken = gang_context.sizes(size, idle), gang_context.taken
         together = self.choose(idle, sum(sizes), taken)
-        if not self.is_small and self.board.count <= MOST_FOR_CLIQUES:
+        if not self.is_small and self.board.count <= MAX_FOR_CLIQUES:
             # A set grown for all members may miss the best one for each.
             worth = self.worths(PositionSet(idle | taken))
             parts = self._one_by_one(idle, sizes, taken)
@@ -271,5 +271,5 @@ class CardSets:
 
 
 def _make_room(remembered: dict[Any, Any]) -> None:
-    if len(remembered) >= MOST_REMEMBERED:
+    if len(remembered) >= MAX_REMEMBERED:
         remembered.clear()

@@ -12,15 +12,15 @@ from msgspec import Meta
 
 from kubeshare_py.domain.bounds import CELL_PRIORITY
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.domain.printable import MOST_SAID, beginning
+from kubeshare_py.domain.printable import MAX_SAID, beginning
 from kubeshare_py.topology.cells import Cell, Cells
 
 #: The range that KubeShare documents and does not enforce.
 PRIORITIES = range(101)
 #: Far more than any cluster has; a file that multiplies to more is a mistake.
-MOST_CELLS = 1_000_000
+MAX_CELLS = 1_000_000
 #: The deepest nesting of cells; a rack of nodes of sockets of cards has four levels.
-MOST_LEVELS = 32
+MAX_LEVELS = 32
 
 _Read = TypeVar("_Read")
 
@@ -30,7 +30,7 @@ class CellsError(ValueError):
 
     def __init__(self, text: str) -> None:
         """A long text, which repeats what the file says, is cut."""
-        super().__init__(beginning(text, 2 * MOST_SAID))
+        super().__init__(beginning(text, 2 * MAX_SAID))
 
 
 class _CellsStruct(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -148,8 +148,8 @@ class _CellsReader:
                 f"cellTypes.{parent.type} has {kind.child_cell_number}"
             )
         self._made += len(listed)
-        if self._made > MOST_CELLS:
-            raise CellsError(f"{parent.where}: more than {MOST_CELLS} cells")
+        if self._made > MAX_CELLS:
+            raise CellsError(f"{parent.where}: more than {MAX_CELLS} cells")
         for at, child in enumerate(listed):
             where = f"{parent.where}.cellChildren[{at}]"
             if child.cell_type not in ("", kind.child_cell_type):
@@ -198,8 +198,8 @@ def _below(types: Mapping[str, CellType], name: str) -> Iterator[str]:
         if name in seen:
             raise CellsError(f"cellTypes.{name}.childCellType: {name} is in itself")
         seen.add(name)
-        if len(seen) > MOST_LEVELS:
-            raise CellsError(f"cellTypes.{name}: more than {MOST_LEVELS} levels")
+        if len(seen) > MAX_LEVELS:
+            raise CellsError(f"cellTypes.{name}: more than {MAX_LEVELS} levels")
         yield name
         name = types[name].child_cell_type
 

@@ -12,7 +12,7 @@ from kubeshare_py.topology.rings import PositionSet
 
 #: Larger boards consist of divided instances: searching cliques may take long there, and every
 #: island is a component.
-MOST_FOR_CLIQUES = 16
+MAX_FOR_CLIQUES = 16
 
 Matrix = Sequence[Sequence[int]]
 
@@ -53,7 +53,7 @@ def _groups(bandwidth: Matrix, least: int) -> Iterator[list[int]]:
     graph.add_edges_from(
         pair for pair in combinations(cards, 2) if bandwidth[pair[0]][pair[1]] >= least
     )
-    if len(cards) > MOST_FOR_CLIQUES:
+    if len(cards) > MAX_FOR_CLIQUES:
         yield from (sorted(group) for group in nx.connected_components(graph) if len(group) > 1)
         return
     while graph.number_of_edges():

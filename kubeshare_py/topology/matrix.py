@@ -12,7 +12,7 @@ _CARD = re.compile(r"GPU(\d{1,3})")
 #: Escape sequences: the first line is underlined.
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 _ITSELF = "X"
-_MOST_DIGITS = 9
+_MAX_DIGITS = 9
 
 
 class MatrixProblem(ValueError):
@@ -62,7 +62,7 @@ def _numa_node(rest: list[str]) -> int | None:
     value = rest[1] if len(rest) > 1 else ""
     if not value.isascii() or not value.isdecimal():
         return None
-    number = int(value) if len(value) <= _MOST_DIGITS else NUMA_NODE.most + 1
+    number = int(value) if len(value) <= _MAX_DIGITS else NUMA_NODE.most + 1
     problem = NUMA_NODE.problem(number)
     if problem:
         raise MatrixProblem(f"NUMA node {problem}")

@@ -12,7 +12,7 @@ from kubeshare_py.topology.node_topology import NodeTopology, in_order, topology
 #: The most boards beyond those in use, and cached descriptions, that are kept.
 SPARE_BOARDS = 256
 #: Sets of positions are kept in columns of 64 bits.
-MOST_CARDS = 62
+MAX_CARDS = 62
 
 
 class NodeTopologies:
@@ -31,7 +31,7 @@ class NodeTopologies:
 
     def number(self, cards: Sequence[Gpu]) -> int:
         """The number of the board of these cards, which are all those of one node."""
-        if len(cards) > MOST_CARDS:
+        if len(cards) > MAX_CARDS:
             return 0
         ordered = in_order(cards)
         parents = sorted({card.parent for card in ordered if card.parent is not None})

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from kubeshare_py.domain.card_reading import CardLink
 from kubeshare_py.domain.gpu import Gpu, PeerLink
 from kubeshare_py.domain.identity import GpuUuid
-from kubeshare_py.domain.remembered import MOST_BYTES, remembered
+from kubeshare_py.domain.remembered import MAX_BYTES, remembered
 
 #: Nodes of one kind have the same few sets of links: 64 kinds of eight cards.
 SETS_KEPT = 512
@@ -118,7 +118,7 @@ def links_of(cards: Sequence[Gpu]) -> tuple[CardLink, ...]:
     )
 
 
-@remembered(KINDS_KEPT, heavy=MOST_BYTES)
+@remembered(KINDS_KEPT, heavy=MAX_BYTES)
 def one_object(wiring: Wiring) -> Wiring:
     """The same object for equal values: thousands of nodes need not keep a copy each."""
     links = tuple((index, shared(peers)) for index, peers in wiring.links)

@@ -7,7 +7,7 @@ from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.points import BestCards, CardRank, Normaliser, RowScore
 
-_MOST = 100
+_MAX = 100
 
 
 class LeastTenants:
@@ -31,9 +31,9 @@ class LeastTenants:
 
 
 def _card(rows: Rows) -> IntArray:
-    return _MOST - np.minimum(rows.column("tenants"), _MOST)
+    return _MAX - np.minimum(rows.column("tenants"), _MAX)
 
 
 def _row(rows: Rows, cards: BestCards | None) -> IntArray:
     assert cards is not None
-    return _MOST - np.minimum(cards.of(rows.column("tenants")), _MOST)
+    return _MAX - np.minimum(cards.of(rows.column("tenants")), _MAX)

@@ -30,7 +30,7 @@ _IN_ORDER = ByHeadroom(np.zeros(WHOLE_MILLI + 1, np.int64), keeps=True)
 # The 100 points of a node: the speed of its best idle cards relative to the best that its board can
 # do, that speed itself, and islands that stay intact. With the default weight of 10, half the speed
 # counts more than islands, and an island more than all points of BinPack.
-_OF_ITS_BEST, _MOST_SPEED, _ISLANDS = 60, 20, 20
+_OF_ITS_BEST, _MAX_SPEED, _ISLANDS = 60, 20, 20
 #: Points for each doubling of the slowest hop's GB/s.
 _A_DOUBLING = 2
 _MB = 1000
@@ -118,7 +118,7 @@ def _points_of(sets: CardSets, wanted: int, idle: PositionSet) -> int:
 def _speed_points(sets: CardSets, speed: int, count: int) -> int:
     fastest = sets.slowest_hop(sets.choose(sets.everything, count))
     relative = _OF_ITS_BEST * speed // fastest if fastest else 0
-    return relative + min(_MOST_SPEED, _A_DOUBLING * (speed // _MB).bit_length())
+    return relative + min(_MAX_SPEED, _A_DOUBLING * (speed // _MB).bit_length())
 
 
 def _best(count: int, rows: Rows, fits: NDArray[np.bool_]) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from tests.edges.served_state import behind_api_server
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy/kubectl-kubeshare"
-MOST_BYTES = 25 * 2**20
+MAX_BYTES = 25 * 2**20
 #: What a scheduler needs and this command must not.
 HEAVY = ("numpy", "networkx", "kubernetes", "aiohttp", "uvloop", "cryptography", "tenacity")
 
@@ -83,7 +83,7 @@ def command(place: Path, *arguments: str, name: str = "kubectl-kubeshare") -> tu
 
 def test_it_needs_less_than_25_mib(place: Path) -> None:
     (packages,) = place.glob("lib/python*/site-packages")
-    assert sum(path.stat().st_size for path in packages.rglob("*") if path.is_file()) < MOST_BYTES
+    assert sum(path.stat().st_size for path in packages.rglob("*") if path.is_file()) < MAX_BYTES
 
 
 def test_nothing_in_it_imports_what_only_a_scheduler_needs(wheel: Path) -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from kubeshare_py.dialects.sharedgpu_models import MOST_NAMES, MOST_STARS
+from kubeshare_py.dialects.sharedgpu_models import MAX_NAMES, MAX_STARS
 from tests.attacks.attack import Attack, Json, gpu_pod, refusal
 from tests.attacks.attacked_cluster import LAX
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.real_only("it needs admission policies, Helm and a sche
 ANNOTATION = "sharedgpu/gpu_models"
 
 
-def patterns(salt: int, names: int = MOST_NAMES, stars: int = MOST_STARS) -> str:
+def patterns(salt: int, names: int = MAX_NAMES, stars: int = MAX_STARS) -> str:
     """So many names with so many stars that no two pods alike have; they match no card's model."""
     return ",".join(f"{'*'.join('0a3f19')[: 2 * stars]}{one:x}{salt:x}" for one in range(names))
 

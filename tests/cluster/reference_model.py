@@ -10,7 +10,7 @@ from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.node import Node
 from tests.topology.plain import first_for_shares
 
-MOST_STRAYS = 16
+MAX_STRAYS = 16
 Resources = tuple[tuple[str, int], ...]
 Amounts = dict[str, int]
 
@@ -81,7 +81,7 @@ class ReferenceModel:
     def uuids(self, name: NodeName) -> list[str]:
         """Cards that are known, and the first that are charged and are not known, in order."""
         strays = {uuid for uuid, *_ in self._charges(name)} - {*self.known(name)}
-        return sorted([*self.known(name), *sorted(strays)[:MOST_STRAYS]])
+        return sorted([*self.known(name), *sorted(strays)[:MAX_STRAYS]])
 
     def known(self, name: NodeName) -> dict[str, Gpu]:
         """The cards of the inventory."""

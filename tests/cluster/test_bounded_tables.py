@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kubeshare_py.cluster.columns import FIXED_RESOURCES, LABEL_COLUMNS_KEPT
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.numbering import SPARE_VALUES, Numbering
-from kubeshare_py.cluster.usage_accounting import MOST_STRAYS
+from kubeshare_py.cluster.usage_accounting import MAX_STRAYS
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.gpu import PeerLink
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
@@ -78,7 +78,7 @@ def test_cards_that_a_node_does_not_have_take_few_slots() -> None:
     ledger = a_ledger()
     for number in range(40):
         ledger.charge(PodUid(f"p{number}"), N1, (), cards(512, number * 100))
-    assert ledger.columns.width == 1 + MOST_STRAYS
+    assert ledger.columns.width == 1 + MAX_STRAYS
     for number in range(40):
         ledger.release(PodUid(f"p{number}"))
     assert ledger.columns.uuids[0] == ["n1-0"]

@@ -6,7 +6,7 @@ import pytest
 
 from kubeshare_py.cluster.charge import NATIVE_GPU, Charge, Resources
 from kubeshare_py.cluster.columns import ABSENT, HELD_BACK, PODS, PORTS
-from kubeshare_py.cluster.usage_accounting import MOST_STRAYS, UsageAccounting
+from kubeshare_py.cluster.usage_accounting import MAX_STRAYS, UsageAccounting
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName
 from tests.builders import some_gpus
@@ -84,9 +84,9 @@ def test_a_charge_on_a_card_without_a_slot_asks_for_a_new_layout(
 
 
 def test_cards_that_a_node_does_not_have_get_only_a_few_slots(accounting: UsageAccounting) -> None:
-    held = [an_allocation(f"GPU-x-{number:03}") for number in range(MOST_STRAYS + 5)]
+    held = [an_allocation(f"GPU-x-{number:03}") for number in range(MAX_STRAYS + 5)]
     accounting.lay_out(0, CARDS, held, ())
-    assert len(accounting.columns.uuids[0]) == len(CARDS) + MOST_STRAYS
+    assert len(accounting.columns.uuids[0]) == len(CARDS) + MAX_STRAYS
 
 
 def test_a_layout_counts_all_that_is_held_at_once(accounting: UsageAccounting) -> None:

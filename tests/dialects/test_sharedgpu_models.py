@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.dialects.sharedgpu import read
-from kubeshare_py.dialects.sharedgpu_models import LONGEST, MOST_NAMES
+from kubeshare_py.dialects.sharedgpu_models import LONGEST, MAX_NAMES
 from kubeshare_py.domain.gpu_models import PreferredModels
 from kubeshare_py.domain.request import GpuClaim, InvalidRequest
 
@@ -90,13 +90,13 @@ def test_nothing_is_said_by_empty_values(said: dict[str, str]) -> None:
         *((MODELS, text, "must be names of GPU models") for text in ("A100; T4", "x" * 64)),
         *((MODELS, text, "twice") for text in ("A100, a100", "A > B > A", "*, *", "A, A ")),
         *((MODELS, text, "at its end") for text in ("* > A100", "A100, *", "*, A100")),
-        (MODELS, ",".join(f"m{number}" for number in range(MOST_NAMES + 1)), "more than 16"),
+        (MODELS, ",".join(f"m{number}" for number in range(MAX_NAMES + 1)), "more than 16"),
         *((key, "T4,A*1*0*0*x*", 'more than 4 "*" in a name') for key in (MODELS, DENIED)),
         (MODELS, "A" * (LONGEST + 1), "longer"),
         *((DENIED, text, "must be names of GPU models") for text in ("A > B", "A,", "!A")),
         (DENIED, "*", "every model"),
         (DENIED, "T4, **", "every model"),
-        (DENIED, ",".join(f"m{number}" for number in range(MOST_NAMES + 1)), "more than 16"),
+        (DENIED, ",".join(f"m{number}" for number in range(MAX_NAMES + 1)), "more than 16"),
         ("sharedgpu/gpu_model_mix", "Same", 'must be "same" or "any"'),
     ],
 )

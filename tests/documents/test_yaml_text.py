@@ -12,7 +12,7 @@ from kubeshare_py.documents import yaml_text
 from kubeshare_py.documents.problems import YamlProblem
 from kubeshare_py.documents.yaml_text import (
     FAST_PARSER,
-    MOST_BYTES,
+    MAX_BYTES,
     Parser,
     read_yaml,
     read_yaml_documents,
@@ -138,7 +138,7 @@ def test_bytes_that_are_no_text_are_named_with_their_place() -> None:
 
 
 def test_a_text_that_is_too_large_is_refused() -> None:
-    assert problem(b"#" * (MOST_BYTES + 1)).rule == "is larger than 16 MiB"
+    assert problem(b"#" * (MAX_BYTES + 1)).rule == "is larger than 16 MiB"
 
 
 @PARSERS
@@ -198,8 +198,8 @@ def test_what_pyyaml_writes_is_read_back(value: object) -> None:
 def test_every_limit_is_documented() -> None:
     said = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
     for limit in (
-        f"{MOST_BYTES >> 20} MiB",
-        f"{yaml_text.MOST_DEPTH} deep",
-        f"{yaml_text.MOST_NODES:,}",
+        f"{MAX_BYTES >> 20} MiB",
+        f"{yaml_text.MAX_DEPTH} deep",
+        f"{yaml_text.MAX_NODES:,}",
     ):
         assert limit in said

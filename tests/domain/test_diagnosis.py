@@ -1,12 +1,12 @@
 from kubeshare_py.domain.diagnosis import Diagnosis
-from kubeshare_py.domain.printable import MOST_OF_MESSAGE
+from kubeshare_py.domain.printable import MAX_MESSAGE
 
 
 def test_a_message_is_not_as_long_as_all_the_names_in_it() -> None:
     names = [f"example.com/{number:03}" + 300 * "a" for number in range(64)]
     counts = tuple((f"Insufficient {name}", 1) for name in names)
     message = Diagnosis(nodes=1, counts=counts).message
-    assert len(message) == MOST_OF_MESSAGE + 1
+    assert len(message) == MAX_MESSAGE + 1
     assert message.startswith("0/1 nodes are available: 1 Insufficient example.com/000aaa")
     assert message.endswith("aaa…")
     assert Diagnosis(sentence="one").message == "one"

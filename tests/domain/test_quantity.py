@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.domain.quantity import MOST, BadQuantity, amount
+from kubeshare_py.domain.quantity import MAX, BadQuantity, amount
 
 FACTORS: dict[str, int | Fraction] = {
     **{"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18},
@@ -38,7 +38,7 @@ def test_other_resources_are_in_base_units_rounded_up(text: str, units: int) -> 
 
 @pytest.mark.parametrize("text", ["1E", "1Ei", "1e999", "9" * 400, "9007199254740993"])
 def test_more_than_anything_has_counts_as_the_most(text: str) -> None:
-    assert amount("memory", text) == MOST
+    assert amount("memory", text) == MAX
 
 
 @pytest.mark.parametrize(
@@ -71,4 +71,4 @@ def test_every_amount_is_the_exact_one_rounded_up(
     text = f"{text[: 10 - decimals]}.{text[10 - decimals :]}"
     exact = Fraction(digits, 10**decimals) * FACTORS[suffix] * (1000 if resource == "cpu" else 1)
     found = amount(resource, text + suffix)
-    assert found == MOST if exact > MOST else 0 <= found - exact < 1
+    assert found == MAX if exact > MAX else 0 <= found - exact < 1

@@ -16,7 +16,7 @@ GANG_REQUESTS = ["0.3", "0.5", "1.0", "2"]
 REQUESTS = ["0.1", "0.2", "0.25", "0.3", "0.5", "0.5", "0.7", "1.0", "2"]
 HELD = "example.org/held"
 #: Without faults for so many steps no scheduler can be alive.
-MOST_STEPS_A_FAULT = 10
+MAX_STEPS_A_FAULT = 10
 #: Creations, one after the other, while nobody can renew the Lease.
 _BURSTS = 20
 
@@ -54,7 +54,7 @@ class RandomHistory:
             choices.append(self._lose_lease)
         for number in range(self._schedulers):
             self._cluster.schedulers.start(number)
-        for _ in range(MOST_STEPS_A_FAULT * faults):
+        for _ in range(MAX_STEPS_A_FAULT * faults):
             if self._cluster.proxy.counts.total() >= faults:
                 return
             await self._rng.choice(choices)()

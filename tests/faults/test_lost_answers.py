@@ -6,7 +6,7 @@ from tests.faults.fault_plan import ANSWERS_LOST, FaultPlan
 from tests.faults.recovery import NODES
 
 #: Fifteen on each card; all stay, because a pod's end frees its slot in any case.
-PODS, LEAST_LOST = 360, 300
+PODS, MIN_LOST = 360, 300
 
 
 async def expect_all_bound(found: ChaosCluster) -> None:
@@ -20,7 +20,7 @@ async def expect_all_bound(found: ChaosCluster) -> None:
     settled = await reference.until(lambda: reference.bound() == PODS, found.durations.settles_s)
     lost = proxy.counts.total()
     assert settled, f"{reference.bound()} are bound, {lost} answers were lost"
-    assert lost >= LEAST_LOST
+    assert lost >= MIN_LOST
     assert not reference.problems
     print(f"\n{lost} answers lost")
 

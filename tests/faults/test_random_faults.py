@@ -13,15 +13,15 @@ from tests.faults.recovery import CRAMPED, NODES, TIGHT, expect_recovery
 from tests.scale import scaled, seeds
 
 #: Random histories of a kind at full scale, and faults in each.
-HISTORIES, FAULTS, FEWEST_FAULTS = 4, 500, 200
+HISTORIES, FAULTS, MIN_FAULTS = 4, 500, 200
 #: Before a real server, whose time cannot be made faster.
 IN_TRUE_TIME = 1 / 3
 #: With two schedulers: while none of them leads there is little to spoil.
-FAULTS_OF_TWO = scaled(FAULTS // 4, FEWEST_FAULTS // 4)
+FAULTS_OF_TWO = scaled(FAULTS // 4, MIN_FAULTS // 4)
 
 
 def faults_before(plane: ControlPlane | None) -> int:
-    faults = scaled(FAULTS, FEWEST_FAULTS)
+    faults = scaled(FAULTS, MIN_FAULTS)
     return faults if plane is None else round(faults * IN_TRUE_TIME)
 
 

@@ -14,7 +14,7 @@ from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.answer_checks import SortKeys
-from kubeshare_py.framework.boundary import MOST_TEXT, Boundary, Failures, PluginFailed
+from kubeshare_py.framework.boundary import MAX_TEXT, Boundary, Failures, PluginFailed
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.per_node import PerNodeFilter, PerNodeScore
 from kubeshare_py.framework.points import (
@@ -262,7 +262,7 @@ def test_texts_are_bounded_and_on_one_line() -> None:
 
     with pytest.raises(PluginFailed) as failed:
         boundary.call(Plugin(None), "Filter", None, long)
-    assert len(failed.value.cause) == MOST_TEXT
+    assert len(failed.value.cause) == MAX_TEXT
     assert "\n" not in failed.value.cause
 
     def bad() -> None:

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 #: Of a sentence about one input, whatever the input repeats: characters.
-MOST_SAID = 4096
+MAX_SAID = 4096
 
 #: Nested deeper than any reader of Python goes, by the generator.
 _DEEP = re.compile(rb'\[{60,}\]{60,}|({"f:a":){60,}0}{60,}')
@@ -39,7 +39,7 @@ class Family:
 def said(text: str, *names: str) -> None:
     """A sentence of a refusal: it says something, is not endless, and contains the names."""
     assert text, "nothing is said"
-    assert len(text) <= MOST_SAID, f"{len(text)} characters are said: {text[:200]}"
+    assert len(text) <= MAX_SAID, f"{len(text)} characters are said: {text[:200]}"
     for name in names:
         assert name in text, f"{name!r} is not named: {text}"
 

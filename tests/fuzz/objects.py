@@ -13,7 +13,7 @@ from kubeshare_py.domain.events import BudgetSeen, NodeSeen, PodGroupSeen, PodSe
 from kubeshare_py.domain.group_objects import GroupApi
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.printable import listed
-from kubeshare_py.domain.quantity import MOST
+from kubeshare_py.domain.quantity import MAX
 from kubeshare_py.manifests import events
 from kubeshare_py.manifests.budget import BudgetFields
 from kubeshare_py.manifests.lease import read_lease
@@ -91,7 +91,7 @@ def sound_pod(pod: Pod) -> None:
     assert INT32.allows(pod.priority)
     assert -1 <= pod.label_priority <= 100
     for _, amount in pod.shape.resources:
-        assert 0 <= amount <= MOST * 2048
+        assert 0 <= amount <= MAX * 2048
     if pod.problem is not None:
         said(str(pod.problem), pod.problem.field[:60])
     if pod.mismatch:
@@ -109,7 +109,7 @@ def node_event(fields: NodeFields) -> object:
     """A node's amounts are within bounds."""
     event = events.NODE_EVENTS.event("ADDED", fields)
     assert isinstance(event, NodeSeen)
-    assert all(0 <= amount <= MOST for _, amount in event.node.allocatable)
+    assert all(0 <= amount <= MAX for _, amount in event.node.allocatable)
     return event
 
 

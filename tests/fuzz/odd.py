@@ -36,7 +36,7 @@ _LONG = ("9" * 64, "0" * 64, "a" * 254, "a" * 70_000, "0." + "0" * 60 + "1", "1e
 _DEPTHS = (70, 950, 1100, 5000)
 _NESTED = {f"@nested{levels}{kind}": (levels, kind) for levels in _DEPTHS for kind in "[{"}
 #: No API server takes more, and no file of ours is as large.
-_MOST_BYTES = 3 * 2**20
+_MAX_BYTES = 3 * 2**20
 #: More entries than any list of a pod, a node or a file should have.
 _MANY = 700
 
@@ -111,7 +111,7 @@ def as_bytes(document: Json) -> bytes:
             opening, closing = ("[", "]") if kind == "[" else ('{"f:a":', "}")
             inner = "" if kind == "[" else "0"
             written = written.replace(f'"{name}"', opening * levels + inner + closing * levels)
-    return written.encode() if len(written) <= _MOST_BYTES else b"null"
+    return written.encode() if len(written) <= _MAX_BYTES else b"null"
 
 
 def broken(rng: Random, written: bytes) -> bytes:

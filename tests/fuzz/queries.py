@@ -18,7 +18,7 @@ from kubeshare_py.edges.scheduler.state.state_api import StateApi, Views
 from kubeshare_py.scheduling.explain.visibility import Sees
 from kubeshare_py.views.view import ClusterView, WhyView
 from tests.fuzz import odd
-from tests.fuzz.family import MOST_SAID, Family
+from tests.fuzz.family import MAX_SAID, Family
 from tests.terminal.views import a_small_view, a_why
 
 _TOKEN = "a-token"
@@ -152,7 +152,7 @@ def judge(request: bytes) -> None:
     if _TOKEN.encode() not in request:
         assert b"GPU-" not in body, "cards are shown to anybody"
     if code >= 400 and body.startswith(b'{"kind":"Status"'):
-        assert len(json.loads(body)["message"]) <= 2 * MOST_SAID
+        assert len(json.loads(body)["message"]) <= 2 * MAX_SAID
         assert json.loads(body)["code"] == code
 
 

@@ -14,9 +14,9 @@ from tests.fuzz.shrinking import failure_of, shrunken
 
 #: CPU seconds that judging one input may take. A cells file of a million cells, which its reader
 #: allows, takes some.
-MOST_S = 30.0
+MAX_S = 30.0
 _CHUNK = 500
-_MOST_SHOWN = 3000
+_MAX_SHOWN = 3000
 _RUN = re.compile(r"(.{1,12}?)\1{40,}")
 
 
@@ -63,7 +63,7 @@ def run(chunk: Chunk) -> Outcome:
         started = process_time()
         error = failure_of(family.judge, given)
         took = process_time() - started
-        if error is None and took > MOST_S:
+        if error is None and took > MAX_S:
             error = AssertionError(f"judging it took {took:.1f} s of CPU")
         done += len(given) if family.is_history else 1
         if error is not None:
@@ -91,8 +91,8 @@ def told(family: Family, seed: int, index: int, error: Exception) -> str:
     """Which input failed, how to try it again, and the smallest that fails like it."""
     small = shrunken(family.judge, family.input(seed, index))
     shown = _RUN.sub(lambda found: f"{found[1]}…{len(found[0])} times…", repr(small))
-    if len(shown) > _MOST_SHOWN:
-        shown = f"{shown[:_MOST_SHOWN]}… ({len(shown)} characters)"
-    trace = "".join(traceback.format_exception(error))[-_MOST_SHOWN:]
+    if len(shown) > _MAX_SHOWN:
+        shown = f"{shown[:_MAX_SHOWN]}… ({len(shown)} characters)"
+    trace = "".join(traceback.format_exception(error))[-_MAX_SHOWN:]
     repeat = f"python -m tests.fuzz --family {family.name} --seed {seed} --index {index}"
     return f"{family.name}, seed {seed}, index {index}\n{trace}\nsmallest: {shown}\nagain: {repeat}"

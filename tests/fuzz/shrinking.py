@@ -7,7 +7,7 @@ from typing import Any
 from tests.fuzz.family import Input
 
 #: Tries; a history costs some ten milliseconds each.
-_MOST_TRIES = 600
+_MAX_TRIES = 600
 
 
 def failure_of(judge: Callable[[Input], None], given: Input) -> Exception | None:
@@ -28,7 +28,7 @@ def shrunken(judge: Callable[[Input], None], given: Input) -> Input:
         found_one = False
         for smaller in _smaller(given):
             tries += 1
-            if tries > _MOST_TRIES:
+            if tries > _MAX_TRIES:
                 return given
             if _place(failure_of(judge, smaller)) == wanted:
                 given, found_one = smaller, True

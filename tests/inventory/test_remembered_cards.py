@@ -9,7 +9,7 @@ from kubeshare_py.domain.gpu import PeerLink
 from kubeshare_py.inventory.card_annotation import read_annotation
 from kubeshare_py.topology.wiring import Wiring, one_object, shared
 
-MOST = 12 * 2**20
+MAX = 12 * 2**20
 
 
 def test_annotations_that_are_no_more_are_not_kept() -> None:
@@ -21,7 +21,7 @@ def test_annotations_that_are_no_more_are_not_kept() -> None:
             card["links"] = [[peer % 4000, "PHB", number] for peer in range(4000)]
             card["isolation"] = {"mps": f"{number}" * 200_000}
             assert read_annotation(json.dumps([card])).cards
-        assert tracemalloc.get_traced_memory()[0] < MOST
+        assert tracemalloc.get_traced_memory()[0] < MAX
     finally:
         tracemalloc.stop()
 
@@ -33,7 +33,7 @@ def test_wirings_that_are_no_more_are_not_kept() -> None:
         for number in range(40):
             peers = tuple(PeerLink(peer, "PHB", number) for peer in range(4000))
             one_object(Wiring(links=((0, peers),)))
-        assert tracemalloc.get_traced_memory()[0] < MOST
+        assert tracemalloc.get_traced_memory()[0] < MAX
     finally:
         tracemalloc.stop()
 

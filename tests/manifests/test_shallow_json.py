@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.manifests import plain_shallow_json
-from kubeshare_py.manifests.plain_shallow_json import MOST_DEPTH
+from kubeshare_py.manifests.plain_shallow_json import MAX_DEPTH
 from kubeshare_py.manifests.shallow_json import shallow
 from tests.odd_input import VALUES
 
@@ -17,7 +17,7 @@ def depth(value: Any) -> int:
     return 1 + max(map(depth, inner), default=0) if isinstance(value, dict | list) else 0
 
 
-def without_depths(value: Any, left: int = MOST_DEPTH) -> Any:
+def without_depths(value: Any, left: int = MAX_DEPTH) -> Any:
     if not isinstance(value, dict | list):
         return value
     if left == 0:
@@ -33,7 +33,7 @@ def nested(levels: int, inner: Any, beside: Any) -> Any:
     return inner
 
 
-@given(VALUES, VALUES, st.integers(0, MOST_DEPTH * 2), st.booleans())
+@given(VALUES, VALUES, st.integers(0, MAX_DEPTH * 2), st.booleans())
 def test_what_is_too_deep_is_null_and_all_else_as_it_was(
     inner: Any, beside: Any, levels: int, ascii_only: bool
 ) -> None:
@@ -43,7 +43,7 @@ def test_what_is_too_deep_is_null_and_all_else_as_it_was(
     wanted = without_depths(json.loads(text))
     # NaN is not equal to itself.
     assert json.dumps(json.loads(found)) == json.dumps(wanted)
-    assert (found is text) == (depth(made) <= MOST_DEPTH)
+    assert (found is text) == (depth(made) <= MAX_DEPTH)
     assert plain_shallow_json.shallow(text) == found
 
 

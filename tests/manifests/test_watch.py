@@ -3,7 +3,7 @@ import json
 import msgspec
 import pytest
 
-from kubeshare_py.domain.printable import MOST_SAID
+from kubeshare_py.domain.printable import MAX_SAID
 from kubeshare_py.manifests.watch import Codec, Problem, UnreadableAnswer
 
 
@@ -107,7 +107,7 @@ def test_an_error_has_a_status_code() -> None:
 def test_a_long_message_of_an_error_is_cut_off() -> None:
     line = CODEC.line(event("ERROR", {"kind": "Status", "code": 500, "message": "x" * 100_000}))
     assert line.problem is not None
-    assert len(line.problem.text) <= MOST_SAID + 1
+    assert len(line.problem.text) <= MAX_SAID + 1
 
 
 def test_a_malformed_object_of_a_line_is_named_and_moves_the_watch_on() -> None:

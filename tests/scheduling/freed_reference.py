@@ -17,7 +17,7 @@ from tests.scheduling.preemption_reference import PreemptionReference
 
 #: Milli and bytes by card.
 Amounts = dict[str, tuple[int, int]]
-MOST_PLANS = 5
+MAX_PLANS = 5
 
 
 @dataclass
@@ -173,5 +173,5 @@ class FreedReference(PreemptionReference):
             freed.victims[victim.uid] = self.pods[victim.uid], amounts
         key = (plan.preemptor.namespace, plan.preemptor.name, effect.uid)
         self.evicting[key] = self.evicting.get(key, 0) + bool(plan.victims)
-        many = self.evicting[key] > MOST_PLANS
+        many = self.evicting[key] > MAX_PLANS
         return [f"{key} evicted others {self.evicting[key]} times"] if many else []

@@ -28,7 +28,7 @@ from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import InvalidRequest
 from kubeshare_py.framework.profile_making import profiles
-from kubeshare_py.scheduling.machine import MOST_UNANSWERED, Machine
+from kubeshare_py.scheduling.machine import MAX_UNANSWERED, Machine
 from kubeshare_py.scheduling.queue.waiting_reports import INVENTORY_PATIENCE_S, INVENTORY_UNREAD
 from tests.builders import a_claim, a_cluster, a_machine, a_node, a_pod, a_shape, some_gpus, whole
 from tests.scheduling.driver import Driver
@@ -125,7 +125,7 @@ def test_at_most_64_placements_are_unanswered() -> None:
     for number in range(80):
         driver.tell(PodSeen(a_pod(f"{number}", a_shape(a_claim(100)))))
     binds = driver.decide(1000)
-    assert len(binds) == MOST_UNANSWERED
+    assert len(binds) == MAX_UNANSWERED
     assert driver.decide(1000) == []
     driver.answer(binds[0], Bound())
     assert len(driver.decide(1000)) == 1
@@ -420,7 +420,7 @@ def test_who_waits_for_the_first_time_is_not_told_an_old_story() -> None:
 @pytest.mark.parametrize("echo_first", [True, False])
 def test_lost_answers_of_pods_that_were_seen_bound_use_up_no_slots(echo_first: bool) -> None:
     driver = Driver({f"n{number}": 8 for number in range(20)})
-    for number in range(MOST_UNANSWERED + 1):
+    for number in range(MAX_UNANSWERED + 1):
         pod = a_pod(f"{number}", a_shape(a_claim(1000)))
         (bind,) = driver.seen(pod)
         echo = PodSeen(replace(pod, node_name=bind.node, allocation=bind.allocation))

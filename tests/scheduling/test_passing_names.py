@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from kubeshare_py.cluster.numbering import SPARE_VALUES
-from kubeshare_py.cluster.usage_accounting import MOST_STRAYS
+from kubeshare_py.cluster.usage_accounting import MAX_STRAYS
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.effects import PodWarning, ReportPodWarning
 from kubeshare_py.domain.events import InventoryRead, NodeSeen, PodGone, PodSeen
@@ -97,7 +97,7 @@ def test_a_pod_that_others_placed_on_cards_that_are_not_there_is_told_and_charge
     assert notes[PodWarning.UNKNOWN_CARDS] == (
         f"n1 does not have {named}, 92 more: charged once it has them"
     )
-    assert driver.machine.ledger.columns.width == 1 + MOST_STRAYS
+    assert driver.machine.ledger.columns.width == 1 + MAX_STRAYS
     charge = driver.machine.ledger.charge_of(theirs.uid)
     assert charge is not None
     assert charge.allocation == theirs.allocation

@@ -11,7 +11,7 @@ from kubeshare_py.terminal.gpu_details import pod_details
 from kubeshare_py.terminal.gpu_tables import card_table, shown_nodes, summary
 from kubeshare_py.terminal.pod_table import most_telling, pod_table, shown_pods
 from kubeshare_py.terminal.table import Table, changed_lines, table_lines
-from kubeshare_py.terminal.why_report import MOST_NODES, why_report
+from kubeshare_py.terminal.why_report import MAX_NODES, why_report
 from kubeshare_py.views.holding import (
     HoldingView,
     NeighbourView,
@@ -454,10 +454,10 @@ def test_why_in_a_large_cluster_shows_near_misses_and_counts_the_rest() -> None:
         shortfalls=(lacks("GPU-1", "gpu", 500, 250),),
     )
     why = WhyView(
-        pod=a_pod_view("a", "waiting"), message="waits", nodes=(far,) * 30 + (near,) * MOST_NODES
+        pod=a_pod_view("a", "waiting"), message="waits", nodes=(far,) * 30 + (near,) * MAX_NODES
     )
     lines = why_report(why, 80).plain.splitlines()
-    assert sum(line.startswith("near: ") for line in lines) == MOST_NODES
+    assert sum(line.startswith("near: ") for line in lines) == MAX_NODES
     assert lines[-1] == "… and 30 more nodes: 30 no GPU"
 
 

@@ -17,10 +17,10 @@ from kubeshare_py.edges.process.build import say_listening, url
 PORT = 9443
 #: The largest body: an AdmissionReview has the object twice, each of at most 1.5 MiB in etcd, and
 #: some more.
-MOST_BYTES = 7 * 2**19
+MAX_BYTES = 7 * 2**19
 #: The most bytes of all arriving bodies, which fits the chart's limit many times: a pod's body has
 #: some kilobytes, and arrives within a few milliseconds.
-MOST_HELD_BYTES = 8 * MOST_BYTES
+MAX_HELD_BYTES = 8 * MAX_BYTES
 #: Seconds for a body to arrive and be answered; the chart lets kube-apiserver wait for 10 s.
 PATIENCE_S = 5.0
 
@@ -43,8 +43,8 @@ async def serve(
 
     Raises ConfigurationError if it cannot listen.
     """
-    app = web.Application(client_max_size=MOST_BYTES)
-    bodies = _Bodies(MOST_HELD_BYTES)
+    app = web.Application(client_max_size=MAX_BYTES)
+    bodies = _Bodies(MAX_HELD_BYTES)
     reviews = {
         "/pods": _handler(pods, bodies, patience_s),
         "/others": _handler(others, bodies, patience_s),
@@ -66,8 +66,8 @@ async def serve(
 
 def _handler(answers: AdmissionResponder, bodies: "_Bodies", patience_s: float) -> Handler:
     async def handler(request: web.Request) -> web.StreamResponse:
-        if (request.content_length or 0) > MOST_BYTES:
-            raise web.HTTPRequestEntityTooLarge(MOST_BYTES, request.content_length or 0)
+        if (request.content_length or 0) > MAX_BYTES:
+            raise web.HTTPRequestEntityTooLarge(MAX_BYTES, request.content_length or 0)
         try:
             async with asyncio.timeout(patience_s):
                 answer = answers(await bodies.read(request))
@@ -100,8 +100,8 @@ class _Bodies:
         try:
             async for piece in request.content.iter_any():
                 body += piece
-                if len(body) > MOST_BYTES:
-                    raise web.HTTPRequestEntityTooLarge(MOST_BYTES, len(body))
+                if len(body) > MAX_BYTES:
+                    raise web.HTTPRequestEntityTooLarge(MAX_BYTES, len(body))
                 self._arrived[request.protocol] = len(body)
                 self._make_room()
         finally:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from urllib.parse import SplitResult, unquote, urlsplit
 
 HTTP_PORT, SOCKS_PORT = 80, 1080
-_MOST_HEAD = 16_384
+_MAX_HEAD = 16_384
 _NO_METHOD, _NO_AUTHENTICATION, _PASSWORD = 0xFF, 0, 2
 _SOCKS, _CONNECT, _BY_NAME, _BY_IPV4, _BY_IPV6 = 5, 1, 3, 1, 4
 _OK = 200
@@ -93,7 +93,7 @@ def _tunnel(to: socket.socket, proxy: SplitResult, host: str, port: int) -> None
     to.sendall(f"{head}\r\n".encode())
     answer = b""
     while not answer.endswith(b"\r\n\r\n"):
-        if len(answer) > _MOST_HEAD or not (byte := to.recv(1)):
+        if len(answer) > _MAX_HEAD or not (byte := to.recv(1)):
             raise ProxyError(f"proxy {_named(proxy)} does not answer as an HTTP proxy")
         answer += byte
     status = answer.split(b"\r\n", 1)[0].decode(errors="replace")

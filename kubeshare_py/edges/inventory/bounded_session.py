@@ -9,9 +9,9 @@ import requests
 from urllib3.exceptions import HTTPError
 
 #: The cards of 5,000 nodes with eight each are 20 MB.
-MOST_BYTES = 128 * 2**20
+MAX_BYTES = 128 * 2**20
 #: The most seconds until the whole answer has arrived, however slowly.
-MOST_S = 60.0
+MAX_S = 60.0
 _PIECE = 2**16
 _ERROR = b'{"status":"error"'
 
@@ -26,7 +26,7 @@ class _Error(msgspec.Struct):
 
 
 def bounded_session(
-    on_body: Callable[[bytes], object], *, most_bytes: int = MOST_BYTES, most_s: float = MOST_S
+    on_body: Callable[[bytes], object], *, most_bytes: int = MAX_BYTES, most_s: float = MAX_S
 ) -> requests.Session:
     """A session that calls `on_body` with the body of each answer.
 

@@ -14,9 +14,9 @@ from kubeshare_py.inventory.collector_page import ScrapedPage, no_answer, read_p
 from kubeshare_py.inventory.targets import ScrapeTarget
 
 #: The most seconds until a page has arrived, or an interval if that is shorter.
-MOST_TIMEOUT_S = 4.0
+MAX_TIMEOUT_S = 4.0
 #: Sixteen cards with all their metrics and links are 100 KB.
-MOST_BYTES = 8 * 2**20
+MAX_BYTES = 8 * 2**20
 _PIECE = 2**16
 _OK = 200
 _OPENMETRICS = "application/openmetrics-text"
@@ -41,7 +41,7 @@ class CollectorClient:
     _context: tuple[tuple[int, int], ssl.SSLContext] | None = None
 
     def __post_init__(self) -> None:
-        self.timeout_s = min(MOST_TIMEOUT_S, self.start.interval_s)
+        self.timeout_s = min(MAX_TIMEOUT_S, self.start.interval_s)
 
     async def __aenter__(self) -> Self:
         # A new connection of plain HTTP costs less than 5,000 that are kept open; one with TLS
@@ -108,8 +108,8 @@ async def _body(answer: aiohttp.ClientResponse) -> bytes:
     while piece := await answer.content.read(_PIECE):
         pieces.append(piece)
         size += len(piece)
-        if size > MOST_BYTES:
-            raise _Refused(f"a page of more than {MOST_BYTES} bytes")
+        if size > MAX_BYTES:
+            raise _Refused(f"a page of more than {MAX_BYTES} bytes")
     return b"".join(pieces)
 
 

@@ -14,7 +14,7 @@ from kubeshare_py.topology.wiring import Wiring
 #: With 8 cards each, decoding a line takes about 2 ms, and adding the wiring 5 ms.
 NODES_PER_LINE = 125
 #: The most diagnostics that are sent; further ones are only counted.
-MOST_DIAGNOSTICS = 50
+MAX_DIAGNOSTICS = 50
 
 
 class ScrapeAccess(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,7 +127,7 @@ def line(message: InventoryReport | Start | ScrapeStart | TargetsUpdate) -> byte
 
 
 def _most_of(diagnostics: tuple[str, ...]) -> tuple[str, ...]:
-    left = len(diagnostics) - MOST_DIAGNOSTICS
+    left = len(diagnostics) - MAX_DIAGNOSTICS
     if left <= 0:
         return diagnostics
-    return (*sorted(diagnostics)[:MOST_DIAGNOSTICS], f"{left} more like these")
+    return (*sorted(diagnostics)[:MAX_DIAGNOSTICS], f"{left} more like these")

@@ -48,7 +48,7 @@ _MALFORMED = (LookupError, TypeError, ValueError, RecursionError)
 #: The operating system's message in a text of urllib3.
 _SYSTEM_ERROR = re.compile(r"\[Errno -?\d+\] ([^'\")]+)")
 #: The most characters of an error, and the most jobs, in a report.
-_MOST_SHOWN, _MOST_JOBS = 500, 20
+_MAX_SHOWN, _MAX_JOBS = 500, 20
 
 
 class _QueryFailed(Exception):
@@ -203,7 +203,7 @@ class _Querier:
 def _shortened(text: str) -> str:
     """The text, encodable and not too long."""
     sent = text.encode(errors="replace").decode()
-    return sent if len(sent) <= _MOST_SHOWN else f"{sent[:_MOST_SHOWN]}…"
+    return sent if len(sent) <= _MAX_SHOWN else f"{sent[:_MAX_SHOWN]}…"
 
 
 def _why(problem: Exception) -> str:
@@ -221,7 +221,7 @@ def _where_cards_are(client: PrometheusConnect, selector: str) -> tuple[str, ...
     try:
         jobs = client.get_label_values("job", {"match[]": CAPACITY})
         listed = sorted(str(job) for job in jobs)
-        others = _shortened(", ".join(listed[:_MOST_JOBS]))
+        others = _shortened(", ".join(listed[:_MAX_JOBS]))
     except (*_FAILURES, *_MALFORMED):
         return (nothing,)
     return (f"{nothing}; there are some of these jobs: {others}" if others else nothing,)

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 #: More than the replicas and the restarts of a day. The newest are kept, and a live process whose
 #: own one is dropped adds it again.
-MOST = 32
+MAX = 32
 
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
@@ -26,5 +26,5 @@ def with_authority(bundle: bytes, own: bytes, now: datetime) -> bytes:
             continue
         if certificate.not_valid_after_utc > now:
             found[certificate] = None
-    kept = sorted(found, key=lambda one: one.not_valid_before_utc)[-MOST:]
+    kept = sorted(found, key=lambda one: one.not_valid_before_utc)[-MAX:]
     return b"".join(one.public_bytes(Encoding.PEM) for one in kept)

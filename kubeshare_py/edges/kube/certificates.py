@@ -20,7 +20,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 VALID = timedelta(days=365)
 _EARLIER = timedelta(hours=1)
 #: The most characters of a common name (RFC 5280); only the other names are checked anyway.
-_MOST_NAME = 64
+_MAX_NAME = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ def _write(files: Certificates, names: tuple[str, ...], valid: timedelta) -> Non
     authority = make_authority("kubeshare-py test authority", valid)
     alternatives: list[x509.GeneralName] = [x509.DNSName(name) for name in names]
     alternatives.append(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
-    subject, usage = common_name(names[0][:_MOST_NAME]), ExtendedKeyUsageOID.SERVER_AUTH
+    subject, usage = common_name(names[0][:_MAX_NAME]), ExtendedKeyUsageOID.SERVER_AUTH
     certificate, key = authority.issue(subject, usage, valid, alternatives)
     files.ca_file.write_text(authority.pem())
     files.certificate_file.write_text(certificate)

@@ -28,9 +28,9 @@ KEPT_S = 10.0
 NAMESPACE_KEPT_S = 60.0
 #: The most cached answers, reviews in flight and waiting ones: strangers must not crowd out the
 #: binds.
-MOST_KEPT, MOST_ASKED, MOST_WAITING = 256, 2, 64
+MAX_KEPT, MAX_ASKED, MAX_WAITING = 256, 2, 64
 #: The most cached answers about users: about 200 bytes each.
-MOST_USER_ANSWERS = 8192
+MAX_USER_ANSWERS = 8192
 TIMEOUT_S = 5.0
 #: Members of this group are always allowed, as in Kubernetes' own components.
 MASTERS = "system:masters"
@@ -132,9 +132,9 @@ class DelegatedAuth:
         """`clock` gives monotonic seconds."""
         self._client = client
         self._clock = clock
-        self._users: _ReviewCache[UserInfo | None] = _ReviewCache(MOST_KEPT)
-        self._allowed: _ReviewCache[bool] = _ReviewCache(MOST_USER_ANSWERS)
-        self._slots = asyncio.Semaphore(MOST_ASKED)
+        self._users: _ReviewCache[UserInfo | None] = _ReviewCache(MAX_KEPT)
+        self._allowed: _ReviewCache[bool] = _ReviewCache(MAX_USER_ANSWERS)
+        self._slots = asyncio.Semaphore(MAX_ASKED)
         self._waiting = 0
 
     async def denial(self, token: str, verb: str, path: str) -> Denial | None:
@@ -183,7 +183,7 @@ class DelegatedAuth:
         known = kept.get(key, self._clock())
         if known is not None:
             return known[0]
-        if self._waiting >= MOST_WAITING:
+        if self._waiting >= MAX_WAITING:
             return _TOO_MANY
         self._waiting += 1
         try:

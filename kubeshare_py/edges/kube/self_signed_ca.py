@@ -25,7 +25,7 @@ from kubeshare_py.edges.process import decision_log
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
-_MOST_DOUBLED = 8
+_MAX_DOUBLED = 8
 #: The most immediate attempts when others write the object, and the API server's statuses for that:
 #: 422 for a failed test of a JSON patch, 409 for an outdated version.
 _TRIES = 3
@@ -178,7 +178,7 @@ class SelfSignedCa:
 
     def _again_s(self) -> float:
         """Seconds to wait after this many failures in a row."""
-        times: int = 2 ** min(self._failures - 1, _MOST_DOUBLED)
+        times: int = 2 ** min(self._failures - 1, _MAX_DOUBLED)
         return min(self._pace.retry_s * times, self._pace.check_s)
 
     def _complain(self, failure: KubeFailure) -> None:

@@ -20,7 +20,7 @@ from kubeshare_py.edges.node.nvml_answers import NvmlAnswers
 from kubeshare_py.node_agent import nvidia
 
 #: The most instances of one card; NVIDIA's have seven at most.
-_MOST_INSTANCES = 64
+_MAX_INSTANCES = 64
 
 
 class NvmlSession:
@@ -141,7 +141,7 @@ class NvmlSession:
         holes = (pynvml.NVML_ERROR_NOT_FOUND, pynvml.NVML_ERROR_INVALID_ARGUMENT)
         whole = NvmlAnswers(self._nvml, card.uuid, handle)
         most = whole.ask("nvmlDeviceGetMaxMigDeviceCount") or 0
-        for number in range(min(most, _MOST_INSTANCES)):
+        for number in range(min(most, _MAX_INSTANCES)):
             part = whole.ask("nvmlDeviceGetMigDeviceHandleByIndex", number, silent=holes)
             uuid = None if part is None else whole.ask_of(part, "nvmlDeviceGetUUID")
             if uuid is not None:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kubeshare_py.documents.yaml_text import MOST_BYTES
+from kubeshare_py.documents.yaml_text import MAX_BYTES
 
 
 def read_bytes(path: str | Path) -> bytes:
@@ -11,4 +11,4 @@ def read_bytes(path: str | Path) -> bytes:
     Raises OSError.
     """
     with open(path, "rb") as file:
-        return file.read(MOST_BYTES + 1)
+        return file.read(MAX_BYTES + 1)

@@ -37,7 +37,7 @@ from kubeshare_py.manifests.events import (
     Translation,
 )
 from kubeshare_py.manifests.watch import Changes, Codec, ListResult, Problem
-from kubeshare_py.scheduling.machine import MOST_UNANSWERED, Machine
+from kubeshare_py.scheduling.machine import MAX_UNANSWERED, Machine
 
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 #: The most events handled before other tasks run.
@@ -102,7 +102,7 @@ class DecisionLoop:
         now = asyncio.get_running_loop().time
         while True:
             self.wakeup.clear()
-            self._handle(BindSlotsFree(MOST_UNANSWERED))
+            self._handle(BindSlotsFree(MAX_UNANSWERED))
             wake_at = self.machine.wake_at(now())
             if wake_at is not None and wake_at <= now():
                 await asyncio.sleep(0)

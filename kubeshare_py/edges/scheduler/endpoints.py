@@ -9,7 +9,7 @@ from pathlib import Path
 from kubeshare_py.configuration.scheduler import SchedulerConfiguration
 from kubeshare_py.edges.kube.certificate_files import CertificateFiles
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.delegated_auth import MOST_ASKED, DelegatedAuth
+from kubeshare_py.edges.kube.delegated_auth import MAX_ASKED, DelegatedAuth
 from kubeshare_py.edges.kube.self_signed_ca import Pace, SelfSignedCa, api_service
 from kubeshare_py.edges.process import probes
 from kubeshare_py.edges.scheduler import health
@@ -57,7 +57,7 @@ async def endpoints(
         lambda: health.ready_checks(process_health, interval_s),
     )
     async with AsyncExitStack() as stack:
-        asking = await stack.enter_async_context(client.another(concurrency=MOST_ASKED))
+        asking = await stack.enter_async_context(client.another(concurrency=MAX_ASKED))
         own = await stack.enter_async_context(client.another(concurrency=1))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kubeshare-")))
         certificate = _certificate(configuration, own, folder)

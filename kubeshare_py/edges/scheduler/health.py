@@ -12,7 +12,7 @@ LONGEST_LOSS_S = 60.0
 #: The most missed readings of the inventory, and at least this time (s).
 READINGS_MISSED, LONGEST_UNREAD_S = 5, 60.0
 #: Lateness of iterations (s) beyond which it is reported.
-MOST_LAG_S = 1.0
+MAX_LAG_S = 1.0
 
 
 def live_checks(process_health: ProcessHealth) -> list[HealthCheck]:
@@ -61,4 +61,4 @@ def _unread(process_health: ProcessHealth, interval_s: float) -> str:
 
 def _lag(process_health: ProcessHealth) -> str:
     lag_s = process_health.lag_s
-    return f"iterations came {lag_s:.1f} s late in the last minute" if lag_s > MOST_LAG_S else ""
+    return f"iterations came {lag_s:.1f} s late in the last minute" if lag_s > MAX_LAG_S else ""

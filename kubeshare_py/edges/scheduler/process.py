@@ -24,7 +24,7 @@ _INCREMENTAL = (3, 14)
 #: Seconds between counts of frozen objects. When they have grown by this number, and by half, since
 #: the last full collection, there is another one.
 LOOK_AGAIN_S = 60.0
-MOST_MORE = 100_000
+MAX_MORE = 100_000
 LOST = 1
 UNREACHABLE = 3
 
@@ -71,7 +71,7 @@ def look_at_all(before: int) -> int:
     cycles: without this, clients that reconnect again and again would fill the memory.
     """
     frozen = gc.get_freeze_count()
-    if frozen <= before + max(MOST_MORE, before // 2):
+    if frozen <= before + max(MAX_MORE, before // 2):
         return min(before, frozen)
     gc.unfreeze()
     gc.collect()

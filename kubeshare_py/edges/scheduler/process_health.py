@@ -19,14 +19,14 @@ from kubeshare_py.domain.effects import (
 from kubeshare_py.domain.events import BindAnswered, BindRefused, BindSlotsFree, Event
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.exporters.tallies import Tallies
-from kubeshare_py.scheduling.machine import MOST_UNANSWERED, Machine
+from kubeshare_py.scheduling.machine import MAX_UNANSWERED, Machine
 
 #: Seconds between measurements of lateness, and for how long the worst is kept.
 LAG_INTERVAL_S, LAG_KEPT_S = 0.5, 60.0
 #: An idle scheduler is made to iterate at this interval (s): standing still is then a sign.
 HEARTBEAT_S = 10.0
 #: More pods than this cannot be under way: some are gone.
-MOST_BEGUN = 4 * MOST_UNANSWERED
+MAX_BEGUN = 4 * MAX_UNANSWERED
 
 
 @dataclass(slots=True)
@@ -155,7 +155,7 @@ class ProcessHealth:
             self._unschedulable = dict(unschedulable)
             for profile, count in new.items():
                 self.tallies.attempt("unschedulable", profile, each_s, count)
-        if len(self._began_s) > MOST_BEGUN:
+        if len(self._began_s) > MAX_BEGUN:
             self._forget_the_gone()
 
     def _scheduled(self, effect: ReportScheduled) -> None:

@@ -14,7 +14,7 @@ from kubeshare_py.embedded_cluster.schemas.schema_values import field_schema
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = (*("byte", "date", "date-time", "double", "float", "int32", "int64", "password"),)
 _SELECTABLE_TYPES = ("string", "boolean", "integer")
-_MOST_SELECTABLE = 8
+_MAX_SELECTABLE = 8
 _LONGEST_WARNING = 256
 
 
@@ -98,8 +98,8 @@ def selectable_causes(fields: list[Json], schema: Json, where: str) -> list[Stat
             found.append(wrong(place, path, text))
         elif path in paths[:index]:
             found.append(duplicate(place, path))
-    if len(set(paths)) > _MOST_SELECTABLE:
-        text = f"Too many: {len(set(paths))}: must have at most {_MOST_SELECTABLE} items"
+    if len(set(paths)) > _MAX_SELECTABLE:
+        text = f"Too many: {len(set(paths))}: must have at most {_MAX_SELECTABLE} items"
         found.append(StatusCause(field=where, message=text, reason="FieldValueTooMany"))
     return found
 

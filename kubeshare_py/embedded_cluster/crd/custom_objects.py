@@ -32,7 +32,7 @@ from kubeshare_py.embedded_cluster.schemas.schema_values import (
     without_nulls,
 )
 
-_MOST_REPLICAS = (1 << 31) - 1
+_MAX_REPLICAS = (1 << 31) - 1
 _GO_TYPES = {str: "string", bool: "bool", float: "float64", int: "int64", list: "[]interface {}"}
 
 
@@ -174,9 +174,9 @@ def _replica_causes(obj: Json, path: FieldPath) -> list[StatusCause]:
         if not isinstance(found, dict):
             return [_no_access(field, found, "map[string]interface{}")]
         found = found.get(step)
-    if found is None or (type(found) is int and 0 <= found <= _MOST_REPLICAS):
+    if found is None or (type(found) is int and 0 <= found <= _MAX_REPLICAS):
         return []
     if type(found) is not int:
         return [_no_access(field, found, "int64")]
-    limit = f"less than or equal to {_MOST_REPLICAS}" if found > 0 else "a non-negative integer"
+    limit = f"less than or equal to {_MAX_REPLICAS}" if found > 0 else "a non-negative integer"
     return [wrong(field, found, f"should be {limit}")]

@@ -21,7 +21,7 @@ from kubeshare_py.views.ages import age
 
 AVAILABLE = "Available"
 _PORT = 443
-_MOST_GROUP, _MOST_VERSION, _MOST_PORT = 20_000, 1000, 65_535
+_MAX_GROUP, _MAX_VERSION, _MAX_PORT = 20_000, 1000, 65_535
 _COLUMNS = (
     PrinterColumn(
         "Service", description="The reference to the service that hosts this API endpoint."
@@ -108,7 +108,7 @@ def _causes(service: Json) -> list[StatusCause]:
         causes.append(wrong("spec.group", group, problem))
     if problem := label_1035_problem(version):
         causes.append(wrong("spec.version", version, problem))
-    for field, most in (("groupPriorityMinimum", _MOST_GROUP), ("versionPriority", _MOST_VERSION)):
+    for field, most in (("groupPriorityMinimum", _MAX_GROUP), ("versionPriority", _MAX_VERSION)):
         if not 0 < spec[field] <= most:
             text = f"must be positive and less than {most}"
             causes.append(wrong(f"spec.{field}", spec[field], text))
@@ -126,8 +126,8 @@ def _service_causes(spec: dict[str, Any]) -> list[StatusCause]:
         for field in ("namespace", "name")
         if not service.get(field)
     ]
-    if not 0 < service["port"] <= _MOST_PORT:
-        text = f"port is not valid: must be between 1 and {_MOST_PORT}, inclusive"
+    if not 0 < service["port"] <= _MAX_PORT:
+        text = f"port is not valid: must be between 1 and {_MAX_PORT}, inclusive"
         causes.append(wrong("spec.service.port", service["port"], text))
     if spec.get("insecureSkipTLSVerify") and bundle:
         text = "may not be true if caBundle is present"

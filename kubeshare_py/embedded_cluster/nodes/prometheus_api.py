@@ -18,7 +18,7 @@ from kubeshare_py.inventory.series_selectors import (
 
 OK, BAD_REQUEST = 200, 400
 #: Prometheus refuses range queries with more points per series.
-MOST_POINTS = 11_000
+MAX_POINTS = 11_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +120,6 @@ def _points(start: str, end: str, step: str) -> list[float]:
         raise _BadData('invalid parameter "step": zero or negative handling is not accepted')
     if last < first:
         raise _BadData('invalid parameter "end": end timestamp must not be before start time')
-    if (last - first) / width > MOST_POINTS:
-        raise _BadData(f"exceeded maximum resolution of {MOST_POINTS:,} points per timeseries")
+    if (last - first) / width > MAX_POINTS:
+        raise _BadData(f"exceeded maximum resolution of {MAX_POINTS:,} points per timeseries")
     return [first + number * width for number in range(int((last - first) / width) + 1)]

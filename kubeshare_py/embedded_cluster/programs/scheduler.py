@@ -20,7 +20,7 @@ from kubeshare_py.programs import scheduler
 from kubeshare_py.scheduling.machine import Machine
 
 #: A short interval (s): cards are only simulated.
-MOST_INTERVAL_S = 1.0
+MAX_INTERVAL_S = 1.0
 
 
 @asynccontextmanager
@@ -68,7 +68,7 @@ def _inventory(configuration: SchedulerConfiguration, cluster: EmbeddedCluster) 
     given = configuration.inventory
     if given.source != "prometheus":
         return given
-    interval_s = min(MOST_INTERVAL_S, given.interval_seconds)
+    interval_s = min(MAX_INTERVAL_S, given.interval_seconds)
     return Inventory(
         url=cluster.collectors.url, interval_seconds=interval_s, cells_file=given.cells_file
     )

@@ -13,7 +13,7 @@ from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.request import TOO_MUCH, GpuClaim
 from kubeshare_py.framework.number_table import ModelTable
-from kubeshare_py.framework.points import MOST_PODS
+from kubeshare_py.framework.points import MAX_PODS
 
 
 def asked_milli(claim: GpuClaim) -> Callable[[Rows], IntArray | int]:
@@ -103,14 +103,14 @@ def headroom_for(
         cards = rows.column("idle") * (rows.column("capacity_bytes") >= (claim.memory_bytes or 0))
     else:
         tenants = rows.column("max_tenants") - rows.column("tenants")
-        cards = np.where(rows.column("max_tenants") > 0, tenants, MOST_PODS)
+        cards = np.where(rows.column("max_tenants") > 0, tenants, MAX_PODS)
         milli = milli_of(rows)
         if claim.milli:
             cards = np.minimum(cards, rows.column("share_headroom") // milli)
         each = asked_bytes(claim, milli, rows)
         # A claim without memory is not refused for lack of memory.
         lacking = rows.column("free_bytes") // np.maximum(each, 1)
-        cards = np.minimum(cards, np.where(np.asarray(each) > 0, lacking, MOST_PODS))
+        cards = np.minimum(cards, np.where(np.asarray(each) > 0, lacking, MAX_PODS))
         cards = np.where(rows.column("flags"), 0, np.maximum(cards, 0))
     room: IntArray = cards.sum(1) // claim.count
     return room

@@ -8,7 +8,7 @@ pages; a bound pod in the middle of a resize takes the most of what it wants, wa
 
 from dataclasses import dataclass
 
-from kubeshare_py.domain.quantity import MOST, BadQuantity, Quantity, amount
+from kubeshare_py.domain.quantity import MAX, BadQuantity, Quantity, amount
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.manifests.pods.pod_fields import (
     Container,
@@ -159,9 +159,7 @@ def _demand(
     _raise(running, peak)
     _replace(running, _largest(level, problems), _largest((level_limits,), problems))
     _add(running, _largest((overhead,), problems))
-    resources = sorted(
-        (name, min(count, MOST)) for name, count in running.items() if name != "pods"
-    )
+    resources = sorted((name, min(count, MAX)) for name, count in running.items() if name != "pods")
     return Demand(tuple(resources), tuple(problems))
 
 

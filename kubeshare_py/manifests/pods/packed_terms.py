@@ -14,7 +14,7 @@ from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.pod import NodeTerm
 
 #: Terms with more objects are packed; nearly all pods have fewer.
-MOST_OBJECTS = 40
+MAX_OBJECTS = 40
 
 #: The objects of a term, and of a line without its values; the bytes of an object.
 _OF_TERM, _OF_LINE, _OBJECT = 3, 4, 64
@@ -52,7 +52,7 @@ def packed(terms: tuple[NodeTerm, ...]) -> Sequence[NodeTerm]:
     lines = sum(len(term.labels) + len(term.fields) for term in terms)
     values = sum(len(line.values) for term in terms for line in (*term.labels, *term.fields))
     objects = _OF_TERM * len(terms) + _OF_LINE * lines + values
-    if objects <= MOST_OBJECTS:
+    if objects <= MAX_OBJECTS:
         return terms
     written = [(_written(term.labels), _written(term.fields)) for term in terms]
     text = json.dumps(written, separators=(",", ":"))

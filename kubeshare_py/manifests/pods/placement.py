@@ -24,17 +24,17 @@ from kubeshare_py.manifests.pods.pod_fields import (
 )
 from kubeshare_py.manifests.pods.unsupported import unsupported_fields
 
-MOST_TERMS = 500
+MAX_TERMS = 500
 #: Lines in all terms.
-MOST_REQUIREMENTS = 1000
+MAX_REQUIREMENTS = 1000
 #: Values in all lines.
-MOST_VALUES = 5000
+MAX_VALUES = 5000
 #: Characters in all keys and values.
-MOST_CHARACTERS = 256 * 1024
-MOST_TOLERATIONS = 500
-MOST_SELECTED = 100
+MAX_CHARACTERS = 256 * 1024
+MAX_TOLERATIONS = 500
+MAX_SELECTED = 100
 #: Requests and limits in all containers.
-MOST_AMOUNTS = 1000
+MAX_AMOUNTS = 1000
 
 TERMS = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -69,9 +69,9 @@ def placement_problem(spec: PodSpec) -> InvalidRequest | None:
     required = affinity.required if affinity else None
     return (
         (_affinity_problem(required) if required is not None else None)
-        or _over("spec.nodeSelector", "labels", len(spec.node_selector or ()), MOST_SELECTED)
-        or _over("spec.tolerations", "entries", len(spec.tolerations or ()), MOST_TOLERATIONS)
-        or _over("spec.containers[].resources", "amounts", _amounts(spec), MOST_AMOUNTS)
+        or _over("spec.nodeSelector", "labels", len(spec.node_selector or ()), MAX_SELECTED)
+        or _over("spec.tolerations", "entries", len(spec.tolerations or ()), MAX_TOLERATIONS)
+        or _over("spec.containers[].resources", "amounts", _amounts(spec), MAX_AMOUNTS)
     )
 
 
@@ -83,10 +83,10 @@ def _affinity_problem(required: NodeSelectorFields) -> InvalidRequest | None:
         for line in (*(term.match_expressions or ()), *(term.match_fields or ()))
     ]
     return (
-        _over(TERMS, "terms", len(terms), MOST_TERMS)
-        or _over(TERMS, "requirements", len(lines), MOST_REQUIREMENTS)
-        or _over(TERMS, "values", sum(len(line.values or ()) for line in lines), MOST_VALUES)
-        or _over(TERMS, "characters", sum(map(_characters, lines)), MOST_CHARACTERS)
+        _over(TERMS, "terms", len(terms), MAX_TERMS)
+        or _over(TERMS, "requirements", len(lines), MAX_REQUIREMENTS)
+        or _over(TERMS, "values", sum(len(line.values or ()) for line in lines), MAX_VALUES)
+        or _over(TERMS, "characters", sum(map(_characters, lines)), MAX_CHARACTERS)
     )
 
 

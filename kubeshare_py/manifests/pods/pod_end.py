@@ -24,7 +24,7 @@ from kubeshare_py.manifests.pods.pod_fields import ContainerStatus, PodFields
 _DEFAULT_GRACE_S = 30
 #: A kubelet gives every container this time (s) between SIGTERM and SIGKILL, whatever was
 #: requested.
-LEAST_GRACE_S = 2
+MIN_GRACE_S = 2
 
 
 def grace_s(pod: PodFields) -> int:
@@ -34,9 +34,9 @@ def grace_s(pod: PodFields) -> int:
     """
     under_way = pod.metadata.deletion_grace_period_seconds
     if under_way:
-        return max(LEAST_GRACE_S, under_way)
+        return max(MIN_GRACE_S, under_way)
     given = pod.spec.termination_grace_period_seconds
-    return max(LEAST_GRACE_S, _DEFAULT_GRACE_S if given is None else given)
+    return max(MIN_GRACE_S, _DEFAULT_GRACE_S if given is None else given)
 
 
 def has_stopped(pod: PodFields) -> bool:

@@ -28,13 +28,13 @@ from kubeshare_py.scheduling.queue.pod_table import PodTable
 from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
 from kubeshare_py.scheduling.queue.reservations import Contender, Reservations
 from kubeshare_py.scheduling.queue.timers import Timers, backoff_s
-from kubeshare_py.scheduling.queue.waiting_limit import MOST_WAITING, WaitingLimit, WaitingUnit
+from kubeshare_py.scheduling.queue.waiting_limit import MAX_WAITING, WaitingLimit, WaitingUnit
 from kubeshare_py.scheduling.queue.waiting_reports import WaitingReports
 
 #: The most pods that join the queue at once when they come in from outside, and the most reports at
 #: once to pods that stay outside: most of a large backlog is placed before.
-MOST_JOIN, MOST_REPORTED = 500, 256
-#: A gang enters and leaves whole, however large: after more than `MOST_JOIN` pods at once, none
+MAX_JOIN, MAX_REPORTED = 500, 256
+#: A gang enters and leaves whole, however large: after more than `MAX_JOIN` pods at once, none
 #: enters or leaves until the rate is below this.
 PODS_MOVED_A_SECOND = 8000
 OUTSIDE_PATIENCE_S = 30.0
@@ -66,7 +66,7 @@ class Enqueuer:
         self._reservations = reservations
         self._calls = calls
         #: May be replaced only before the first pod comes.
-        self.limit = WaitingLimit(MOST_WAITING)
+        self.limit = WaitingLimit(MAX_WAITING)
         #: Pods outside of the queue without a report, and since when (s) they are there.
         self._unreported: dict[PodUid, float] = {}
         self._moves_rest_until = 0.0
@@ -182,11 +182,11 @@ class Enqueuer:
             return
         left = self._put_out(now)
         joined = 0
-        while moved and joined < MOST_JOIN:
+        while moved and joined < MAX_JOIN:
             unit = next(iter(moved))
             del moved[unit]
             joined += self._let_in(unit, now)
-        if left + joined > MOST_JOIN:
+        if left + joined > MAX_JOIN:
             self._moves_rest_until = now + (left + joined) / PODS_MOVED_A_SECOND
 
     def _put_out(self, now: float) -> int:
@@ -214,7 +214,7 @@ class Enqueuer:
     def reported(self, now: float) -> Iterator[ReportWaiting]:
         """Reports for some of the pods that have been outside for a while without one."""
         due = now - OUTSIDE_PATIENCE_S
-        for uid, since in list(islice(self._unreported.items(), MOST_REPORTED)):
+        for uid, since in list(islice(self._unreported.items(), MAX_REPORTED)):
             if since > due:
                 return
             del self._unreported[uid]

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from kubeshare_py.domain.effects import PodWarning, ReportPodWarning
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.domain.printable import MOST_OF_MESSAGE, beginning
+from kubeshare_py.domain.printable import MAX_MESSAGE, beginning
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
 
 #: The most cards that a sentence names.
@@ -68,7 +68,7 @@ def changed(before: Pod, after: Pod, is_ours: bool) -> Iterator[ReportPodWarning
 
 
 def _report(pod: Pod, warning: PodWarning, note: str) -> ReportPodWarning:
-    return ReportPodWarning(pod.uid, pod.key, warning, beginning(note, MOST_OF_MESSAGE))
+    return ReportPodWarning(pod.uid, pod.key, warning, beginning(note, MAX_MESSAGE))
 
 
 def _named(uuids: Sequence[GpuUuid]) -> str:

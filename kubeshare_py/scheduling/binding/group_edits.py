@@ -19,7 +19,7 @@ from kubeshare_py.scheduling.queue.reservations import Reservations
 from kubeshare_py.scheduling.queue.timers import Timers, backoff_s
 
 #: The most members that leave the queue with one event, or are enqueued anew.
-MOST_RENEWED = 250
+MAX_RENEWED = 250
 
 
 class GroupEdits:
@@ -74,7 +74,7 @@ class GroupEdits:
         pods, and delays no other pod until then.
         """
         effects: list[Effect] = []
-        most = MOST_RENEWED if decides else math.inf
+        most = MAX_RENEWED if decides else math.inf
         for gang, record in self._some(self._leaving, most):
             if self._records.get(record.pod.uid) is record and record.state in UNDECIDED:
                 self._reservations.end(record.pod.uid)
@@ -129,7 +129,7 @@ class GroupEdits:
         members.reverse()
         self._joining[gang] = members
         gang.is_divided = True
-        if len(members) > MOST_RENEWED:
+        if len(members) > MAX_RENEWED:
             # Each joins the updated gang: all at once would take long.
             gang.update()
             gang.queued_by = None if gang.needs_quorum else gang.first

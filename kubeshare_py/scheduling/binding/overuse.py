@@ -14,12 +14,12 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.reserved_places import is_intruded
 from kubeshare_py.domain.effects import Overuse
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
-from kubeshare_py.domain.printable import MOST_OF_MESSAGE, beginning
+from kubeshare_py.domain.printable import MAX_MESSAGE, beginning
 
 #: The most pods that a text names; the others are counted.
-MOST_NAMED = 8
+MAX_NAMED = 8
 #: The most other nodes that a text names for one card.
-MOST_NODES_NAMED = 2
+MAX_NODES_NAMED = 2
 
 _NO_CARD = GpuUuid("")
 
@@ -41,7 +41,7 @@ Found = Iterator[tuple[Subject, str]]
 def overused(ledger: Ledger, node: NodeName, key_of: Callable[[PodUid], PodKey]) -> Found:
     """All overuse of a node, with a sentence about each that names the pods."""
     for subject, note in _Look(ledger, node, key_of).found():
-        yield subject, beginning(note, MOST_OF_MESSAGE)
+        yield subject, beginning(note, MAX_MESSAGE)
 
 
 def ended(subject: Subject) -> str:
@@ -129,14 +129,14 @@ class _Look:
 
     def _about_disputes(self, disputes: Mapping[GpuUuid, Dispute]) -> str:
         texts = []
-        for uuid, dispute in [*disputes.items()][:MOST_NAMED]:
+        for uuid, dispute in [*disputes.items()][:MAX_NAMED]:
             others = [party for party in dispute.parties if party != self._node]
-            named = _some(others, MOST_NODES_NAMED)
+            named = _some(others, MAX_NODES_NAMED)
             where = "on neither" if len(others) == 1 else "on none of them"
             if dispute.keeper is not None:
                 where = "here" if dispute.keeper == self._node else f"on {dispute.keeper}"
             texts.append(f"{uuid} (by {named}, counts {where})")
-        return "cards are claimed by other nodes too: " + _some(texts, MOST_NAMED, len(disputes))
+        return "cards are claimed by other nodes too: " + _some(texts, MAX_NAMED, len(disputes))
 
     def _native_holders(self) -> str:
         charges = self._ledger.charges_on(self._node).items()
@@ -149,7 +149,7 @@ class _Look:
         )
 
     def _names(self, uids: Collection[PodUid]) -> str:
-        return _some(sorted(str(self._key_of(uid)) for uid in uids), MOST_NAMED)
+        return _some(sorted(str(self._key_of(uid)) for uid in uids), MAX_NAMED)
 
 
 def _some(texts: Sequence[str], most: int, count: int | None = None) -> str:

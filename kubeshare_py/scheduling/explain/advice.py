@@ -23,10 +23,10 @@ from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.scheduling.queue.reservations import ReservationCause
 from kubeshare_py.views.view import NodeWhy
 
-_MOST = 3
+_MAX = 3
 #: The most pods of which it is asked whether their end would help, on the first nodes by name, and
 #: how many of them at once. A pod costs about 8 µs, and the scheduler waits meanwhile.
-MOST_TRIED, _AT_ONCE = 2048, 256
+MAX_TRIED, _AT_ONCE = 2048, 256
 
 
 def advice(
@@ -44,7 +44,7 @@ def advice(
     if shape in evaluator.failed:
         return  # reading does not ask the plugin again, which would count as another failure
     try:
-        yield from islice(_leavers(ledger, evaluator, shape, machine.records, sees), _MOST)
+        yield from islice(_leavers(ledger, evaluator, shape, machine.records, sees), _MAX)
         yield from _smaller(ledger, evaluator, shape)
     except PluginFailed:
         return
@@ -61,7 +61,7 @@ def _reserved(
         for one in machine.reservations.holders
         if one.cause is ReservationCause.STARVES or uid in one.uids
     ]
-    for reservation in reservations[:_MOST]:
+    for reservation in reservations[:_MAX]:
         charges = [ledger.reservations[uid] for uid in reservation.uids]
         allocations = [charge.allocation for charge in charges if charge.node in there]
         cards = {card.uuid for one in allocations if one is not None for card in one.cards}
@@ -83,12 +83,12 @@ def _leavers(
 ) -> Iterator[str]:
     """For each pod whose end would, alone, let the shape fit on its node.
 
-    Further nodes are left out once MOST_TRIED pods were tried.
+    Further nodes are left out once MAX_TRIED pods were tried.
     """
     names = (ledger.columns.names[row] for row in evaluator.within_reach(shape).tolist())
     nodes = sorted(name for name in names if name is not None)
     every = ((node, uid) for node in nodes for uid in sorted(ledger.pods_on(node)))
-    pods = list(islice(every, MOST_TRIED))
+    pods = list(islice(every, MAX_TRIED))
     for start in range(0, len(pods), _AT_ONCE):
         portion = pods[start : start + _AT_ONCE]
         for node, uid in _helpful(ledger, evaluator, shape, portion):

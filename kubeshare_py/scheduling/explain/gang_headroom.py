@@ -16,7 +16,7 @@ from kubeshare_py.scheduling.queue.gangs import Gang
 from kubeshare_py.scheduling.queue.pod_records import Record
 
 #: The most members times nodes that are tried, about 20 µs each; further nodes are left out.
-MOST_TRIED = 20_000
+MAX_TRIED = 20_000
 
 
 def headroom_on_nodes(
@@ -46,7 +46,7 @@ def _on_model(
     for record in members:
         kinds.setdefault(none.kind_of(record), []).append(record)
     fitting = [np.flatnonzero(evaluators[profile].keys(shape) >= 0) for profile, shape in kinds]
-    rows = np.unique(np.concatenate(fitting))[: max(1, MOST_TRIED // max(1, need))]
+    rows = np.unique(np.concatenate(fitting))[: max(1, MAX_TRIED // max(1, need))]
     trial = TrialRows(snapshot, rows, model)
     room = np.zeros(len(rows), np.int64)
     for kind, records in kinds.items():

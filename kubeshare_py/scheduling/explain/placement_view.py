@@ -21,7 +21,7 @@ from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.views.holding import NeighbourView, PlacementView, RankedNode, ScoreView
 
 #: The most other nodes that are named.
-_MOST_OTHERS = 3
+_MAX_OTHERS = 3
 
 
 def placement_view(
@@ -57,7 +57,7 @@ def _ranked(ledger: Ledger, evaluator: Evaluator, record: Record, row: int) -> P
         return PlacementView()
     keys[row] = own
     best = [at for at in np.argsort(-keys, kind="stable").tolist() if keys[at] >= 0]
-    others = [at for at in best if at != row][:_MOST_OTHERS]
+    others = [at for at in best if at != row][:_MAX_OTHERS]
     return PlacementView(
         rank=best.index(row) + 1,
         fitting=len(best),

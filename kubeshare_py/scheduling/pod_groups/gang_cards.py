@@ -22,7 +22,7 @@ from kubeshare_py.topology.rings import PositionSet
 #: A number of members of one shape.
 Some = tuple[Shape, int]
 #: The most nodes with members whose links are compared, those with the best scores.
-MOST_COMPARED = 16
+MAX_COMPARED = 16
 
 
 class GangCards:
@@ -76,7 +76,7 @@ class GangCards:
             return evaluator.best_among(shape, rows)
         keys = evaluator.keys(shape).take(there)
         found = []
-        for at in np.argsort(-keys, kind="stable")[:MOST_COMPARED].tolist():
+        for at in np.argsort(-keys, kind="stable")[:MAX_COMPARED].tolist():
             choice = evaluator.at(shape, there[at], self.gang_context(there[at], shape, here, ()))
             if choice is not None:
                 found.append(choice)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.domain.remembered import MOST_BYTES, weight_of
+from kubeshare_py.domain.remembered import MAX_BYTES, weight_of
 from kubeshare_py.framework.choice import Choice
 from kubeshare_py.framework.profiles_in_use import ProfilesInUse
 from kubeshare_py.framework.result_cache import SHAPES_KEPT
@@ -39,7 +39,7 @@ from kubeshare_py.scheduling.queue.waiting_reports import (
 SHORTAGES_KEPT = 256
 #: The most shapes of a gang's waiting members: what is known of all must be kept from one iteration
 #: to the next until the gang is tried, in one iteration.
-MOST_SHAPES = SHAPES_KEPT // 2
+MAX_SHAPES = SHAPES_KEPT // 2
 
 
 @dataclass(slots=True)
@@ -283,9 +283,9 @@ class GangCycles:
             if len(gang.waiting) < gang.need:
                 self.reports.incomplete(gang, now)
             return
-        if len(gang.shapes) > MOST_SHAPES:
+        if len(gang.shapes) > MAX_SHAPES:
             self._leave(gang)
-            self.reports.report(gang, too_varied(gang, MOST_SHAPES))
+            self.reports.report(gang, too_varied(gang, MAX_SHAPES))
             return
         gang.key = self._key(gang)
         reservations = self._reservations
@@ -366,7 +366,7 @@ class GangCycles:
             shortage, now, self._ledger.changed.end, weight_of(composition)
         )
         kept = sum(known.weight for known in self._known.values())
-        while len(self._known) > SHORTAGES_KEPT or (kept > MOST_BYTES and len(self._known) > 1):
+        while len(self._known) > SHORTAGES_KEPT or (kept > MAX_BYTES and len(self._known) > 1):
             kept -= self._known.popitem(last=False)[1].weight
         self._look.add(now + max(UNASKED_S, wait_s), composition)
         return shortage

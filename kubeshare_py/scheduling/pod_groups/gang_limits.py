@@ -14,7 +14,7 @@ from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.impossible import CardsThere, cards_there, impossible_sentence
-from kubeshare_py.framework.points import MOST_PODS
+from kubeshare_py.framework.points import MAX_PODS
 
 
 def too_large(
@@ -101,7 +101,7 @@ def _room_on(
     fitting = there[claim].fitting[rows]
     each = 1 if claim.exclusive else WHOLE_MILLI // max(1, _least(claim) // claim.count)
     if not claim.exclusive and not _least(claim):
-        each = MOST_PODS
+        each = MAX_PODS
     on_card = np.where(fitting, each, 0)
     if claim.memory_bytes and not claim.exclusive:
         on_card = np.minimum(on_card, columns.capacity_bytes[rows] // claim.memory_bytes)

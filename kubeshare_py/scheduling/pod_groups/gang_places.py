@@ -29,7 +29,7 @@ from kubeshare_py.topology.topology_labels import CLIQUE
 WantedPlaces = Mapping[tuple[str, Shape], int]
 NOWHERE = -1
 #: The most lists of labels whose domains are cached: pods may name any.
-MOST_KNOWN = 64
+MAX_KNOWN = 64
 _Sums = dict[tuple[str, Shape], NDArray[np.float64]]
 
 
@@ -205,7 +205,7 @@ class GangPlaces:
         now = (ledger.relabelled.end, ledger.columns.layout)
         if known is None or (known.relabelled, known.layout) != now:
             levels = [*_places(ledger.columns, labels), np.arange(ledger.columns.rows)]
-            if len(self._known) >= MOST_KNOWN:
+            if len(self._known) >= MAX_KNOWN:
                 self._known.clear()
             known = self._known[labels] = _KnownPlaces(*now, levels)
         return known.levels

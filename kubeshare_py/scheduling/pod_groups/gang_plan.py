@@ -37,7 +37,7 @@ from kubeshare_py.scheduling.queue.pod_records import Record
 #: The cost of a placement, in rows asked about.
 ROWS_A_PLACEMENT = 100
 #: The most members placed in vain to be near each other: this many, or as many as the gang needs.
-LEAST_IN_VAIN = 256
+MIN_IN_VAIN = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +234,7 @@ class GangPlan:
         members = next(self._orders(snapshot, gang, model))
         shapes = narrowed_all(gang.shapes, model)
         at = self._places.rows_of(gang.nodes())
-        left, within = max(gang.need, LEAST_IN_VAIN), gang.within
+        left, within = max(gang.need, MIN_IN_VAIN), gang.within
         for rows in self._places.that_hold(snapshot, shapes, gang.need, at, within):
             draft, tried = self._all_or_none(snapshot, gang, members, rows, model)
             left -= tried

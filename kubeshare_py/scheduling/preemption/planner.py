@@ -37,7 +37,7 @@ from kubeshare_py.scheduling.queue.gangs import Gangs
 from kubeshare_py.scheduling.queue.pod_records import Record
 
 #: The most topology domains that are searched for pods that must share one; others next time.
-MOST_PLACES = 64
+MAX_PLACES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +218,8 @@ class Planner:
             return  # they are in several domains already
         numbers = np.array([*taken]) if taken else np.unique(places)
         numbers = numbers[numbers != NOWHERE]
-        start = search * MOST_PLACES % max(1, len(numbers))
-        for number in np.roll(numbers, -start)[:MOST_PLACES].tolist():
+        start = search * MAX_PLACES % max(1, len(numbers))
+        for number in np.roll(numbers, -start)[:MAX_PLACES].tolist():
             yield np.flatnonzero(places == number)
 
     def _as_plan(

@@ -23,9 +23,9 @@ Importance = tuple[int, int, int, PodUid]
 #: kube-scheduler adds this to each priority before summing up, so that fewer pods weigh less.
 _ABOVE_ZERO = 1 << 31
 #: The most choices of members that a gang can spare, for each set of pods.
-MOST_CHOICES = 64
+MAX_CHOICES = 64
 #: The digits of a time with nanoseconds.
-_MOST_DIGITS = 23
+_MAX_DIGITS = 23
 _DIGITS_ONLY = str.maketrans("", "", "-:.TZ")
 
 
@@ -72,7 +72,7 @@ def importance(pod: Pod) -> Importance:
 
 def moment(pod: Pod) -> int:
     """The time of start, or else of creation, as an integer that grows with time."""
-    digits = (pod.started or pod.created).translate(_DIGITS_ONLY)[:_MOST_DIGITS]
+    digits = (pod.started or pod.created).translate(_DIGITS_ONLY)[:_MAX_DIGITS]
     return int(digits) if digits.isascii() and digits.isdecimal() else 0
 
 
@@ -126,7 +126,7 @@ class PotentialVictims:
 
         Pods are left out if they could go only with others that must stay. If a gang must keep its
         minimum, any of its members may go, but only so many; this gives several choices, at most
-        MOST_CHOICES.
+        MAX_CHOICES.
         """
         alone: list[Record] = []
         members: dict[Gang, list[Record]] = {}
@@ -137,7 +137,7 @@ class PotentialVictims:
             else:
                 members.setdefault(gang, []).append(record)
         of_gangs = [self._of_gang(gang, several) for gang, several in members.items()]
-        for chosen in islice(product(*of_gangs), MOST_CHOICES):
+        for chosen in islice(product(*of_gangs), MAX_CHOICES):
             groups = [EvictionGroup((record,)) for record in alone]
             groups += [
                 EvictionGroup((record,), part.rest, part.gang)
@@ -188,7 +188,7 @@ class PotentialVictims:
         left = [record for record in placed if record.pod.uid not in singles]
         if all(map(self._may_go, left)):
             return [_GangPart(gang, tail, EvictionGroup(tuple(left), gang=gang, whole=True))]
-        some = islice(combinations(least_first, len(tail)), MOST_CHOICES)
+        some = islice(combinations(least_first, len(tail)), MAX_CHOICES)
         return [_GangPart(gang, chosen) for chosen in some]
 
     def _count_violations(self, groups: Sequence[EvictionGroup]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.preemption import PreemptionPlan
-from kubeshare_py.domain.remembered import MOST_BYTES, weight_of
+from kubeshare_py.domain.remembered import MAX_BYTES, weight_of
 from kubeshare_py.scheduling.binding.iteration_budget import IterationBudget
 from kubeshare_py.scheduling.binding.scheduler_state import Queues
 from kubeshare_py.scheduling.preemption.lowest_priority import LowestPriority
@@ -23,7 +23,7 @@ FUTILE_KEPT = 4096
 
 #: The most shape queues and gangs looked at per iteration, and the most first pods of a shape
 #: queue.
-LOOKS_PER_ITERATION, MOST_LOOKED_AT = 500, 500
+LOOKS_PER_ITERATION, MAX_LOOKED_AT = 500, 500
 
 #: The cost of a search without its questions, in rows of about 0.4 µs: some milliseconds.
 A_SEARCH = 5_000
@@ -207,7 +207,7 @@ class PreemptionQueue:
         tries = self._futile.get(alike, (0, 0.0))[0] + 1
         if alike not in self._futile and not isinstance(nominee, Gang):
             self._futile_bytes += weight_of(self._records[nominee].shape)
-        if len(self._futile) > FUTILE_KEPT or self._futile_bytes > MOST_BYTES:
+        if len(self._futile) > FUTILE_KEPT or self._futile_bytes > MAX_BYTES:
             self._futile.clear()
             self._futile_bytes = 0
         until = now + backoff_s(tries)
@@ -285,7 +285,7 @@ class PreemptionQueue:
         # those, and pods far behind the first are not looked at.
         verdicts: dict[tuple[object, ...], bool] = {}
         able = []
-        for key, uid in shape_queue.heap[:MOST_LOOKED_AT]:
+        for key, uid in shape_queue.heap[:MAX_LOOKED_AT]:
             if uid in self._under_way or shape_queue.waiting.get(uid) != key:
                 continue
             pod = self._records[uid].pod

@@ -22,7 +22,7 @@ from kubeshare_py.scheduling.preemption.victim_search import Candidate, Portion,
 from kubeshare_py.scheduling.queue.pod_records import Record
 
 #: The most nodes searched for one pod, others next time; kube-scheduler takes a tenth of all.
-MOST_NODES = 512
+MAX_NODES = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class PreemptionSearch:
         index = self._rows_for(list(kinds), start if len(members) == 1 else None, among)
         if fitting and len(members) == 1:
             free = self._fitting(list(kinds), among)
-            index = np.union1d(index, np.roll(free, -(start % max(1, len(free))))[:MOST_NODES])
+            index = np.union1d(index, np.roll(free, -(start % max(1, len(free))))[:MAX_NODES])
         trial = TrialRows(self._snapshot, index, self._model)
         self._potential_victims.gone.update(record.pod.uid for record in self._leaving)
         trial.take_away(self._leaving)
@@ -99,7 +99,7 @@ class PreemptionSearch:
         if start is not None:
             rows = near[0]
             count = len(rows)
-            return np.sort(np.roll(rows, -(start % count))[:MOST_NODES]) if count else rows
+            return np.sort(np.roll(rows, -(start % count))[:MAX_NODES]) if count else rows
         return np.unique(np.concatenate([*near, self._fitting(kinds, among)]))
 
     def _fitting(self, kinds: Sequence[ProfileShape], among: IntArray | None) -> IntArray:

@@ -33,7 +33,7 @@ PlaceOf = tuple[str, str, str]
 QUEUES_KEPT = 4096
 #: The most namespaces of a shape queue with a share of its own; all other shape queues have one
 #: together, so that a user of two namespaces cannot spend the share of other users' pods.
-MOST_OWNERS = 3
+MAX_OWNERS = 3
 #: The most bytes of an empty shape queue's key for the shape queue to be kept.
 HEAVY = 4096
 
@@ -314,7 +314,7 @@ class PodQueue:
 
     def _changes_owner(self, shape_queue: ShapeQueue) -> bool:
         """Set a shape queue's owner: the namespace of its pods, or the few that they are of."""
-        is_of_few = len(shape_queue.of_namespace) <= MOST_OWNERS
+        is_of_few = len(shape_queue.of_namespace) <= MAX_OWNERS
         owner = " ".join(sorted(shape_queue.of_namespace)) if is_of_few else SHARED
         if owner == shape_queue.owner:
             return False

@@ -10,7 +10,7 @@ from kubeshare_py.framework.snapshot import Snapshot, Snapshots, WithoutReservat
 
 #: The most snapshots that are kept: pods and gangs that are tried one after the other mostly see
 #: the same reservations.
-MOST_KEPT = 4
+MAX_KEPT = 4
 
 
 class ReservedSnapshots:
@@ -43,7 +43,7 @@ class ReservedSnapshots:
 
     def _another(self) -> WithoutReservations:
         """A snapshot to show something else: the one shown last of all, once there are enough."""
-        if len(self._kept) < MOST_KEPT:
+        if len(self._kept) < MAX_KEPT:
             return WithoutReservations(self._actual)
         return self._kept.popitem(last=False)[1][0]
 

@@ -16,7 +16,7 @@ from kubeshare_py.domain.pod import Pod
 from kubeshare_py.scheduling.queue.pod_queue import SortKey
 
 #: The configuration's default.
-MOST_WAITING = 5000
+MAX_WAITING = 5000
 #: The most namespaces whose reasons are cached.
 _REASONS_KEPT = 256
 #: A single pod, or the namespace and name of a gang.

@@ -13,7 +13,7 @@ from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.scheduling.queue.reservations import Nominee, Reservation
 
 #: The most doublings of the time without reservations.
-MOST_DOUBLED = 6
+MAX_DOUBLED = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +83,10 @@ class ReservationPatience:
         self._holder = None
         before = self._rests.pop(nominee, None)
         times = 1 if before is None else before.times + 1
-        longest = self._patience_s * 2.0**MOST_DOUBLED
+        longest = self._patience_s * 2.0**MAX_DOUBLED
         # A nominee whose rest ended long ago is forgotten.
         self._rests = {one: rest for one, rest in self._rests.items() if now < rest.until + longest}
-        until = now + self._patience_s * 2.0 ** min(times - 1, MOST_DOUBLED)
+        until = now + self._patience_s * 2.0 ** min(times - 1, MAX_DOUBLED)
         self._rests[nominee] = _CoolDown(until, times)
 
     def _places_ready(self, reservation: Reservation) -> int:

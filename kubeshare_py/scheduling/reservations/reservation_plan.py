@@ -33,7 +33,7 @@ from kubeshare_py.scheduling.queue.gangs import Shapes
 from kubeshare_py.scheduling.queue.pod_records import Record
 
 #: The most tenants that one plan removes, about 60 µs each.
-MOST_REMOVED = 1000
+MAX_REMOVED = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +97,11 @@ class ReservationPlan:
         for option in self._best_first(snapshot, wanted):
             attempt = _Try(option, snapshot.trial())
             permitted = self._place(wanted, attempt)
-            complete = len(attempt.places) == wanted.need or len(attempt.removed) >= MOST_REMOVED
+            complete = len(attempt.places) == wanted.need or len(attempt.removed) >= MAX_REMOVED
             if permitted and complete:
                 return attempt.places
             in_vain += len(attempt.places) + len(attempt.removed)
-            if in_vain >= MOST_REMOVED:
+            if in_vain >= MAX_REMOVED:
                 break
         return {}
 
@@ -193,7 +193,7 @@ class ReservationPlan:
         for row, uid in tenants:
             if uid in attempt.removed:
                 continue
-            if len(attempt.removed) >= MOST_REMOVED:
+            if len(attempt.removed) >= MAX_REMOVED:
                 return None
             attempt.trial.remove(self._ledger.charges_on_row(row)[uid])
             attempt.removed[uid] = None

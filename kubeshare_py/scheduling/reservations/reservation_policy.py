@@ -35,7 +35,7 @@ from kubeshare_py.scheduling.reservations.reservation_patience import (
 from kubeshare_py.scheduling.reservations.reservation_plan import ReservationPlan, WantedReservation
 
 #: The most nominees that are looked at, and the most plans at a time.
-MOST_LOOKED_AT, MOST_PLANS = 64, 2
+MAX_LOOKED_AT, MAX_PLANS = 64, 2
 #: The most shape queues that one iteration looks at.
 QUEUES_AT_ONCE = 500
 #: A plan is kept for this time (s), and for the seconds that its members make at this rate.
@@ -150,7 +150,7 @@ class ReservationPolicy:
             for composition_queue in composition_queues
             if (one := self._waiting(composition_queue, now)) is not None
         ]
-        self._firsts = nsmallest(MOST_LOOKED_AT, self._firsts + found, key=lambda pair: pair[0].key)
+        self._firsts = nsmallest(MAX_LOOKED_AT, self._firsts + found, key=lambda pair: pair[0].key)
         return bool(left)
 
     def _give_to_first(
@@ -171,7 +171,7 @@ class ReservationPolicy:
                 self._patient(now)
                 return
             plans += 1
-            if plans == MOST_PLANS:
+            if plans == MAX_PLANS:
                 break
         if plans:
             self._not_before = now + self._after_s

@@ -10,7 +10,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from kubeshare_py.edges.admission.admission_server import MOST_BYTES, MOST_HELD_BYTES, serve
+from kubeshare_py.edges.admission.admission_server import MAX_BYTES, MAX_HELD_BYTES, serve
 from kubeshare_py.edges.kube.certificates import make_certificates
 
 
@@ -47,10 +47,10 @@ async def test_the_largest_review_there_can_be_is_answered_and_a_larger_one_refu
         yield bytes(total % 2**16)
 
     async with asking(tmp_path) as session:
-        for body in (io.BytesIO(bytes(MOST_BYTES)), chunks(MOST_BYTES)):
+        for body in (io.BytesIO(bytes(MAX_BYTES)), chunks(MAX_BYTES)):
             async with session.post(path, data=body) as answer:
-                assert await answer.text() == str(MOST_BYTES)
-        for more in (io.BytesIO(bytes(MOST_BYTES + 1)), chunks(MOST_BYTES + 1)):
+                assert await answer.text() == str(MAX_BYTES)
+        for more in (io.BytesIO(bytes(MAX_BYTES + 1)), chunks(MAX_BYTES + 1)):
             async with session.post(path, data=more) as answer:
                 assert answer.status == 413
 
@@ -84,7 +84,7 @@ async def test_large_bodies_that_do_not_end_give_way_to_others(tmp_path: Path) -
     never, begun = asyncio.Event(), asyncio.Semaphore(0)
 
     async def almost() -> AsyncIterator[bytes]:
-        yield bytes(MOST_BYTES - 1)
+        yield bytes(MAX_BYTES - 1)
         begun.release()
         await never.wait()
 
@@ -97,7 +97,7 @@ async def test_large_bodies_that_do_not_end_give_way_to_others(tmp_path: Path) -
             except aiohttp.ClientError:
                 return False
 
-        most = MOST_HELD_BYTES // MOST_BYTES
+        most = MAX_HELD_BYTES // MAX_BYTES
         waiting = {group.create_task(post()) for _ in range(most + 4)}
         for _ in range(most + 4):
             await begun.acquire()

@@ -7,8 +7,8 @@ import pytest
 from aiohttp import web
 
 from kubeshare_py.edges.inventory.bounded_session import (
-    MOST_BYTES,
-    MOST_S,
+    MAX_BYTES,
+    MAX_S,
     AnswerRefused,
     bounded_session,
 )
@@ -16,7 +16,7 @@ from tests.edges.bare_server import Handler, serving
 
 
 async def got(
-    handler: Handler, *, most_bytes: int = MOST_BYTES, most_s: float = MOST_S
+    handler: Handler, *, most_bytes: int = MAX_BYTES, most_s: float = MAX_S
 ) -> tuple[bytes, list[bytes]]:
     bodies: list[bytes] = []
 

@@ -9,7 +9,7 @@ import pytest
 
 from kubeshare_py.edges.kube.delegated_auth import (
     KEPT_S,
-    MOST_KEPT,
+    MAX_KEPT,
     NOT_VALID,
     DelegatedAuth,
     Denial,
@@ -100,10 +100,10 @@ async def test_no_token_is_kept(asked: Asked) -> None:
 
 
 async def test_memory_is_bounded(asked: Asked) -> None:
-    for number in range(MOST_KEPT + 1):
+    for number in range(MAX_KEPT + 1):
         assert await asked.denial(f"no-token-{number}") == NOT_VALID
     before = len(asked.reviews())
-    await asked.denial(f"no-token-{MOST_KEPT}")
+    await asked.denial(f"no-token-{MAX_KEPT}")
     assert len(asked.reviews()) == before
     await asked.denial("no-token-0")
     assert len(asked.reviews()) == before + 1

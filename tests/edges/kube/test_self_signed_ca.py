@@ -19,7 +19,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from cryptography import x509
 
-from kubeshare_py.edges.kube.certificate_bundle import MOST, with_authority
+from kubeshare_py.edges.kube.certificate_bundle import MAX, with_authority
 from kubeshare_py.edges.kube.certificates import make_certificates
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.credential_reading import KubeReading
@@ -255,8 +255,8 @@ def made_at(certificate: bytes) -> datetime:
 
 def test_a_bundle_does_not_grow_for_ever_and_keeps_the_newest(tmp_path: Path) -> None:
     bundle = b""
-    for number in range(MOST + 2):
+    for number in range(MAX + 2):
         own = make_certificates(tmp_path / str(number)).ca_file.read_bytes()
         bundle = with_authority(bundle, own, made_at(own))
         assert own in bundle
-    assert len(x509.load_pem_x509_certificates(bundle)) == MOST
+    assert len(x509.load_pem_x509_certificates(bundle)) == MAX

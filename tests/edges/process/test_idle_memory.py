@@ -22,7 +22,7 @@ before = pages()
 give_back()
 print(before - pages())
 """
-_LEAST_PAGES = 10_000
+_MIN_PAGES = 10_000
 
 
 @pytest.mark.skipif(
@@ -33,7 +33,7 @@ def test_free_memory_below_used_memory_is_given_back() -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=60
     )
-    assert int(done.stdout) >= _LEAST_PAGES
+    assert int(done.stdout) >= _MIN_PAGES
 
 
 class Enough(Exception):

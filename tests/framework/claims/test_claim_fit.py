@@ -14,7 +14,7 @@ from kubeshare_py.framework.claims.claim_fit import (
     fits_model,
     headroom_for,
 )
-from kubeshare_py.framework.points import MOST_PODS
+from kubeshare_py.framework.points import MAX_PODS
 from tests.builders import a_gpu
 from tests.plugins.random_clusters import CLAIMS, NODES, Nodes, random_cluster
 from tests.plugins.small_cluster import SmallCluster
@@ -54,7 +54,7 @@ def test_the_room_of_one_card_is_what_can_be_taken_from_it(nodes: Nodes, claim: 
         _, capacity, tenants = cards[0]
         memory = claim.memory_bytes
         each = capacity * claim.milli // 1000 if memory is None else memory
-        bounds = [tenants or MOST_PODS]
+        bounds = [tenants or MAX_PODS]
         bounds += [1000 // claim.milli] if claim.milli else []
         bounds += [capacity // each] if each else []
         assert most == min(bounds)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.domain.quantity import MOST
+from kubeshare_py.domain.quantity import MAX
 from tests.manifests.written import container, pod, sidecar
 
 MI = 2**20
@@ -235,7 +235,7 @@ def test_the_status_of_a_pod_without_a_node_says_nothing() -> None:
 
 def test_a_sum_of_impossible_amounts_is_still_the_most() -> None:
     spec = {"containers": [container("a", memory="1E"), container("b", memory="1E")]}
-    assert resources(spec) == {"memory": MOST}
+    assert resources(spec) == {"memory": MAX}
 
 
 def test_what_is_no_quantity_keeps_the_pod_waiting_with_a_reason() -> None:

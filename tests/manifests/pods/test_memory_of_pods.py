@@ -12,7 +12,7 @@ from tests.manifests.written import pod
 
 PODS, MEGABYTE = 40, 1_000_000
 #: Two of the tables that a pod's parts may be in, full, and what else Python keeps.
-MOST_LEFT = 20 * MEGABYTE
+MAX_LEFT = 20 * MEGABYTE
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -83,4 +83,4 @@ def test_forty_large_pods_are_forgotten(written: Callable[[int], Any]) -> None:
         left, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert left < MOST_LEFT
+    assert left < MAX_LEFT

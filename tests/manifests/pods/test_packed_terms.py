@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.pod import NodeTerm
 from kubeshare_py.domain.remembered import weight_of
-from kubeshare_py.manifests.pods.packed_terms import MOST_OBJECTS, PackedTerms, packed
+from kubeshare_py.manifests.pods.packed_terms import MAX_OBJECTS, PackedTerms, packed
 
 LINES = st.lists(
     st.builds(
@@ -61,6 +61,6 @@ def test_it_weighs_what_its_terms_weigh() -> None:
 
 
 def test_long_terms_are_one_object() -> None:
-    found = packed(long(terms=MOST_OBJECTS))
+    found = packed(long(terms=MAX_OBJECTS))
     assert isinstance(found, PackedTerms)
     assert all(isinstance(part, (str, int, type)) for part in gc.get_referents(found))

@@ -8,13 +8,13 @@ import pytest
 from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.pod import NodeTerm, Toleration
 from kubeshare_py.manifests.pods.placement import (
-    MOST_AMOUNTS,
-    MOST_CHARACTERS,
-    MOST_REQUIREMENTS,
-    MOST_SELECTED,
-    MOST_TERMS,
-    MOST_TOLERATIONS,
-    MOST_VALUES,
+    MAX_AMOUNTS,
+    MAX_CHARACTERS,
+    MAX_REQUIREMENTS,
+    MAX_SELECTED,
+    MAX_TERMS,
+    MAX_TOLERATIONS,
+    MAX_VALUES,
 )
 from tests.manifests.written import pod
 
@@ -65,15 +65,15 @@ def amounts(count: int) -> dict[str, Any]:
 LIMITS = [
     (
         amounts,
-        MOST_AMOUNTS,
-        f"spec.containers[].resources has {MOST_AMOUNTS + 1} amounts",
+        MAX_AMOUNTS,
+        f"spec.containers[].resources has {MAX_AMOUNTS + 1} amounts",
     ),
-    (terms, MOST_TERMS, f"{TERMS} has {MOST_TERMS + 1} terms"),
-    (requirements, MOST_REQUIREMENTS, f"{TERMS} has {MOST_REQUIREMENTS + 1} requirements"),
-    (values, MOST_VALUES, f"{TERMS} has {MOST_VALUES + 1} values"),
-    (characters, MOST_CHARACTERS, f"{TERMS} has {MOST_CHARACTERS + 1} characters"),
-    (selected, MOST_SELECTED, f"spec.nodeSelector has {MOST_SELECTED + 1} labels"),
-    (tolerations, MOST_TOLERATIONS, f"spec.tolerations has {MOST_TOLERATIONS + 1} entries"),
+    (terms, MAX_TERMS, f"{TERMS} has {MAX_TERMS + 1} terms"),
+    (requirements, MAX_REQUIREMENTS, f"{TERMS} has {MAX_REQUIREMENTS + 1} requirements"),
+    (values, MAX_VALUES, f"{TERMS} has {MAX_VALUES + 1} values"),
+    (characters, MAX_CHARACTERS, f"{TERMS} has {MAX_CHARACTERS + 1} characters"),
+    (selected, MAX_SELECTED, f"spec.nodeSelector has {MAX_SELECTED + 1} labels"),
+    (tolerations, MAX_TOLERATIONS, f"spec.tolerations has {MAX_TOLERATIONS + 1} entries"),
 ]
 
 
@@ -92,14 +92,14 @@ def test_what_is_too_much_is_named_and_fits_nowhere(
 def test_what_a_bound_pod_says_does_not_matter_any_more(
     spec_of: Callable[[int], dict[str, Any]],
 ) -> None:
-    bound = pod({**spec_of(MOST_TERMS + 1), "nodeName": "n1"})
+    bound = pod({**spec_of(MAX_TERMS + 1), "nodeName": "n1"})
     assert bound.problem is None
 
 
 def test_what_a_bound_pod_takes_is_counted_however_long_the_list() -> None:
-    bound = pod({**amounts(MOST_AMOUNTS + 1), "nodeName": "n1"})
+    bound = pod({**amounts(MAX_AMOUNTS + 1), "nodeName": "n1"})
     assert bound.problem is None
-    assert len(bound.shape.resources) == MOST_AMOUNTS
+    assert len(bound.shape.resources) == MAX_AMOUNTS
 
 
 def test_a_term_for_each_of_some_hundred_nodes_is_read() -> None:

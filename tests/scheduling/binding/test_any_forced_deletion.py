@@ -24,7 +24,7 @@ from tests.scheduling.test_any_history import STEPS, some_steps
 from tests.scheduling.world import Step, World
 
 #: The longest time for which the machine is to hold a card, and grace periods around it (s).
-MOST_S, GRACES = 20.0, (0, 2, 15, 40)
+MAX_S, GRACES = 20.0, (0, 2, 15, 40)
 
 
 @dataclass
@@ -96,7 +96,7 @@ class VanishedReference(ReferenceModel):
         if pod is None or held is None or uid in self.ended or held.node not in self.nodes:
             return
         is_bound = held.settled or uid in self.answered or self.missing
-        until = min(self.leaves_by.get(uid, self.now + pod.grace_s), self.now + MOST_S)
+        until = min(self.leaves_by.get(uid, self.now + pod.grace_s), self.now + MAX_S)
         cards = held.allocation is not None and held.allocation.cards
         if is_bound and until > self.now and (cards or held.native):
             self.held[ghost(uid)] = Holding(held.node, 0, held.allocation, held.native, True)
@@ -126,7 +126,7 @@ class VanishingWorld(World):
 
     def __init__(self) -> None:
         super().__init__()
-        self.machine = a_machine(lingering_s=MOST_S)
+        self.machine = a_machine(lingering_s=MAX_S)
         self.reference = VanishedReference()
         self.stopped: set[PodUid] = set()
 
@@ -197,7 +197,7 @@ def test_in_long_histories_cards_are_held_and_always_freed(seed: int) -> None:
         world = run(some_steps(seed * 1000 + number, 150))
         assert left(world) == {}, f"number {number}"
         ghosts += world.reference.count
-        world.now += MOST_S
+        world.now += MAX_S
         world.settle()
         assert not world.reference.ghosts
         assert not world.machine.ledger.lingering
@@ -208,6 +208,6 @@ def test_in_long_histories_cards_are_held_and_always_freed(seed: int) -> None:
 @given(STEPS)
 def test_the_same_history_gives_the_same_effects_again(steps: list[Step]) -> None:
     world = run(steps)
-    again = a_machine(lingering_s=MOST_S)
+    again = a_machine(lingering_s=MAX_S)
     for event, now, effects in world.log:
         assert tuple(again.handle(event, now)) == effects

@@ -10,7 +10,7 @@ from kubeshare_py.domain.effects import Effect, PodWarning, ReportPodWarning
 from kubeshare_py.domain.events import BindRefused, Bound, PodSeen, PodsListed, Refusal
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.domain.printable import MOST_OF_MESSAGE
+from kubeshare_py.domain.printable import MAX_MESSAGE
 from kubeshare_py.scheduling.binding import external_binds
 from tests.builders import a_claim, a_pod, a_shape
 from tests.scheduling.driver import Driver
@@ -49,7 +49,7 @@ def test_a_note_is_not_as_long_as_a_name_in_it() -> None:
     pod = share(node_name=NodeName(9000 * "n"), allocation=THEIRS)
     effects = a_leader().tell(PodSeen(pod))
     notes = [one.note for one in effects if isinstance(one, ReportPodWarning)]
-    assert {len(note) for note in notes} == {MOST_OF_MESSAGE + 1}
+    assert {len(note) for note in notes} == {MAX_MESSAGE + 1}
 
 
 def test_whoever_schedules_it() -> None:

@@ -9,7 +9,7 @@ from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import BindSlotsFree, PodGone, PodGroupGone, PodGroupSeen, PodSeen
 from kubeshare_py.domain.group_objects import GroupApi, GroupReference, PodGroupObject
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.scheduling.binding.group_edits import MOST_RENEWED
+from kubeshare_py.scheduling.binding.group_edits import MAX_RENEWED
 from kubeshare_py.scheduling.queue.pod_records import PodState
 from kubeshare_py.scheduling.queue.queue_moves import POD_GROUP_CHANGED
 from tests.builders import a_claim, a_machine, a_pod, a_shape, whole
@@ -18,7 +18,7 @@ from tests.scheduling.gang_driver import names
 
 APIS = pytest.mark.parametrize("api", list(GroupApi))
 X = GroupApi.COSCHEDULING
-MANY = 4 * MOST_RENEWED
+MANY = 4 * MAX_RENEWED
 
 
 def an_object(minimum: int, api: GroupApi = X) -> PodGroupSeen:
@@ -109,7 +109,7 @@ def test_a_large_gang_is_enqueued_anew_over_several_events(api: GroupApi) -> Non
     assert driver.states() == {PodState.BACKOFF}
     driver.later(1.1)
     assert driver.states() == {PodState.WAITING}
-    assert 0 < driver.most <= MOST_RENEWED
+    assert 0 < driver.most <= MAX_RENEWED
     assert driver.moves() == 3 * MANY
 
 
@@ -127,7 +127,7 @@ def test_no_member_starts_by_what_the_group_said_before_while_others_are_yet_to_
     assert {bind.allocation.min_available for bind in binds} == {4}
 
 
-@pytest.mark.parametrize("count", [MOST_RENEWED // 2, MANY])
+@pytest.mark.parametrize("count", [MAX_RENEWED // 2, MANY])
 def test_in_which_order_members_go_does_not_depend_on_how_many_there_are(count: int) -> None:
     driver = Edits({"n1": 2})
     pods = [member(n, priority=n // (count - 2)) for n in range(count)]

@@ -12,7 +12,7 @@ from kubeshare_py.domain.effects import Overuse, ReportOvercommit
 from kubeshare_py.domain.events import BindSlotsFree, Event, InventoryRead, PodGone, PodSeen
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.domain.printable import MOST_OF_MESSAGE
+from kubeshare_py.domain.printable import MAX_MESSAGE
 from kubeshare_py.scheduling.binding.overcommitment import SPACING_S
 from kubeshare_py.scheduling.explain.figures import ledger_figures
 from tests.builders import a_claim, a_pod, a_shape, some_gpus, whole
@@ -91,7 +91,7 @@ def test_a_note_is_not_as_long_as_all_the_names_in_it() -> None:
         PodSeen(forged("alone", *CARDS, exclusive=True, milli=1000)),
         *(PodSeen(forged(name, CARDS[1])) for name in names),
     )
-    assert len(told.note) == MOST_OF_MESSAGE + 1
+    assert len(told.note) == MAX_MESSAGE + 1
     assert told.note.endswith("aaa…")
 
 

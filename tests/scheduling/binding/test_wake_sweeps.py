@@ -20,7 +20,7 @@ from tests.scale import examples
 from tests.scheduling.driver import Driver
 from tests.scheduling.queue.test_fair_share import many, many_members, of, until_quiet, victim
 
-MOST_TURNS = 60
+MAX_TURNS = 60
 #: Pods of three namespaces wait in six lines.
 NAMESPACES, SHAPES = "abc", 6
 STEPS = st.lists(
@@ -137,13 +137,13 @@ def improve(driver: Driver, times: int) -> None:
 
 
 def turns_until_bound(driver: Driver, uid: PodUid, *, improves: bool = False) -> int:
-    for turn in range(1, MOST_TURNS):
+    for turn in range(1, MAX_TURNS):
         if improves:
             improve(driver, turn)
         effects = driver.tell(BindSlotsFree(64))
         if any(isinstance(one, Bind) and one.uid == uid for one in effects):
             return turn
-    return MOST_TURNS
+    return MAX_TURNS
 
 
 def test_a_long_sweep_of_other_lines_keeps_no_freed_card_from_a_pod_that_waits() -> None:
@@ -163,7 +163,7 @@ def test_rows_that_go_on_improving_keep_no_namespace_waiting_that_has_many_lines
     improve(driver, 1)
     driver.tell(BindSlotsFree(64))
     driver.tell(PodGone(full.uid))
-    assert turns_until_bound(driver, mine.uid, improves=True) < MOST_TURNS
+    assert turns_until_bound(driver, mine.uid, improves=True) < MAX_TURNS
 
 
 def test_a_gang_is_not_forgotten_whose_cards_are_freed_while_other_gangs_are_looked_at() -> None:

@@ -19,7 +19,7 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.scheduling.explain.advice import MOST_TRIED
+from kubeshare_py.scheduling.explain.advice import MAX_TRIED
 from kubeshare_py.scheduling.explain.explanation import why
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.pod_records import PodState
@@ -200,10 +200,10 @@ def test_pods_with_several_gpus_or_none_are_named_too() -> None:
 
 
 def test_only_so_many_pods_are_tried() -> None:
-    machine = one_holder(a_node("n1", pods=2 * MOST_TRIED))
+    machine = one_holder(a_node("n1", pods=2 * MAX_TRIED))
     machine.handle(PodSeen(a_pod("waits", a_shape(a_claim(500)))), 0.0)
     waits, ends = PodKey("default", "waits"), "when default/holder ends (it holds 0.6 of GPU-a)"
-    for number in range(MOST_TRIED):
+    for number in range(MAX_TRIED):
         assert number % 500 or ends in advice(machine, waits)[0]
         filler = a_pod(f"before-holder-{number}", a_shape(cpu=0), node_name=NodeName("n1"))
         machine.handle(PodSeen(filler), 0.0)

@@ -8,7 +8,7 @@ from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import BindSlotsFree, InventoryRead, NodeSeen, PodGone, PodSeen
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import PodGroup
-from kubeshare_py.scheduling.pod_groups.gang_cycles import MOST_SHAPES
+from kubeshare_py.scheduling.pod_groups.gang_cycles import MAX_SHAPES
 from tests.builders import a_claim, a_node, a_pod, a_shape, some_gpus, whole
 from tests.scheduling.driver import Driver
 from tests.scheduling.gang_driver import GangDriver, a_group, members, names
@@ -53,8 +53,8 @@ def test_all_members_are_told_how_many_are_missing() -> None:
 
 def test_a_gang_of_too_many_shapes_is_not_tried_and_told_so() -> None:
     driver = GangDriver({"n1": 200})
-    group = a_group(2, headcount=MOST_SHAPES + 1)
-    shapes = [a_shape(a_claim(number + 1)) for number in range(MOST_SHAPES + 1)]
+    group = a_group(2, headcount=MAX_SHAPES + 1)
+    shapes = [a_shape(a_claim(number + 1)) for number in range(MAX_SHAPES + 1)]
     pods = [a_pod(f"g-{number}", shape, group=group) for number, shape in enumerate(shapes)]
     driver.tell(*(PodSeen(pod) for pod in pods))
     driver.later(10)

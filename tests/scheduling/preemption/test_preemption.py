@@ -19,7 +19,7 @@ from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKe
 from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.scheduling.explain.explanation import why
 from kubeshare_py.scheduling.explain.preemption_view import NEVER, OFF
-from kubeshare_py.scheduling.preemption.search import MOST_NODES
+from kubeshare_py.scheduling.preemption.search import MAX_NODES
 from kubeshare_py.views.view import PreemptionView
 from tests.builders import NO_PREEMPTION, a_claim, a_pod, a_shape, whole
 from tests.scheduling.gang_driver import a_group, members, names
@@ -250,7 +250,7 @@ def test_to_ask_changes_nothing(cluster: PreemptionDriver) -> None:
 
 
 def test_to_ask_does_not_choose_the_nodes_that_are_looked_at() -> None:
-    nodes = [f"n{number:03}" for number in range(MOST_NODES + 1)]
+    nodes = [f"n{number:03}" for number in range(MAX_NODES + 1)]
     chosen = []
     for is_asked in (False, True):
         cluster = PreemptionDriver(dict.fromkeys(nodes, 1))

@@ -18,7 +18,7 @@ from kubeshare_py.scheduling.queue.reservations import (
     ReservationCause,
     Reservations,
 )
-from kubeshare_py.scheduling.queue.reserved_snapshots import MOST_KEPT
+from kubeshare_py.scheduling.queue.reserved_snapshots import MAX_KEPT
 from tests.builders import a_claim, a_gpu, a_node, a_pod, a_shape
 
 N1 = NodeName("n1")
@@ -128,4 +128,4 @@ def test_few_snapshots_serve_however_many_sets_of_reservations() -> None:
             snapshot.evaluators[SCHEDULER_NAME].profile, cluster.ledger, tables=snapshot.tables
         )
         assert snapshot.evaluators[SCHEDULER_NAME].best(SHAPE) == anew.best(SHAPE)
-    assert len(shown) == MOST_KEPT
+    assert len(shown) == MAX_KEPT

@@ -17,7 +17,7 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod, PodGroup
 from kubeshare_py.scheduling.binding.enqueue import (
-    MOST_JOIN,
+    MAX_JOIN,
     OUTSIDE_PATIENCE_S,
     PODS_MOVED_A_SECOND,
 )
@@ -30,7 +30,7 @@ from tests.builders import a_cluster, a_machine, a_pod, a_shape, whole
 from tests.scale import examples
 from tests.scheduling.driver import Driver
 
-MOST = 4
+MAX = 4
 Name = str | tuple[str, str]
 
 
@@ -58,7 +58,7 @@ class Books:
         """The first ones, as many as may; the first of all however large it is."""
         found: set[str] = set()
         for _, uids in sorted(self.units.values(), key=lambda unit: unit[0]):
-            if found and len(found) + len(uids) > MOST:
+            if found and len(found) + len(uids) > MAX:
                 break
             found |= uids
         return found
@@ -73,7 +73,7 @@ STEPS = st.lists(
 @examples(400)
 @given(STEPS)
 def test_inside_are_the_first_ones_as_many_as_may(steps: list[tuple[int, int, int, int]]) -> None:
-    limit, books = WaitingLimit(MOST), Books()
+    limit, books = WaitingLimit(MAX), Books()
     known: set[str] = set()
     for action, which, priority, group in steps:
         uid = PodUid(f"p{which}")
@@ -99,7 +99,7 @@ def test_inside_are_the_first_ones_as_many_as_may(steps: list[tuple[int, int, in
 
 
 def test_what_came_and_went_is_not_remembered() -> None:
-    limit = WaitingLimit(MOST)
+    limit = WaitingLimit(MAX)
     for number in range(2000):
         pod = a_pod(f"p{number}")
         limit.put(pod, ((), number))
@@ -121,7 +121,7 @@ def test_what_came_and_went_is_not_remembered() -> None:
 class Limited(Driver):
     """A machine that lets four pods of a namespace wait in the queue, and what it told."""
 
-    def __init__(self, cards: dict[str, int], most: int = MOST) -> None:
+    def __init__(self, cards: dict[str, int], most: int = MAX) -> None:
         self.told: list[tuple[str, str]] = []
         super().__init__(cards)
         self.machine = a_machine()
@@ -303,20 +303,20 @@ def test_a_gang_beyond_the_limit_enters_alone_and_is_placed() -> None:
 
 
 def test_a_large_gang_does_not_come_and_go_with_every_pod_before_it() -> None:
-    driver = Limited({"n1": 0}, most=2 * MOST_JOIN)
-    driver.tell(*(PodSeen(pod) for pod in gang("g", 2 * MOST_JOIN)))
+    driver = Limited({"n1": 0}, most=2 * MAX_JOIN)
+    driver.tell(*(PodSeen(pod) for pod in gang("g", 2 * MAX_JOIN)))
     driver.turns()
     urgent = big("p0", priority=5)
     for _ in range(3):  # each moves the whole gang, unless its moves pause
         driver.tell(PodSeen(urgent))
         driver.turns()
-        assert len(driver.outside()) == 2 * MOST_JOIN
+        assert len(driver.outside()) == 2 * MAX_JOIN
         driver.tell(PodGone(urgent.uid))
         driver.turns()
-        assert len(driver.outside()) == 2 * MOST_JOIN
-    driver.now += 2 * MOST_JOIN / PODS_MOVED_A_SECOND
+        assert len(driver.outside()) == 2 * MAX_JOIN
+    driver.now += 2 * MAX_JOIN / PODS_MOVED_A_SECOND
     driver.turns()
-    assert len(driver.waiting()) == 2 * MOST_JOIN
+    assert len(driver.waiting()) == 2 * MAX_JOIN
 
 
 def test_without_a_limit_all_wait_in_the_queue() -> None:
@@ -355,7 +355,7 @@ def test_whatever_happens_no_pod_is_lost_and_no_namespace_has_more(
             driver.tell(PodSeen(there[name]))
         driver.turns()
         unbound = {name for name, pod in there.items() if pod.node_name is None}
-        assert len(driver.waiting()) <= MOST
+        assert len(driver.waiting()) <= MAX
         assert driver.waiting() | driver.outside() == unbound
         assert not driver.waiting() & driver.outside()
         assert not driver.outside() or driver.waiting()

@@ -12,7 +12,7 @@ from aiohttp import web
 from kubeshare_py.views.view import ClusterView
 
 #: The most answers being made and sent, and with those that wait; further requests are refused.
-MOST_MADE, MOST_ASKED = 4, 32
+MAX_MADE, MAX_ASKED = 4, 32
 #: A reader that is slower (s) is cut off; otherwise a few of them would keep out all others.
 SLOWEST_S = 60.0
 
@@ -24,7 +24,7 @@ class ViewStreams:
 
     def __init__(self, slowest_s: float = SLOWEST_S) -> None:
         self._slowest_s = slowest_s
-        self._slots = asyncio.Semaphore(MOST_MADE)
+        self._slots = asyncio.Semaphore(MAX_MADE)
         #: Held while a portion is made, so that decisions come after each, however many read.
         self._making = asyncio.Lock()
         self._asked = 0
@@ -32,7 +32,7 @@ class ViewStreams:
     @property
     def busy(self) -> bool:
         """Whether so many requests wait already that one more should be repeated later."""
-        return self._asked >= MOST_ASKED
+        return self._asked >= MAX_ASKED
 
     async def send(
         self, request: web.Request, portions: Iterable[ClusterView], more: Mapping[str, object]

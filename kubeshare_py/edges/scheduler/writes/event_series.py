@@ -13,7 +13,7 @@ from kubeshare_py.manifests.reports import SCHEDULED, Regarding, ReportedEvent
 
 #: Seconds between writes of a continuing series, and until an idle one is closed.
 REFRESH_S, CLOSE_S = 1800.0, 360.0
-MOST_QUEUED = 10_000
+MAX_QUEUED = 10_000
 ATTEMPTS = 12
 
 #: The event's object, and its reason.
@@ -41,7 +41,7 @@ class EventSeries:
     `dropped` counts events that were given up: the queue was full, or the server refused them.
     """
 
-    def __init__(self, *, most_queued: int = MOST_QUEUED) -> None:
+    def __init__(self, *, most_queued: int = MAX_QUEUED) -> None:
         self.queue: DueQueue[EventKey, RepeatedEvent] = DueQueue()
         self.dropped = 0
         self._most_queued = most_queued

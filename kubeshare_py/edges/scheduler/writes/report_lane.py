@@ -37,7 +37,7 @@ from kubeshare_py.manifests.reports import (
 
 WORKERS = 4
 #: The most waiting events of bound pods; about 200 bytes each.
-MOST_SCHEDULED = 100_000
+MAX_SCHEDULED = 100_000
 #: While binds are in flight, each worker still does one thing per this time (s).
 PATIENCE_S = 1.0
 TICK_S = 60.0
@@ -106,7 +106,7 @@ class ReportLane:
         self._conditions.withdraw(report.uid)
         self._events.withdraw(regarding_pod(report.uid, report.key), FAILED_SCHEDULING)
         self._scheduled.append((report, self._clock()))
-        if len(self._scheduled) > MOST_SCHEDULED:
+        if len(self._scheduled) > MAX_SCHEDULED:
             self._scheduled.popleft()
             self._dropped += 1
         self._wakeup.set()

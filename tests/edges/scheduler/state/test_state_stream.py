@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient
 
-from kubeshare_py.edges.scheduler.state.state_stream import MOST_ASKED, MOST_MADE, ViewStreams
+from kubeshare_py.edges.scheduler.state.state_stream import MAX_ASKED, MAX_MADE, ViewStreams
 from kubeshare_py.views.view import ClusterView
 from tests.edges.served_app import asking
 from tests.terminal.views import a_pod_view, a_small_view
@@ -98,9 +98,9 @@ async def test_between_two_portions_others_have_their_turn_however_many_read() -
             async with client.get("/") as answer:
                 await answer.read()
 
-        await asyncio.gather(*(read() for _ in range(MOST_MADE)))
+        await asyncio.gather(*(read() for _ in range(MAX_MADE)))
     busy.cancel()
-    assert len(made) == len(set(made)) == 20 * MOST_MADE
+    assert len(made) == len(set(made)) == 20 * MAX_MADE
 
 
 async def test_what_takes_long_is_made_again_only_after_as_long_a_pause() -> None:
@@ -126,7 +126,7 @@ async def test_of_too_many_the_rest_is_sent_away() -> None:
             pass
 
     await streams.make(slow)  # and for as long there is no other
-    waiting = [asyncio.create_task(streams.make(int)) for _ in range(MOST_ASKED - 1)]
+    waiting = [asyncio.create_task(streams.make(int)) for _ in range(MAX_ASKED - 1)]
     await asyncio.sleep(0)
     assert not streams.busy
     waiting.append(asyncio.create_task(streams.make(int)))
