@@ -126,7 +126,8 @@ class GangCycles:
         self._reservations.doubt_all()
         self._known.clear()
         for gang in self._gangs.by_key.values():
-            gang.queued_by = None
+            # Pods of a gang that needs no quorum are about to enter shape queues of their own.
+            gang.queued_by = None if gang.needs_quorum else gang.first
             self._gangs.touched[gang] = None
 
     def time_passed(self, now: float) -> list[Effect]:

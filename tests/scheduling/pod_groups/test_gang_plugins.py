@@ -3,6 +3,7 @@
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.events import PodGone, PodSeen
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.framework.profile_making import profiles
@@ -56,3 +57,14 @@ def test_others_are_not_kept_out_by_a_gang_that_is_not_permitted() -> None:
     driver.show(*members(a_group(3), 3, priority=1))
     singles = [a_pod(f"s{number}", a_shape(a_claim(1000))) for number in range(2)]
     assert names(driver.show(*singles)) == ["s0", "s1"]
+
+
+def test_members_of_a_gang_that_grows_after_new_profiles_wait_together() -> None:
+    driver = GangDriver({"n1": 1})
+    tenant = a_pod("tenant", a_shape(a_claim(1000)))
+    driver.bound(driver.show(tenant), tenant)
+    driver.show(*members(a_group(1), 2))
+    driver.machine.use_profiles([*driver.machine.profiles.values()], driver.now)
+    (last,) = members(a_group(3), 1, start=2)
+    driver.tell(PodSeen(last), PodGone(tenant.uid))
+    assert driver.turn() == []
