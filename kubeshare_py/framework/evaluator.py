@@ -86,8 +86,11 @@ class Evaluator:
 
     @property
     def changes(self) -> int:
-        """The ledger's change number: while it is the same, so are the answers."""
-        return self.tables.changed.end
+        """The ledger's change number: while it is the same, so are the answers.
+
+        Those of a snapshot are compared with it too, so it is not that of the snapshot's own log.
+        """
+        return self._ledger.changed.end
 
     def knows(self, shape: Shape) -> bool:
         """Whether answers about the shape are cached."""

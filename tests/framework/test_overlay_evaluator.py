@@ -122,3 +122,12 @@ def test_the_ledgers_rule_is_added_at_every_level() -> None:
     assert profiles[0] is not PROFILES["default"]
     assert profiles[1] is profiles[2] is profiles[0]
     assert not tables.trial.knows(tables.shape)
+
+
+def test_answers_of_one_moment_have_one_change_number() -> None:
+    tables = Tables()
+    for amount in (1, 2):
+        tables.ledger.charge(PodUid("p"), NodeName("n1"), (("cpu", amount),), None)
+        tables.snapshot.follow()
+        numbers = {one.changes for one in (tables.base, tables.kept, tables.trial)}
+        assert numbers == {tables.ledger.changed.end}
