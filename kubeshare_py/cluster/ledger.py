@@ -377,7 +377,7 @@ class Ledger:
         self._hold(charge, -1)
 
     def _add_reservation(self, charge: Charge, row: int, sign: int) -> None:
-        with self.overdrafts.trial():
+        with self.overdrafts.ignoring():
             if not self._usage.add_reservation(row, charge, sign):
                 self._lay_out_cards(row)
 

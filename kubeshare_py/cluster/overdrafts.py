@@ -13,19 +13,19 @@ from kubeshare_py.domain.identity import NodeName
 class Overdrafts:
     """The nodes to be checked; false while there are none."""
 
-    __slots__ = ("_is_trial", "_overdrawn", "_unchecked")
+    __slots__ = ("_ignores", "_overdrawn", "_unchecked")
 
     def __init__(self) -> None:
         self._overdrawn: set[NodeName] = set()
         self._unchecked: set[NodeName] = set()
-        self._is_trial = False
+        self._ignores = False
 
     def __bool__(self) -> bool:
         return bool(self._unchecked)
 
     def suspect(self, node: NodeName) -> None:
         """Have this node checked."""
-        if not self._is_trial:
+        if not self._ignores:
             self._overdrawn.add(node)
             self._unchecked.add(node)
 
@@ -36,17 +36,17 @@ class Overdrafts:
 
     def touched(self, node: NodeName) -> None:
         """Cards of this node changed: have it checked again if it was overdrawn."""
-        if node in self._overdrawn and not self._is_trial:
+        if node in self._overdrawn and not self._ignores:
             self._unchecked.add(node)
 
     @contextmanager
-    def trial(self) -> Iterator[None]:
-        """Ignore changes within: they are tentative, or concern reservations only."""
-        self._is_trial = True
+    def ignoring(self) -> Iterator[None]:
+        """Ignore changes within: they concern reservations only."""
+        self._ignores = True
         try:
             yield
         finally:
-            self._is_trial = False
+            self._ignores = False
 
     def is_covered(self, node: NodeName) -> None:
         """Nothing of this node is overdrawn any more."""

@@ -1,6 +1,7 @@
 """Chooses places for shapes by one profile's plugins, and puts what-if questions to other rows.
 
-Answers about the ledger's rows are cached (`result_cache`): asking again for a shape costs one
+Answers about the rows of the tables, which are the ledger's or an overlay's, are cached
+(`result_cache`): asking again for a shape costs one
 question for each row that changed since, and one argmax.
 """
 
@@ -31,7 +32,7 @@ from kubeshare_py.topology.gang_context import GangContext
 
 
 class Evaluator:
-    """Asks one profile's plugins about one ledger.
+    """Asks one profile's plugins about the rows of some tables.
 
     Arrays of int64 or bool have the shape (rows,) with one entry for each row of the tables, or
     (k,) with one for each of the k rows of a `Rows` argument or an index of rows.

@@ -19,7 +19,7 @@ from kubeshare_py.framework.result_cache import SHAPES_KEPT
 
 @dataclass(slots=True)
 class RowBounds:
-    """The bound of each row, (rows,) int64, as of the ledger's change number `seen`."""
+    """The bound of each row, (rows,) int64, as of change number `seen` of the tables."""
 
     questions: list[RowHeadroom]
     layout: int
@@ -82,7 +82,7 @@ class Headroom:
     def rows(self, shape: Shape) -> IntArray:
         """An upper bound of how many pods of the shape each row takes now.
 
-        The array must not be changed, and is valid until the next change of the ledger.
+        The array must not be changed, and is valid until the next change of the tables.
         """
         keys = self._evaluator.keys(shape)
         if shape not in self._evaluator.failed:

@@ -275,7 +275,12 @@ class GangScore(Protocol):
 
 @runtime_checkable
 class Permit(Protocol):
-    """May this placement be committed now? Asked when a row and its cards are chosen."""
+    """May this placement be committed now? Asked when a row and its cards are chosen.
+
+    Members of a gang are asked about one after the other once all have a place, each after Reserve
+    plugins were called for those before it. Also asked before a place is reserved for a pod that
+    waits.
+    """
 
     name: str
 
@@ -286,6 +291,9 @@ class Permit(Protocol):
 @runtime_checkable
 class Reserve(Protocol):
     """Is called for every placement of a pod of this scheduler, and when it ends.
+
+    Not for places that are only tried. If one member of a gang is refused, `unreserve` is called
+    for those that were charged before it.
 
     Pods that were bound before this process started are included: `allocation` is then read from
     the pod, and None if the pod has none that can be read.
@@ -309,7 +317,10 @@ class QueueingHint(Protocol):
     """
 
     def queueing_hint(self, shape: Shape, tables: Tables, row: int) -> bool:
-        """False only if the shape certainly does not fit the row."""
+        """False only if the shape certainly does not fit the row.
+
+        `tables` are those that are asked about, perhaps without some reservations.
+        """
 
 
 @runtime_checkable
