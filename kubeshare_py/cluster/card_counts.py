@@ -16,19 +16,20 @@ def count_cards(
 
     `slots` are those of its cards. False if fewer cards are idle than native pods hold on the row.
     """
-    exclusive, flipped = allocation.exclusive, False
+    free_milli, free_bytes = columns.free_milli, columns.free_bytes
+    tenants, idle, flags = columns.tenants, columns.idle, columns.flags
+    taken, flipped = 0, False
     for slot, card in zip(slots, allocation.cards, strict=True):
-        columns.free_milli[row, slot] = columns.free_milli.item(row, slot) - sign * card.milli
-        memory = columns.free_bytes.item(row, slot) - sign * card.memory_bytes
-        columns.free_bytes[row, slot] = memory
-        columns.tenants[row, slot] = columns.tenants.item(row, slot) + sign
-        if exclusive:
+        free_milli[row, slot] = free_milli.item(row, slot) - sign * card.milli
+        free_bytes[row, slot] = free_bytes.item(row, slot) - sign * card.memory_bytes
+        tenants[row, slot] = tenants.item(row, slot) + sign
+        if allocation.exclusive:
             columns.exclusive[row, slot] = columns.exclusive.item(row, slot) + sign
-        was_idle = columns.idle.item(row, slot)
-        derive_card(columns, row, slot)
-        flipped |= was_idle != columns.idle.item(row, slot)
-        if not columns.flags.item(row, slot) & ABSENT:
-            columns.gpu_free_milli[row] = columns.gpu_free_milli.item(row) - sign * card.milli
+        was_idle = idle.item(row, slot)
+        flipped |= was_idle != derive_card(columns, row, slot)
+        if not flags.item(row, slot) & ABSENT:
+            taken += card.milli
+    columns.gpu_free_milli[row] -= sign * taken
     enough = True
     if native:
         enough = hold_back_cards(columns, row, native)

@@ -48,13 +48,19 @@ def card_charges(
     return tuple(charges)
 
 
-def tentative_charge(columns: Columns, row: int, slots: Sequence[int], shape: Shape) -> Charge:
+def tentative_charge(
+    columns: Columns,
+    row: int,
+    slots: Sequence[int],
+    shape: Shape,
+    cells: Mapping[GpuUuid, str] | None = None,
+) -> Charge:
     """What a pod of this shape would hold there; of a pod-manager port, any one."""
     node, claim = columns.names[row], shape.claim
     assert node is not None
     allocation = Allocation(
         token=DecisionToken(""),
-        cards=card_charges(columns, row, slots, claim),
+        cards=card_charges(columns, row, slots, claim, cells),
         exclusive=claim is not None and claim.exclusive,
         port=0 if shape.needs_port else None,
     )

@@ -90,8 +90,11 @@ def used_percent(
 _NO_ROOM = room(ABSENT, 0, 0, 0, 1, min)
 
 
-def derive_card(columns: Columns, row: int, slot: int) -> None:
-    """Write the flags that follow from a card's tenants, and its room for one more pod."""
+def derive_card(columns: Columns, row: int, slot: int) -> int:
+    """Write the flags that follow from a card's tenants, and its room for one more pod.
+
+    Returns 1 if the card is idle, or 0.
+    """
     tenants, before = columns.tenants.item(row, slot), columns.flags.item(row, slot)
     most, exclusive = columns.max_tenants.item(row, slot), columns.exclusive.item(row, slot)
     flags = flags_of(before, tenants, most, exclusive)
@@ -104,6 +107,7 @@ def derive_card(columns: Columns, row: int, slot: int) -> None:
         capacity = columns.capacity_bytes.item(row, slot)
         values = room(flags, tenants, milli, memory, capacity, min)
     columns.headroom[row, slot], columns.share_headroom[row, slot], columns.idle[row, slot] = values
+    return values[2]
 
 
 def hold_back(columns: Columns, row: int, native: int) -> bool:

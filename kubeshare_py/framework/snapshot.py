@@ -87,14 +87,17 @@ class Trial(OverlaySnapshot):
 
     def charge_at(self, choice: Choice, shape: Shape) -> Charge:
         """What a pod of this shape would hold at its place."""
-        columns, row = self._overlay.columns, choice.row
-        # A plugin may take an empty slot for a card: the ledger refuses that place later.
-        slots = [slot for slot in choice.slots if slot < len(columns.uuids[row])]
-        return tentative_charge(columns, row, slots, shape)
+        columns, row, slots = self._overlay.columns, choice.row, choice.slots
+        if any(slot >= len(columns.uuids[row]) for slot in slots):
+            # A plugin took an empty slot for a card: the ledger refuses that place later.
+            slots = tuple(slot for slot in slots if slot < len(columns.uuids[row]))
+        return tentative_charge(columns, row, slots, shape, self.ledger.cells_on(row))
 
     def place(self, choice: Choice, charge: Charge) -> None:
-        """Add a pod at its place."""
-        self._overlay.place(choice.row, charge, choice.slots)
+        """Add a pod at its place, unless that has an empty slot in place of a card."""
+        cards = charge.allocation.cards if charge.allocation is not None else ()
+        if len(cards) == len(choice.slots):
+            self._overlay.place(choice.row, charge, choice.slots)
 
     def refusal(self, choice: Choice, charge: Charge) -> str | None:
         """Why the ledger would not take this charge now; None if all of it is free."""

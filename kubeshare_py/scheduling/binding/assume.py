@@ -36,9 +36,16 @@ class Assumer:
         self._name = name
         self._decisions = 0
 
-    def place(self, record: Record, choice: Choice, tables: Tables) -> str | None:
+    def place(
+        self,
+        record: Record,
+        choice: Choice,
+        tables: Tables,
+        cards: tuple[CardCharge, ...] | None = None,
+    ) -> str | None:
         """Charge the pod to its place, which is free in `tables`.
 
+        `cards` is what it takes of them, if that was worked out before.
         Returns a sentence instead if a plugin refuses it, or if the ledger refuses because it takes
         more than is free; the ledger's rule then becomes one of the profile's filters.
         """
@@ -48,7 +55,7 @@ class Assumer:
         forbidden = self._calls.permit(pod, node)
         if forbidden is not None:
             return forbidden
-        allocation = self._allocation(record, choice, node)
+        allocation = self._allocation(record, choice, node, cards)
         lack: str | None = NO_SUCH_CARD
         if allocation is not None:
             resources, port = pod.shape.resources, record.shape.needs_port
@@ -101,7 +108,13 @@ class Assumer:
         self._calls.unreserve(pod, node)
         return result
 
-    def _allocation(self, record: Record, choice: Choice, node: NodeName) -> Allocation | None:
+    def _allocation(
+        self,
+        record: Record,
+        choice: Choice,
+        node: NodeName,
+        cards: tuple[CardCharge, ...] | None,
+    ) -> Allocation | None:
         """The pod's allocation; None if a plugin chose an empty slot."""
         if choice.slots and max(choice.slots) >= len(self._ledger.columns.uuids[choice.row]):
             return None
@@ -109,8 +122,9 @@ class Assumer:
         pod = record.pod
         shape, group = record.shape, pod.group
         claim = shape.claim
-        cells = self._ledger.cells_on(choice.row)
-        cards = card_charges(self._ledger.columns, choice.row, choice.slots, claim, cells)
+        if cards is None:
+            cells = self._ledger.cells_on(choice.row)
+            cards = card_charges(self._ledger.columns, choice.row, choice.slots, claim, cells)
         return Allocation(
             token=DecisionToken(f"{self._name}-{self._decisions}"),
             dialect=pod.request.dialect if pod.request else "",

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from kubeshare_py.cluster.charge import Charge
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.pod import Shape
@@ -51,7 +52,7 @@ class Placed:
 class _Draft:
     """The places found so far."""
 
-    places: list[tuple[Record, Choice]] = field(default_factory=list)
+    places: list[tuple[Record, Choice, Charge]] = field(default_factory=list)
     #: The sum of the places' scores; only where models are compared.
     score: int = 0
 
@@ -163,7 +164,7 @@ class GangPlan:
         placed = self._try(
             trial, gang, members, self._roomiest(snapshot, gang, model), model
         ).places
-        there = {record.pod.uid for record, _ in placed}
+        there = {record.pod.uid for record, _, _ in placed}
         rest = [record for record in members if record.pod.uid not in there]
         short = max(1, gang.need - len(placed))
         lacking = Counter(record.shape for record in rest[:short])
@@ -286,8 +287,9 @@ class GangPlan:
             if model:
                 profile, shape = kind
                 draft.score += trial.evaluators[profile].keys(shape).item(choice.row)
-            draft.places.append((record, choice))
-            trial.place(choice, trial.charge_at(choice, record.shape))
+            charge = trial.charge_at(choice, record.shape)
+            trial.place(choice, charge)
+            draft.places.append((record, choice, charge))
             attempt.took(run, choice)
             self._work.rows += ROWS_A_PLACEMENT
         return draft
@@ -319,8 +321,9 @@ class GangPlan:
     def _charge(self, snapshot: Snapshot, draft: _Draft) -> Placed | Forbidden:
         """Charge all members to their places; none if a plugin or the ledger refuses one."""
         placed: list[Record] = []
-        for record, choice in draft.places:
-            sentence = self._assumer.place(record, choice, snapshot.tables)
+        for record, choice, charge in draft.places:
+            cards = charge.allocation.cards if charge.allocation is not None else ()
+            sentence = self._assumer.place(record, choice, snapshot.tables, cards)
             if sentence is not None:
                 for one in reversed(placed):
                     self._assumer.take_back(one)
