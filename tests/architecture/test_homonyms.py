@@ -51,5 +51,5 @@ def test_each_exception_is_needed() -> None:
 def test_names_of_types_are_told_from_others() -> None:
     assert is_of_a_type("Shape")
     assert is_of_a_type("_Shape")
-    assert not is_of_a_type("MOST_CARDS")
+    assert not is_of_a_type("MAX_CARDS")
     assert not is_of_a_type("_shape")

@@ -133,7 +133,7 @@ class Cycle:
 
 async def work():
     freed = asyncio.Event()
-    cycles = [Cycle() for _ in range(2 * process.MOST_MORE)]
+    cycles = [Cycle() for _ in range(2 * process.MAX_MORE)]
     weakref.finalize(cycles[0], freed.set)
     del cycles
     await freed.wait()
@@ -149,7 +149,7 @@ process.run(work(), look_again_s=0.01)
 def test_all_objects_are_looked_at_only_when_there_are_many_more() -> None:
     program = """
 import gc
-from kubeshare_py.edges.scheduler.process import MOST_MORE, look_at_all
+from kubeshare_py.edges.scheduler.process import MAX_MORE, look_at_all
 
 looks = []
 gc.callbacks.append(lambda phase, found: looks.append(found["generation"]))
@@ -158,11 +158,11 @@ before = gc.get_freeze_count()
 assert look_at_all(before) == before
 assert look_at_all(before + 10) == before, "objects that went are forgotten"
 gc.disable()
-kept = [[] for _ in range(MOST_MORE + 10)]
+kept = [[] for _ in range(MAX_MORE + 10)]
 gc.freeze()
 assert not looks
 after = look_at_all(before)
-assert looks == [2, 2] and after > MOST_MORE
+assert looks == [2, 2] and after > MAX_MORE
 assert look_at_all(after) == after and looks == [2, 2]
 """
     expect_success(program)
