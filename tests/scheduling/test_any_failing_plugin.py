@@ -82,24 +82,28 @@ def machine(mood: Moody) -> Machine:
     return Machine(profiles(read(document), factories), "test")
 
 
-def run(world: World, steps: list[tuple[int, int, int]], seed: int) -> None:
+def run(world: World, steps: list[tuple[int, int, int]], seed: int) -> int:
+    """Run a history; how often a plugin failed."""
     mood = Moody(seed)
     world.machine = machine(mood)
     world.start()
     for step in steps:
         world.step(step)  # the books check each Bind when it is decided
-    assert world.machine.boundary.failures.total
+    failures = world.machine.boundary.failures.total
     mood.is_moody = False
     world.now += 120
     world.settle()
+    return failures
 
 
 @pytest.mark.parametrize("seed", seeds(8))
 def test_pods_are_neither_forgotten_nor_placed_twice(seed: int) -> None:
+    failures = 0
     for number in range(4):
         world = World()
-        run(world, some_steps(seed * 1000 + number, 70), seed)
+        failures += run(world, some_steps(seed * 1000 + number, 70), seed)
         left = {
             pod.key.name: world.reference.fits_somewhere(pod) for pod in world.reference.waiting()
         }
         assert {name: node for name, node in left.items() if node} == {}
+    assert failures, "in some of these histories a plugin fails"
