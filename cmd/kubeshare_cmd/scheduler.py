@@ -13,7 +13,7 @@ from kubeshare_py.edges.scheduler import (
     configured_files,
     process,
 )
-from kubeshare_py.framework.profile_warnings import warnings
+from kubeshare_py.framework.profile_making import warnings
 from kubeshare_py.programs import scheduler
 
 EXAMPLES = """examples:

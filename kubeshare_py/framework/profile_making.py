@@ -1,6 +1,9 @@
-"""Makes the profiles of a configuration, with their plugins; errors name their path."""
+"""Makes the profiles of a configuration, with their plugins; errors name their path.
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+A profile may lack plugins of the default one: `warnings` says what it does not check then.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +22,13 @@ from kubeshare_py.domain.gpu_capacities import Capacities
 from kubeshare_py.domain.gpu_models import name_part
 from kubeshare_py.domain.isolation import IsolationChoice
 from kubeshare_py.framework.arguments import ArgumentError
+from kubeshare_py.framework.boundary import name_of
+from kubeshare_py.framework.ledger_fit import unguarded
 from kubeshare_py.framework.points import (
     CardFilter,
     CardScore,
     Filter,
+    Ground,
     Locality,
     Permit,
     PostFilter,
@@ -59,6 +65,21 @@ _PROTOCOLS: Mapping[str, type] = {
     "locality": Locality,
     "permit": Permit,
     "reserve": Reserve,
+}
+_GROUNDS = {
+    Ground.NODE: "no filter looks at what is free on nodes (NodeResourcesFit does)",
+    Ground.CARDS: "no cardFilter looks at what is free on GPUs (GpuFit does)",
+}
+_CHECKED_ANYHOW = "the ledger refuses what does not fit, with less to say about why"
+
+#: What is ignored without the plugin.
+_IGNORED: Mapping[str, str] = {
+    "NodeUnschedulable": "pods go to cordoned nodes",
+    "TaintToleration": "pods go to nodes with taints that they do not tolerate",
+    "NodeAffinity": "nodeSelector and node affinity are ignored",
+    "GpuModel": "the GPU models that pods ask for are ignored",
+    "OneModel": "pods that ask for GPUs of one model may get several",
+    "NumaBinding": "pods that ask for GPUs near one NUMA node may get others",
 }
 
 
@@ -201,3 +222,17 @@ class _Makers:
         except (TypeError, ValueError) as error:
             where = f"[{index}].args" if index is not None else f": {name} without args"
             raise ConfigurationError(f"{self._path}.pluginConfig{where}: {error}") from error
+
+
+def warnings(profiles: Sequence[Profile]) -> Iterator[str]:
+    """One line for each warning, with the profile's place in the configuration."""
+    for index, profile in enumerate(profiles):
+        where = f"profiles[{index}] ({profile.scheduler_name})"
+        missing = unguarded(profile)
+        for ground, text in _GROUNDS.items():
+            if ground in missing:
+                yield f"{where}: {text}: {_CHECKED_ANYHOW}"
+        names = {name_of(plugin) for plugin in (*profile.filters, *profile.card_filters)}
+        for name, effect in _IGNORED.items():
+            if name not in names:
+                yield f"{where}: without {name}, or a plugin in its place, {effect}"

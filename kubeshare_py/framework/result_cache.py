@@ -58,7 +58,7 @@ class CachedResults:
     def copy(self) -> "CachedResults":
         """The same answers, to be changed apart from these; `static` stays common."""
         twin = CachedResults(self.questions)
-        twin.failure, twin.layout, twin.closed_at = self.failure, self.layout, self.closed_at
+        twin.failure, twin.layout = self.failure, self.layout
         twin.seen, twin.seen_labels, twin.static = self.seen, self.seen_labels, self.static
         twin.keys, twin.slots = self.keys.copy(), self.slots.copy()
         twin.raw = [points.copy() for points in self.raw]

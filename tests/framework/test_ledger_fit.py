@@ -16,7 +16,7 @@ from kubeshare_py.framework.choice import Choice
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.ledger_fit import unguarded
 from kubeshare_py.framework.points import Ground
-from kubeshare_py.framework.profile_warnings import warnings
+from kubeshare_py.framework.profile_making import warnings
 from kubeshare_py.framework.scheduler_profile import Profile
 from tests.builders import GIB, a_claim, a_gpu, a_machine, a_node, a_shape, some_gpus, whole
 from tests.framework.test_evaluator import PROFILES

@@ -26,7 +26,7 @@ from kubeshare_py.edges.scheduler.configuration_watch import Updates
 from kubeshare_py.edges.scheduler.leader_lease import LeadershipLost
 from kubeshare_py.edges.scheduler.process_health import ProcessHealth
 from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
-from kubeshare_py.framework.profile_warnings import warnings
+from kubeshare_py.framework.profile_making import warnings
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.manifests.budget import BudgetFields
 from kubeshare_py.manifests.events import (

@@ -23,7 +23,8 @@ from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.scheduling.queue.reservations import ReservationCause
 from kubeshare_py.views.view import NodeWhy
 
-_MAX = 3
+#: The most sentences of one kind.
+_MAX_SENTENCES = 3
 #: The most pods of which it is asked whether their end would help, on the first nodes by name, and
 #: how many of them at once. A pod costs about 8 µs, and the scheduler waits meanwhile.
 MAX_TRIED, _AT_ONCE = 2048, 256
@@ -44,7 +45,7 @@ def advice(
     if shape in evaluator.failed:
         return  # reading does not ask the plugin again, which would count as another failure
     try:
-        yield from islice(_leavers(ledger, evaluator, shape, machine.records, sees), _MAX)
+        yield from islice(_leavers(ledger, evaluator, shape, machine.records, sees), _MAX_SENTENCES)
         yield from _smaller(ledger, evaluator, shape)
     except PluginFailed:
         return
@@ -61,7 +62,7 @@ def _reserved(
         for one in machine.reservations.holders
         if one.cause is ReservationCause.STARVES or uid in one.uids
     ]
-    for reservation in reservations[:_MAX]:
+    for reservation in reservations[:_MAX_SENTENCES]:
         charges = [ledger.reservations[uid] for uid in reservation.uids]
         allocations = [charge.allocation for charge in charges if charge.node in there]
         cards = {card.uuid for one in allocations if one is not None for card in one.cards}

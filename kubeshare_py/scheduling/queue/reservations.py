@@ -221,9 +221,12 @@ class Reservations:
         self._show(found)
         return None
 
-    def show_all(self) -> list[Reservation]:
-        """Show the cluster with all reservations; returns holders that must be tried again."""
+    def show_all(self) -> None:
+        """Show the cluster with all reservations."""
         self._show(())
+
+    def lose_taken(self) -> list[Reservation]:
+        """Lose the places of which another pod took part; their holders must be tried again."""
         lost = [reservation for reservation in self.holders if reservation.is_lost]
         for reservation in lost:
             self.lose(reservation)

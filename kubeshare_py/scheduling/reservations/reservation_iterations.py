@@ -1,4 +1,6 @@
-"""Reservations in the course of an iteration: who sees which places, and who is tried first.
+"""Reservations during an iteration: each nominee sees the places that it may take.
+
+A holder whose places another pod has taken is tried before the nominees behind it.
 
 Between iterations all reservations are shown.
 """
@@ -72,7 +74,8 @@ class ReservationIterations:
 
     def end(self, now: float) -> None:
         """Show all reservations, and give some to a starving nominee."""
-        for reservation in self._reservations.show_all():
+        self._reservations.show_all()
+        for reservation in self._reservations.lose_taken():
             self._wake(reservation)
         self._policy.look(now)
 

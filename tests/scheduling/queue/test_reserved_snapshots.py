@@ -110,7 +110,9 @@ def test_a_pod_placed_on_an_open_place_breaks_the_reservation() -> None:
     cluster = Cluster()
     cluster.show_to(0)
     cluster.reservations.took(N1, {GpuUuid("a")})
-    lost = cluster.reservations.show_all()
+    cluster.reservations.show_all()
+    assert cluster.reservations.holders[0].uids, "showing alone loses nothing"
+    lost = cluster.reservations.lose_taken()
     assert [reservation.name for reservation in lost] == ["pod default/holder"]
     assert np.array_equal(cluster.ledger.columns.reservations[0], [0, 0])
 
