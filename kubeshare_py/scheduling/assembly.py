@@ -81,9 +81,7 @@ def assemble(
         ledger.improved, queues.pods, queues.moves, in_use.snapshots, in_use.work
     )
     gang_cycles = GangCycles(pods, queues, charges, in_use, steps, budget, repair_rules)
-    policy = ReservationPolicy(
-        pods, queues, charges, in_use, steps.assumer, gang_cycles, reservation_rules
-    )
+    policy = ReservationPolicy(pods, queues, charges, in_use, gang_cycles, reservation_rules)
     preemption = Preemption(pods, queues, charges, in_use, budget, preemption_rules)
     retries = PluginRetries(evaluators, ledger, queues, in_use.boundary.failures)
     pod_cycles = PodCycles(

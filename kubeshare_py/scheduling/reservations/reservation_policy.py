@@ -13,7 +13,6 @@ from heapq import nsmallest
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.profiles_in_use import ProfilesInUse
-from kubeshare_py.scheduling.binding.assume import Assumer
 from kubeshare_py.scheduling.binding.iteration_budget import LOOK
 from kubeshare_py.scheduling.binding.scheduler_state import Charges, Pods, Queues
 from kubeshare_py.scheduling.pod_groups.gang_cycles import GangCycles
@@ -63,7 +62,6 @@ class ReservationPolicy:
         queues: Queues,
         charges: Charges,
         profiles: ProfilesInUse,
-        assumer: Assumer,
         gang_cycles: GangCycles,
         rules: ReservationRules,
     ) -> None:
