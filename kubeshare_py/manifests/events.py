@@ -72,13 +72,15 @@ class Translation(Generic[T, R]):
             return self.gone(fields)
         return self.seen(self.reduce(fields)) if change in (ADDED, MODIFIED) else None
 
-    def events(self, news: ListResult[R] | Changes[T]) -> Iterator[Event | Problem | BadAllocation]:
+    def events(
+        self, update: ListResult[R] | Changes[T]
+    ) -> Iterator[Event | Problem | BadAllocation]:
         """One event for a list, or one per change, in order; problems come before their event."""
-        if isinstance(news, ListResult):
-            yield from news.problems
-            yield from _checked(self.listed(news))
+        if isinstance(update, ListResult):
+            yield from update.problems
+            yield from _checked(self.listed(update))
             return
-        for line in news.changed:
+        for line in update.changed:
             if line.item is None:
                 if line.problem is not None:
                     yield line.problem
@@ -119,13 +121,13 @@ def _pod_seen(found: ListedPod) -> PodSeen | PodGone:
     return PodGone(found, stopped=True)
 
 
-def _pods_listed(news: ListResult[ListedPod]) -> PodsListed:
-    finished = tuple(one for one in news.items if isinstance(one, FinishedMember))
-    stopped = {one for one in news.items if isinstance(one, str)}
+def _pods_listed(update: ListResult[ListedPod]) -> PodsListed:
+    finished = tuple(one for one in update.items if isinstance(one, FinishedMember))
+    stopped = {one for one in update.items if isinstance(one, str)}
     return PodsListed(
-        pods=tuple(one for one in news.items if isinstance(one, Pod)),
-        asked_at=news.asked_at,
-        unreadable=frozenset(PodUid(problem.uid) for problem in news.problems),
+        pods=tuple(one for one in update.items if isinstance(one, Pod)),
+        asked_at=update.asked_at,
+        unreadable=frozenset(PodUid(problem.uid) for problem in update.problems),
         finished=finished,
         stopped=frozenset(stopped | {one.uid for one in finished}),
     )
@@ -143,8 +145,8 @@ NODE_EVENTS: Translation[NodeFields, Node] = Translation(
     seen=NodeSeen,
     gone=lambda fields: NodeGone(NodeName(fields.metadata.name)),
     deleted=lambda problem: NodeGone(NodeName(problem.name)),
-    listed=lambda news: NodesListed(
-        tuple(news.items), frozenset(NodeName(problem.name) for problem in news.problems)
+    listed=lambda update: NodesListed(
+        tuple(update.items), frozenset(NodeName(problem.name) for problem in update.problems)
     ),
 )
 BUDGET_EVENTS: Translation[BudgetFields, Budget] = Translation(
@@ -152,7 +154,7 @@ BUDGET_EVENTS: Translation[BudgetFields, Budget] = Translation(
     seen=BudgetSeen,
     gone=lambda fields: BudgetGone(budget.key_of(fields)),
     deleted=lambda problem: BudgetGone(_key(problem)),
-    listed=lambda news: BudgetsListed(tuple(news.items), frozenset(map(_key, news.problems))),
+    listed=lambda update: BudgetsListed(tuple(update.items), frozenset(map(_key, update.problems))),
 )
 
 
@@ -163,9 +165,9 @@ def pod_group_events(api: GroupApi) -> Translation[PodGroupFields, PodGroupObjec
         seen=PodGroupSeen,
         gone=lambda group: PodGroupGone(api, group.metadata.namespace, group.metadata.name),
         deleted=lambda problem: PodGroupGone(api, problem.namespace, problem.name),
-        listed=lambda news: PodGroupsListed(
+        listed=lambda update: PodGroupsListed(
             api,
-            tuple(news.items),
-            unreadable=frozenset((problem.namespace, problem.name) for problem in news.problems),
+            tuple(update.items),
+            unreadable=frozenset((problem.namespace, problem.name) for problem in update.problems),
         ),
     )

@@ -82,9 +82,9 @@ async def follow_reduced(
                 yield listed
                 del listed
             async with aclosing(watch(resource, position)) as stream:
-                async for news in stream:
-                    yield news
-                    del news  # not kept while the stream is silent, here and below
+                async for update in stream:
+                    yield update
+                    del update  # not kept while the stream is silent, here and below
         except NotStreamed as error:
             if by_pages:
                 await resource.pause("list", error)  # its list names no version

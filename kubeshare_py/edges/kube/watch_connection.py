@@ -98,9 +98,9 @@ async def watch(
         error: KubeFailure | None = None
         try:
             async with aclosing(_connection(resource, position)) as stream:
-                async for news in stream:
-                    yield news
-                    del news
+                async for update in stream:
+                    yield update
+                    del update
         except KubeFailure as failure:
             error = failure
         is_soon = error is None and loop.time() - started < SHORT_LIFE_S
@@ -127,21 +127,12 @@ async def _connection(
     """One watch request, from the position until the server or the network ends it."""
     loop = asyncio.get_running_loop()
     seconds = resource.rng.randint(SHORTEST_WATCH_S, LONGEST_WATCH_S)
-    query: dict[str, str | int] = {
-        **resource.selector,
-        "watch": "1",
-        "allowWatchBookmarks": "true",
-        "timeoutSeconds": seconds,
-    }
+    query = _query(resource, position, seconds)
     initial: InitialList[T, R] | None = None
-    if position.resource_version:
-        query["resourceVersion"] = position.resource_version
-        if position.in_doubt:
-            await _version_there(resource, position)
-    else:
-        # No resourceVersion: at least as new as the request.
-        query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+    if not position.resource_version:
         initial = InitialList(resource.codec, resource.reduce)
+    elif position.in_doubt:
+        await _version_there(resource, position)
     look = partial(_look, resource, position)
     asked_at = loop.time()
     async with (
@@ -176,6 +167,22 @@ async def _connection(
                 raise stop
 
 
+def _query(
+    resource: WatchedResource[T, R], position: WatchPosition, seconds: int
+) -> dict[str, str | int]:
+    """The parameters of a watch of so many seconds, which begins with the list or at a version."""
+    query: dict[str, str | int] = {
+        **resource.selector,
+        "watch": "1",
+        "allowWatchBookmarks": "true",
+        "timeoutSeconds": seconds,
+    }
+    if position.resource_version:
+        return query | {"resourceVersion": position.resource_version}
+    # No resourceVersion: at least as new as the request.
+    return query | {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+
+
 def _move(position: WatchPosition, decoded: list[WatchLine[T]]) -> list[WatchLine[T]]:
     """Advance to the last received version; the lines that are changes."""
     versions = (line.resource_version for line in reversed(decoded))
@@ -202,7 +209,7 @@ async def _look(resource: WatchedResource[T, R], position: WatchPosition) -> boo
     it has caught up: raises KubeError 410.
     """
     if not position.resource_version:
-        raise _NoEnd("the end of the list was never told")
+        raise _NoEnd("the initial list did not end")
     there = await _version_there(resource, position)
     if there in ("", position.resource_version):
         return True

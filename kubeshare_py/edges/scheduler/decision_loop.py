@@ -29,13 +29,7 @@ from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
 from kubeshare_py.framework.profile_making import warnings
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.manifests.budget import BudgetFields
-from kubeshare_py.manifests.events import (
-    BUDGET_EVENTS,
-    BadAllocation,
-    R,
-    T,
-    Translation,
-)
+from kubeshare_py.manifests.events import BUDGET_EVENTS, BadAllocation, R, T, Translation
 from kubeshare_py.manifests.watch import Changes, Codec, ListResult, Problem
 from kubeshare_py.scheduling.machine import MAX_UNANSWERED, Machine
 

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+from aiohttp import web
+
 from kubeshare_py.configuration.scheduler import SchedulerConfiguration
 from kubeshare_py.edges.kube.certificate_files import CertificateFiles
 from kubeshare_py.edges.kube.client import KubeClient
@@ -45,16 +47,12 @@ async def endpoints(
     Access reviews use the credentials of `client`, but on connections of their own: not behind
     binds, and also while another process leads.
     """
-    machine, interval_s = process_health.machine, configuration.inventory.interval_seconds
+    machine = process_health.machine
     page = MetricsPage(
         process_health,
         lambda: (reports.queued, reports.dropped),
         client.tallies,
         leadership.figures,
-    )
-    checks = probes.routes(
-        lambda: health.live_checks(process_health),
-        lambda: health.ready_checks(process_health, interval_s),
     )
     async with AsyncExitStack() as stack:
         asking = await stack.enter_async_context(client.another(concurrency=MAX_ASKED))
@@ -76,7 +74,11 @@ async def endpoints(
                 ready=lambda: machine.ready,
                 cluster=lambda topology: cluster_portions(machine, topology=topology),
                 why=lambda key: why(machine, key),
-                others=[*checks, *page.routes(), *StateApi(_views(machine), access).routes()],
+                others=[
+                    *_checks(process_health, configuration.inventory.interval_seconds),
+                    *page.routes(),
+                    *StateApi(_views(machine), access).routes(),
+                ],
                 denial=reviews.denial,
             )
         )
@@ -89,6 +91,13 @@ async def endpoints(
         finally:
             for task in running:
                 task.cancel()
+
+
+def _checks(process_health: ProcessHealth, interval_s: float) -> list[web.RouteDef]:
+    return probes.routes(
+        lambda: health.live_checks(process_health),
+        lambda: health.ready_checks(process_health, interval_s),
+    )
 
 
 def _views(machine: Machine) -> Views:
