@@ -1,5 +1,6 @@
 """The messages between the scheduler and a process that reads the inventory, as JSON lines."""
 
+import sys
 from collections.abc import Iterable
 
 import msgspec
@@ -124,6 +125,12 @@ def wired_line(wirings: Iterable[tuple[NodeName, Wiring]]) -> list[bytes]:
 def line(message: InventoryReport | Start | ScrapeStart | TargetsUpdate) -> bytes:
     """One message as a line."""
     return msgspec.json.encode(message) + b"\n"
+
+
+def write_out(lines: Iterable[bytes]) -> None:
+    """Send lines to the scheduler, which reads this process's standard output."""
+    sys.stdout.buffer.writelines(lines)
+    sys.stdout.buffer.flush()
 
 
 def _most_of(diagnostics: tuple[str, ...]) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ from kubeshare_py.edges.inventory.inventory_reports import (
     line,
     update_lines,
     wired_line,
+    write_out,
 )
 from kubeshare_py.inventory.changes import next_reading
 from kubeshare_py.inventory.instant_vector import AnswerProblem, instant_vector
@@ -76,7 +77,7 @@ def main() -> None:
         if nodes and len(nodes) < NODES_A_PORTION and not start.known.cards:
             lines = evaluator.wire(nodes) + lines
         while True:
-            _write(lines)
+            write_out(lines)
             gc.collect()
             if _wire_until(evaluator, time.monotonic() + start.interval_s):
                 return
@@ -87,17 +88,11 @@ def _wire_until(evaluator: "_Querier", until: float) -> bool:
     """Query wirings until the next reading is due; whether standard input has ended."""
     nodes = evaluator.unwired() or evaluator.wired_long_ago()
     while nodes:
-        _write(evaluator.wire(nodes))
+        write_out(evaluator.wire(nodes))
         if _ended(sys.stdin, 0):
             return True
         nodes = evaluator.unwired() if time.monotonic() < until else ()
     return _ended(sys.stdin, max(until - time.monotonic(), 0))
-
-
-def _write(lines: Iterable[bytes]) -> None:
-    for one in lines:
-        sys.stdout.buffer.write(one)
-    sys.stdout.buffer.flush()
 
 
 def _session(access: ScrapeAccess, remarks: list[str]) -> requests.Session:

@@ -22,6 +22,7 @@ from kubeshare_py.edges.inventory.inventory_reports import (
     line,
     update_lines,
     wired_line,
+    write_out,
 )
 from kubeshare_py.inventory.changes import next_reading
 from kubeshare_py.inventory.collector_page import ScrapedPage, wiring_of_page
@@ -109,10 +110,10 @@ class Scraper:
         if len(nodes) < NODES_A_PORTION and not self.start.known.cards:
             lines = [*await asyncio.to_thread(self._wire, nodes), *lines]
         while True:
-            _write(lines)
+            write_out(lines)
             until = now() + interval_s
             while (nodes := self._rounds.waiting(self._wirings)) and now() < until:
-                _write(await asyncio.to_thread(self._wire, nodes))
+                write_out(await asyncio.to_thread(self._wire, nodes))
             await asyncio.sleep(max(until - now(), 0))
             lines = await self._lines()
 
@@ -171,12 +172,6 @@ class Scraper:
         if not all(failed) or not failed:
             return ""
         return f"none of {len(failed)} collectors answers; one: {failed[0]}"
-
-
-def _write(lines: Iterable[bytes]) -> None:
-    for one in lines:
-        sys.stdout.buffer.write(one)
-    sys.stdout.buffer.flush()
 
 
 async def main() -> None:
