@@ -8,6 +8,7 @@ https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import GenericAlias
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -114,9 +115,10 @@ class Codec(Generic[T]):
     """
 
     def __init__(self, kind: type[T]) -> None:
+        items: Any = GenericAlias(list, (kind,)) | None  # not list[kind]: mypy knows no such type
         page = msgspec.defstruct(
             "_Page",
-            [("items", list[kind] | None, None), ("metadata", _ListMeta, _ListMeta())],  # type: ignore[valid-type]
+            [("items", items, None), ("metadata", _ListMeta, _ListMeta())],
         )
         line = msgspec.defstruct("_Line", [("type", str), ("object", kind)], gc=False)
         self._item: msgspec.json.Decoder[T] = msgspec.json.Decoder(kind)

@@ -51,7 +51,7 @@ class NodeNeeds(msgspec.Struct, frozen=True, gc=False):
 
 def node_needs(spec: PodSpec, status: PodStatus | None, request: GpuRequest | None) -> NodeNeeds:
     """What a pod with this request needs. `status` is a bound pod's, else None."""
-    problem = placement_problem(spec)
+    problem = _placement_problem(spec)
     is_bound = status is not None
     needs = demand(spec, status) if problem is None or is_bound else Demand(())
     if problem is None:
@@ -63,7 +63,7 @@ def node_needs(spec: PodSpec, status: PodStatus | None, request: GpuRequest | No
     return NodeNeeds(shape, problem, needs.problems + unsupported_fields(spec, needs.resources))
 
 
-def placement_problem(spec: PodSpec) -> InvalidRequest | None:
+def _placement_problem(spec: PodSpec) -> InvalidRequest | None:
     """Which limit the pod exceeds; None for nearly every pod."""
     affinity = spec.affinity.node_affinity if spec.affinity else None
     required = affinity.required if affinity else None
