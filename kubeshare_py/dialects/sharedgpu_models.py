@@ -54,7 +54,7 @@ class _ModelTexts:
     request_of: str = ""
 
 
-_NOTHING_SAID = _ModelTexts()
+_NO_TEXTS = _ModelTexts()
 
 
 def with_models(
@@ -68,9 +68,9 @@ def with_models(
     if _KEYS.isdisjoint(labels) and _KEYS.isdisjoint(annotations):
         return request  # nearly always
     texts = _texts_of(labels, annotations)
-    if texts == _NOTHING_SAID or isinstance(texts, InvalidRequest):
-        return texts if isinstance(texts, InvalidRequest) else request
-    return _with_texts(request, texts, grouped)
+    if isinstance(texts, InvalidRequest):
+        return texts
+    return request if texts == _NO_TEXTS else _with_texts(request, texts, grouped)
 
 
 def _texts_of(
