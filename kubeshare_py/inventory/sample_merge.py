@@ -56,7 +56,7 @@ class _NodeSamples:
     is_partial: bool = False
     scraped_at: float = 0.0
 
-    def all_healthy(self) -> bool:
+    def counts_agree(self) -> bool:
         """Whether cards without a fault are healthy: there are as many as a collector claims."""
         return any(
             len((self.uuids.get(collector, set()) | self.garbled) - self.faulty) == count
@@ -248,7 +248,7 @@ class SampleMerge:
                     f"node {node}: {arrived} of the {listed.count} cards that its collector lists "
                     "have arrived: nothing of it counts as gone"
                 )
-            elif listed.healthy and node in answering and not listed.all_healthy():
+            elif listed.healthy and node in answering and not listed.counts_agree():
                 counts = " or ".join(f"{count:g}" for count in sorted({*listed.healthy.values()}))
                 self.diagnostics.append(
                     f"node {node}: its collector says that {counts} of its {arrived} cards are "
@@ -258,7 +258,7 @@ class SampleMerge:
 
     def _cards_of(self, node: NodeName, answers: bool) -> Iterator[Gpu]:
         listed = self._nodes.get(node) or _NodeSamples()
-        are_healthy, isolation = listed.all_healthy(), listed.isolation
+        counts_agree, isolation = listed.counts_agree(), listed.isolation
         comes_out = isolation.comes_out(listed.uuids, listed.garbled, listed.count)
         if not comes_out and listed.cards:
             self.diagnostics.append(
@@ -273,7 +273,7 @@ class SampleMerge:
         }
         for card in (kept | listed.cards).values():
             was_healthy = card.uuid not in known or known[card.uuid].healthy
-            is_healthy = card.uuid not in listed.faulty and (are_healthy or was_healthy)
+            is_healthy = card.uuid not in listed.faulty and (counts_agree or was_healthy)
             if not (is_healthy or card.uuid in listed.faulty) and node in self._nodes:
                 self.diagnostics.append(
                     f"{card.uuid} of node {node}: nothing says that it is well again; it was "

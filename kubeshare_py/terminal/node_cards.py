@@ -55,9 +55,9 @@ def _state(card: JudgedCard) -> str:
 def _isolation(cards: Sequence[JudgedCard]) -> Iterator[str]:
     """Which back-ends are ready, as far as the node can see, for cards that are alike."""
     alike = Counter(as_labels(card.readiness) for card in cards if card.is_listed)
-    for cells, count in sorted(alike.items(), key=lambda item: (-item[1], item[0])):
-        if cells:
-            words = ", ".join(f"{backend} {word}" for backend, word in cells)
+    for labels, count in sorted(alike.items(), key=lambda item: (-item[1], item[0])):
+        if labels:
+            words = ", ".join(f"{backend} {word}" for backend, word in labels)
             yield f"isolation of {count} of them: {words}"
 
 

@@ -157,13 +157,12 @@ def _fits(node: NodeWhy) -> str:
 def _verdict(node: NodeWhy) -> str:
     """Cards counted by what they lack, then the node's other reasons."""
     cards = sorted((one.subject, one.reason) for one in node.shortfalls if one.subject)
-    not_ready = [
+    of_cards = [
         " and ".join(dict.fromkeys(reason for _, reason in parts))
         for _, parts in groupby(cards, key=lambda pair: pair[0])
     ]
     phrases = [
-        f"{reason} on {counted(not_ready.count(reason), 'card')}"
-        for reason in dict.fromkeys(not_ready)
+        f"{lack} on {counted(of_cards.count(lack), 'card')}" for lack in dict.fromkeys(of_cards)
     ]
     named = {reason for _, reason in cards}
     phrases += [reason for reason in node.reasons if reason not in named]

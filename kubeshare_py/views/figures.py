@@ -57,10 +57,10 @@ class LedgerFigures:
 class DecisionFigures:
     """What was decided so far, in numbers.
 
-    `attempts` by result (see `RESULTS`) and profile, zeros included: a rate
-    needs to know where a count began. `queue_moves` are pods by queue and event, `plugin_failures`
-    calls by plugin and extension point. `preemption_attempts` are searches for victims,
-    `preemptors_exhausted` pods and gangs that have used up their plans.
+    `attempts` by result (see `RESULTS`) and profile, zeros included: a rate needs to know where a
+    count began. `queue_moves` are pods by queue and event, `plugin_failures` calls by plugin and
+    extension point. `preemption_attempts` are searches for victims, `preemptors_exhausted` pods and
+    gangs that have used up their plans.
     """
 
     attempts: Mapping[tuple[str, ...], int] = field(default_factory=dict)

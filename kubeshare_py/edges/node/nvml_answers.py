@@ -74,7 +74,7 @@ class NvmlAnswers:
         return tuple(self._links())
 
     def _links(self) -> Iterator[OwnLink]:
-        told: int | None = None
+        reported: int | None = None
         for number in range(pynvml.NVML_NVLINK_MAX_LINKS):
             # Older drivers do not report the number of links; asking for one more is an error.
             beyond = (pynvml.NVML_ERROR_INVALID_ARGUMENT,)
@@ -83,7 +83,7 @@ class NvmlAnswers:
                 return
             if not state:
                 continue
-            told = told or self._told_speed(number)
+            reported = reported or self._reported_speed(number)
             version = self.ask("nvmlDeviceGetNvLinkVersion", number) or 0
             kind = self.ask("nvmlDeviceGetNvLinkRemoteDeviceType", number)
             end = FarEnd.OTHER if kind is None else nvidia.far_end(kind)
@@ -91,15 +91,15 @@ class NvmlAnswers:
             if end is FarEnd.CARD:
                 remote = self.ask("nvmlDeviceGetNvLinkRemotePciInfo", number)
             bus = "" if remote is None else nvidia.bus_address(_text(remote.busId))
-            yield OwnLink(far_end=end, bus=bus, speed=nvidia.link_speed(version, told))
+            yield OwnLink(far_end=end, bus=bus, speed=nvidia.link_speed(version, reported))
 
-    def _told_speed(self, link: int) -> int | None:
+    def _reported_speed(self, link: int) -> int | None:
         for field in (
             pynvml.NVML_FI_DEV_NVLINK_GET_SPEED,
             pynvml.NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON,
         ):
-            if told := self._nvml.field(self._card, self._handle, field, link):
-                return told
+            if reported := self._nvml.field(self._card, self._handle, field, link):
+                return reported
         return None
 
     def fabric(self) -> Fabric | None:

@@ -20,7 +20,7 @@ _TOO_FEW = (
 )
 
 #: Status, reason and message of a condition.
-ProgressText = tuple[str, str, str]
+ConditionText = tuple[str, str, str]
 
 
 def counted_status(
@@ -97,7 +97,7 @@ def deadline(deployment: UnstructuredObject) -> float:
     return started + float(deployment.spec["progressDeadlineSeconds"])
 
 
-def pause_condition(deployment: UnstructuredObject) -> ProgressText | None:
+def pause_condition(deployment: UnstructuredObject) -> ConditionText | None:
     """The condition of a pause that began or ended; None if there was no change."""
     if not has_deadline(deployment):
         return None
@@ -111,13 +111,15 @@ def pause_condition(deployment: UnstructuredObject) -> ProgressText | None:
     return None
 
 
-def with_progressing(status: Json, text: ProgressText, now: float) -> Json:
+def with_progressing(status: Json, text: ConditionText, now: float) -> Json:
     """The status with another Progressing condition."""
     conditions = with_condition(status.get("conditions") or [], _PROGRESSING, text, now)
     return {**status, "conditions": conditions}
 
 
-def with_condition(conditions: list[Json], kind: str, text: ProgressText, now: float) -> list[Json]:
+def with_condition(
+    conditions: list[Json], kind: str, text: ConditionText, now: float
+) -> list[Json]:
     """Set a condition, unless it is set already; a new message alone is no change."""
     before = next((one for one in conditions if one["type"] == kind), {})
     if (before.get("status"), before.get("reason")) == text[:2]:
@@ -125,7 +127,7 @@ def with_condition(conditions: list[Json], kind: str, text: ProgressText, now: f
     return _renewed(conditions, kind, text, now)
 
 
-def _renewed(conditions: list[Json], kind: str, text: ProgressText, now: float) -> list[Json]:
+def _renewed(conditions: list[Json], kind: str, text: ConditionText, now: float) -> list[Json]:
     status, reason, message = text
     before = next((one for one in conditions if one["type"] == kind), {})
     changed = before.get("lastTransitionTime") if before.get("status") == status else None
@@ -142,7 +144,7 @@ def _renewed(conditions: list[Json], kind: str, text: ProgressText, now: float) 
 
 def _progress(
     deployment: UnstructuredObject, status: Json, found: Revisions, limits: Limits, now: float
-) -> ProgressText | None:
+) -> ConditionText | None:
     name = deployment.metadata.name
     what = f'ReplicaSet "{found.new.metadata.name}"' if found.new else f'Deployment "{name}"'
     if is_complete(status, limits, deployment.metadata.generation):

@@ -10,7 +10,7 @@ import msgspec
 from kubeshare_py.embedded_cluster.controllers.applied import LAST_APPLIED
 from kubeshare_py.embedded_cluster.controllers.object_kinds import DEPLOYMENTS
 from kubeshare_py.embedded_cluster.controllers.ownership import reference_to
-from kubeshare_py.embedded_cluster.controllers.rollouts import DESIRED, MAX, Limits
+from kubeshare_py.embedded_cluster.controllers.rollouts import DESIRED, MAX_REPLICAS, Limits
 from kubeshare_py.embedded_cluster.controllers.unstructured import Json, UnstructuredObject
 from kubeshare_py.embedded_cluster.protocol.names import SUFFIX_ALPHABET
 
@@ -24,7 +24,7 @@ _NOT_COPIED = {
     REVISION,
     _HISTORY,
     DESIRED,
-    MAX,
+    MAX_REPLICAS,
 }
 _HASH_LETTERS = 10
 
@@ -58,7 +58,7 @@ def revision(replica_set: UnstructuredObject) -> int:
 
 def noted_sizes(limits: Limits) -> dict[str, str]:
     """Annotations with the number of replicas for which a size was chosen."""
-    return {DESIRED: str(limits.wanted), MAX: str(limits.most)}
+    return {DESIRED: str(limits.wanted), MAX_REPLICAS: str(limits.most)}
 
 
 def new_annotations(deployment: UnstructuredObject, found: Revisions) -> dict[str, str]:

@@ -11,7 +11,7 @@ from kubeshare_py.embedded_cluster.protocol.int_or_percent import amount_of
 
 ROLLING, RECREATE = "RollingUpdate", "Recreate"
 DESIRED = "deployment.kubernetes.io/desired-replicas"
-MAX = "deployment.kubernetes.io/max-replicas"
+MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"
 
 #: The wanted sizes, by uid; others stay as they are.
 Sizes = dict[str, int]
@@ -144,7 +144,7 @@ def _share(one: UnstructuredObject, limits: Limits) -> int:
     """Its change if all changed in proportion."""
     if not limits.wanted:
         return -size(one)
-    before = _noted(one, MAX)
+    before = _noted(one, MAX_REPLICAS)
     if not before:
         return 0
     # Half is rounded away from zero; all of this is positive.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kubeshare_py.embedded_cluster.controllers.rollouts import (
     DESIRED,
-    MAX,
+    MAX_REPLICAS,
     Limits,
     Sizes,
     first_size,
@@ -30,7 +30,7 @@ def replica_set(
     name: str, size: int, available: int = 0, noted: Limits | None = None
 ) -> UnstructuredObject:
     """One whose name tells its age."""
-    annotations = {DESIRED: str(noted.wanted), MAX: str(noted.most)} if noted else {}
+    annotations = {DESIRED: str(noted.wanted), MAX_REPLICAS: str(noted.most)} if noted else {}
     born = f"2026-01-01T00:00:{name[-1:].zfill(2)}Z"
     metadata = UnstructuredMetadata(
         name=name, uid=name, annotations=annotations, creationTimestamp=born
