@@ -59,6 +59,7 @@ class _VersionAction(argparse.Action):
         super().__init__(nargs=0, **given)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        # Imported late: importlib.metadata takes 20 ms, the parser itself 10 ms.
         from kubeshare_py.edges.process.own_version import own_version  # noqa: PLC0415
 
         print(f"kubectl-kubeshare {own_version()}")
