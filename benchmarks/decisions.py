@@ -78,7 +78,7 @@ def shapes(salt: int = 0) -> list[Shape]:
     return [
         Shape(
             resources=(("cpu", 500 + salt), ("memory", GIB)),
-            claim=claim,
+            claims=(claim,),
             needs_port=not claim.exclusive,
         )
         for claim in claims
@@ -92,7 +92,7 @@ def request_of(shape: Shape) -> GpuRequest:
     """The request behind a shape."""
     assert shape.claim is not None
     milli = shape.claim.milli * shape.claim.count
-    return GpuRequest(claim=shape.claim, dialect="sharedgpu", limit_milli=milli)
+    return GpuRequest.of_pod(shape.claim, dialect="sharedgpu", limit_milli=milli)
 
 
 def links(board: int, index: int) -> tuple[PeerLink, ...]:

@@ -73,7 +73,7 @@ class Timed:
 
 def a_pod(number: int, claim: GpuClaim, **fields: Any) -> Pod:
     """A pod with some cpu."""
-    shape = Shape(resources=(("cpu", 500), ("memory", GIB)), claim=claim)
+    shape = Shape(resources=(("cpu", 500), ("memory", GIB)), claims=(claim,))
     return Pod(
         uid=PodUid(f"uid-{number:06d}"),
         key=PodKey("default", f"pod-{number}"),

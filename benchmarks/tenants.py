@@ -19,7 +19,9 @@ from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import NodeTerm, Pod, PodGroup, Shape
 from kubeshare_py.domain.request import GpuClaim
 
-SMALL = Shape(resources=(("cpu", 100), ("memory", GIB)), claim=GpuClaim(milli=100), needs_port=True)
+SMALL = Shape(
+    resources=(("cpu", 100), ("memory", GIB)), claims=(GpuClaim(milli=100),), needs_port=True
+)
 WHOLE = GpuClaim(count=8, milli=1000, exclusive=True)
 TERMS, EDITED, GANG = 200, 30, 3
 LARGE_TERMS, LARGE_VALUES, LARGE_PODS = 20, 2_000, 80
@@ -80,7 +82,7 @@ class Tenant:
                 yield from self._created(self._member(number))
             case "preemptors":
                 resources = (("cpu", 1_000 + number), ("memory", GIB))
-                shape = replace(SMALL, resources=resources, claim=WHOLE, needs_port=False)
+                shape = replace(SMALL, resources=resources, claims=(WHOLE,), needs_port=False)
                 one = replace(self.pod(f"o{number}", shape), priority=100)
                 yield from self._created(one)
             case _:
@@ -144,7 +146,7 @@ class Tenant:
         allocation = Allocation(
             token=DecisionToken(f"before-{name}"), dialect="sharedgpu", cards=(charge,)
         )
-        shape = replace(SMALL, claim=GpuClaim(milli=600), needs_port=False)
+        shape = replace(SMALL, claims=(GpuClaim(milli=600),), needs_port=False)
         return replace(
             self.pod(name, shape), node_name=where, allocation=allocation, priority=priority
         )

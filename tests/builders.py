@@ -46,7 +46,7 @@ def a_shape(claim: GpuClaim | None = None, *, cpu: int = 100, **fields: Any) -> 
     """A small pod's shape."""
     shared = claim is not None and not claim.exclusive
     given: dict[str, Any] = {"resources": (("cpu", cpu),), "needs_port": shared, **fields}
-    return Shape(claim=claim, **given)
+    return Shape(claims=(claim,) if claim is not None else (), **given)
 
 
 def a_pod(name: str = "p", shape: Shape | None = None, **fields: Any) -> Pod:
@@ -55,8 +55,8 @@ def a_pod(name: str = "p", shape: Shape | None = None, **fields: Any) -> Pod:
     claim = shape.claim
     request = None
     if claim is not None:
-        request = GpuRequest(
-            claim=claim, dialect="sharedgpu", limit_milli=1000, needs_port=shape.needs_port
+        request = GpuRequest.of_pod(
+            claim, dialect="sharedgpu", limit_milli=1000, needs_port=shape.needs_port
         )
     given: dict[str, Any] = {"scheduler_name": SCHEDULER_NAME, "request": request, **fields}
     return Pod(uid=PodUid(f"uid-{name}"), key=PodKey("default", name), shape=shape, **given)

@@ -23,7 +23,7 @@ def count_cards(
         free_milli[row, slot] = free_milli.item(row, slot) - sign * card.milli
         free_bytes[row, slot] = free_bytes.item(row, slot) - sign * card.memory_bytes
         tenants[row, slot] = tenants.item(row, slot) + sign
-        if allocation.exclusive:
+        if card.exclusive:
             columns.exclusive[row, slot] = columns.exclusive.item(row, slot) + sign
         was_idle = idle.item(row, slot)
         flipped |= was_idle != derive_card(columns, row, slot)

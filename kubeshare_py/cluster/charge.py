@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kubeshare_py.cluster.columns import Columns
-from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.allocation import Allocation, CardCharge, summed
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
@@ -29,23 +29,42 @@ def native_gpus(resources: Resources) -> int:
     return next((amount for name, amount in resources if name == NATIVE_GPU), 0)
 
 
+def claim_charges(
+    columns: Columns,
+    row: int,
+    slots: Sequence[int],
+    claims: Sequence[GpuClaim],
+    cells: Mapping[GpuUuid, str] | None = None,
+) -> list[tuple[CardCharge, ...]]:
+    """What each claim takes of its cards; `slots` of a row are those of one claim after another.
+
+    `cells` are the row's cells.
+    """
+    uuids, names = columns.uuids[row], columns.model_names
+    found, first = [], 0
+    for claim in claims:
+        charges = []
+        for slot in slots[first : first + claim.count]:
+            model = names[columns.model.item(row, slot)]
+            memory = claim.bytes_of(columns.capacity_bytes.item(row, slot), model)
+            cell = cells.get(uuids[slot], "") if cells else ""
+            milli, alone = claim.milli_on(model), claim.exclusive
+            charges.append(CardCharge(uuids[slot], milli, memory, model, cell, alone))
+        found.append(tuple(charges))
+        first += claim.count
+    return found
+
+
 def card_charges(
     columns: Columns,
     row: int,
     slots: Sequence[int],
-    claim: GpuClaim | None,
+    claims: Sequence[GpuClaim],
     cells: Mapping[GpuUuid, str] | None = None,
 ) -> tuple[CardCharge, ...]:
-    """What a claim takes of the cards in these slots of a row; `cells` are the row's cells."""
-    if claim is None:
-        return ()
-    uuids, names, charges = columns.uuids[row], columns.model_names, []
-    for slot in slots:
-        model = names[columns.model.item(row, slot)]
-        memory = claim.bytes_of(columns.capacity_bytes.item(row, slot), model)
-        cell = cells.get(uuids[slot], "") if cells else ""
-        charges.append(CardCharge(uuids[slot], claim.milli_on(model), memory, model, cell))
-    return tuple(charges)
+    """What the claims take in all of each card; as `claim_charges`."""
+    found = claim_charges(columns, row, slots, claims, cells)
+    return found[0] if len(found) == 1 else summed(card for cards in found for card in cards)
 
 
 def tentative_charge(
@@ -56,12 +75,11 @@ def tentative_charge(
     cells: Mapping[GpuUuid, str] | None = None,
 ) -> Charge:
     """What a pod of this shape would hold there; of a pod-manager port, any one."""
-    node, claim = columns.names[row], shape.claim
+    node = columns.names[row]
     assert node is not None
     allocation = Allocation(
         token=DecisionToken(""),
-        cards=card_charges(columns, row, slots, claim, cells),
-        exclusive=claim is not None and claim.exclusive,
+        cards=card_charges(columns, row, slots, shape.claims, cells),
         port=0 if shape.needs_port else None,
     )
     return Charge(node, shape.resources, allocation)

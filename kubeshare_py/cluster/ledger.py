@@ -137,7 +137,7 @@ class Ledger:
         columns = self.columns
         for row, slot in np.argwhere(intruded(columns)).tolist():
             node, uuid = self._usage.name(row), columns.uuids[row][slot]
-            if any(one.exclusive for one in self.allocations_of(node, uuid).values()):
+            if any(one.holds_alone(uuid) for one in self.allocations_of(node, uuid).values()):
                 yield node, uuid
 
     def allocations_of(self, node: NodeName, uuid: GpuUuid) -> dict[PodUid, Allocation]:

@@ -66,6 +66,6 @@ def _cards(columns: Columns, row: int, allocation: Allocation) -> str | None:
             return f"GPU {card.uuid} has too little share left"
         if columns.free_bytes.item(row, slot) < card.memory_bytes:
             return f"GPU {card.uuid} has too little memory left"
-        if allocation.exclusive and columns.tenants.item(row, slot):
+        if card.exclusive and columns.tenants.item(row, slot):
             return f"GPU {card.uuid} is not idle"
     return None

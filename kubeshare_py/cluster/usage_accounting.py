@@ -120,7 +120,7 @@ class UsageAccounting:
             found.milli[line, slot] += card.milli
             found.memory[line, slot] += card.memory_bytes
             found.tenants[line, slot] += 1
-            found.exclusive[line, slot] += allocation.exclusive
+            found.exclusive[line, slot] += card.exclusive
 
     # --- charges -------------------------------------------------------------------------------
 

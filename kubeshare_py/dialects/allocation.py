@@ -162,11 +162,17 @@ def _allocation(placement: _StoredPlacement) -> Allocation:
         dialect=placement.dialect,
         cards=tuple(
             [
-                CardCharge(GpuUuid(claim.uuid), claim.milli, claim.bytes, claim.model, claim.cell)
+                CardCharge(
+                    GpuUuid(claim.uuid),
+                    claim.milli,
+                    claim.bytes,
+                    claim.model,
+                    claim.cell,
+                    placement.exclusive,
+                )
                 for claim in placement.claims
             ]
         ),
-        exclusive=placement.exclusive,
         port=placement.port,
         group=placement.group,
         min_available=placement.min,

@@ -162,8 +162,8 @@ def _request(
         return _invalid(NUMA_BIND, numa_bind, FLAG_RULE)
     limit_milli, limit_rounded = _thousandths(limit)
     milli, share_rounded = _thousandths(share)
-    return GpuRequest(
-        claim=_claim(
+    return GpuRequest.of_pod(
+        _claim(
             count,
             min(milli, WHOLE_MILLI),
             memory,

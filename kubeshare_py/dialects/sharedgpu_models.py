@@ -100,13 +100,15 @@ def _with_texts(
     problem = _mix_problem(texts)
     if problem is not None:
         return problem
-    share_of = _share_of(texts, request.claim.exclusive)
+    [one] = request.claims
+    asked = one.claim
+    share_of = _share_of(texts, asked.exclusive)
     if isinstance(share_of, InvalidRequest):
         return share_of
     # A single card has one model: its pods need no shape of their own.
-    same = texts.mix == SAME and (request.claim.count > 1 or grouped)
-    claim = replace(request.claim, preferred=preferred, one_model=same, share_of=share_of)
-    return replace(request, claim=claim)
+    same = texts.mix == SAME and (asked.count > 1 or grouped)
+    claim = replace(asked, preferred=preferred, one_model=same, share_of=share_of)
+    return replace(request, claims=(replace(one, claim=claim),))
 
 
 def _preferred_models(texts: _ModelTexts) -> PreferredModels | InvalidRequest | None:

@@ -1,18 +1,21 @@
 """A placement's charges: what it holds of each card, enough to rebuild the ledger exactly."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kubeshare_py.domain.bounds import HELD_BYTES
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
 from kubeshare_py.domain.isolation import UNHELD, Isolation, IsolationBackend, Part
+from kubeshare_py.domain.request import ContainerRef
 
 
 @dataclass(frozen=True, slots=True)
 class CardCharge:
     """One pod's charge of one card: a share in milli, and memory in bytes.
 
-    The model and KubeShare's cell are for people; the ledger counts by uuid. Invariant:
-    memory_bytes is within its bound (`bounds`), else ValueError.
+    An exclusive charge lets no other pod on the card. The model and KubeShare's cell are for
+    people; the ledger counts by uuid. Invariant: memory_bytes is within its bound (`bounds`), else
+    ValueError.
     """
 
     uuid: GpuUuid
@@ -20,6 +23,7 @@ class CardCharge:
     memory_bytes: int
     model: str = ""
     cell: str = ""
+    exclusive: bool = False
 
     def __post_init__(self) -> None:
         if not HELD_BYTES.allows(self.memory_bytes):
@@ -27,27 +31,50 @@ class CardCharge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimCharge:
+    """What one container holds, its cards in the order in which it sees them.
+
+    `limit_milli` caps its GPU time on each card; 0 is unknown.
+    """
+
+    container: ContainerRef
+    cards: tuple[CardCharge, ...]
+    limit_milli: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Allocation:
     """A pod's cards on its node, in the order in which its containers see them.
 
-    `port` is the pod manager's port on the node, None if the pod needs none. `group` and
-    `min_available` repeat the gang, so that a restarted scheduler knows how many members must start
-    together. `isolation` is the back-end that enforces the share, None if none does.
+    Each card is in `cards` once, with all that the pod's containers hold of it. `claims` are the
+    containers' parts, empty if all containers see all cards. `port` is the pod manager's port on
+    the node, None if the pod needs none. `group` and `min_available` repeat the gang, so that a
+    restarted scheduler knows how many members must start together. `isolation` is the back-end that
+    enforces the share, None if none does.
     """
 
     token: DecisionToken
     dialect: str = ""
     cards: tuple[CardCharge, ...] = ()
-    exclusive: bool = False
+    claims: tuple[ClaimCharge, ...] = ()
     port: int | None = None
     group: str | None = None
     min_available: int = 0
     isolation: Isolation | None = None
 
+    def holds_alone(self, uuid: GpuUuid) -> bool:
+        """Whether this card is for this pod alone."""
+        return any(card.exclusive and card.uuid == uuid for card in self.cards)
+
     @property
     def memory_bytes(self) -> int:
         """The sum of the charged bytes."""
         return sum(card.memory_bytes for card in self.cards)
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether all of its cards are for this pod alone."""
+        return bool(self.cards) and all(card.exclusive for card in self.cards)
 
     @property
     def backend(self) -> IsolationBackend | None:
@@ -61,3 +88,23 @@ class Allocation:
         """The parts of its share that its back-end does not enforce."""
         backend = self.backend
         return () if backend is None else UNHELD[backend]
+
+
+def summed(charges: Iterable[CardCharge]) -> tuple[CardCharge, ...]:
+    """One charge for each card, with all that is charged of it; in the order of the first ones."""
+    cards: dict[GpuUuid, CardCharge] = {}
+    for charge in charges:
+        known = cards.get(charge.uuid)
+        cards[charge.uuid] = charge if known is None else _joined(known, charge)
+    return tuple(cards.values())
+
+
+def _joined(one: CardCharge, other: CardCharge) -> CardCharge:
+    return CardCharge(
+        one.uuid,
+        one.milli + other.milli,
+        one.memory_bytes + other.memory_bytes,
+        one.model,
+        one.cell,
+        one.exclusive or other.exclusive,
+    )

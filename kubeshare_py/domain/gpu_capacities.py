@@ -51,8 +51,12 @@ def first_of(numbers: Iterable[tuple[str, int]], model: str) -> int | None:
 @remembered(4096)
 def scaled(shape: Shape, capacities: Capacities) -> Shape | None:
     """The shape with its share on each model; None if the share's model has no capacity."""
-    claim = shape.claim
-    if claim is None or not claim.share_of:
+    if not any(claim.share_of for claim in shape.claims):
         return shape
-    shares = capacities.shares(claim.milli, claim.share_of)
-    return None if shares is None else replace(shape, claim=replace(claim, shares=shares))
+    claims = []
+    for claim in shape.claims:
+        shares = capacities.shares(claim.milli, claim.share_of) if claim.share_of else ()
+        if shares is None:
+            return None
+        claims.append(replace(claim, shares=shares))
+    return replace(shape, claims=tuple(claims))

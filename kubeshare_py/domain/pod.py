@@ -10,7 +10,7 @@ from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.remembered import remembered
-from kubeshare_py.domain.request import GpuClaim, GpuRequest, InvalidRequest
+from kubeshare_py.domain.request import CardRelation, GpuClaim, GpuRequest, InvalidRequest
 
 #: (key, value) pairs, sorted.
 Labels = tuple[tuple[str, str], ...]
@@ -42,10 +42,12 @@ class Shape:
     unit. `terms` None means no required node affinity, an empty tuple one that nothing satisfies;
     they are hashable, a tuple or `packed_terms.PackedTerms`. `isolation` is the back-end that
     enforces the pod's share, once its profile has chosen; NONE also for pods without a share.
+    `claims` are placed together, and `relation` says how their cards relate.
     """
 
     resources: tuple[tuple[str, int], ...] = ()
-    claim: GpuClaim | None = None
+    claims: tuple[GpuClaim, ...] = ()
+    relation: CardRelation = CardRelation.FREE
     guarantee: bool = False
     needs_port: bool = False
     node_selector: tuple[tuple[str, str], ...] = ()
@@ -61,7 +63,8 @@ class Shape:
         # Shapes are dictionary keys several times per pod: hashed once, not at each look-up.
         identity = (
             self.resources,
-            self.claim,
+            self.claims,
+            self.relation,
             self.guarantee,
             self.needs_port,
             self.node_selector,
@@ -71,6 +74,11 @@ class Shape:
         )
         object.__setattr__(self, "_identity", identity)
         object.__setattr__(self, "_hash", hash(identity))
+
+    @property
+    def claim(self) -> GpuClaim | None:
+        """The only claim; None if there are none or several."""
+        return self.claims[0] if len(self.claims) == 1 else None
 
     def __hash__(self) -> int:
         return self._hash

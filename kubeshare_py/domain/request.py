@@ -1,8 +1,9 @@
 """What a pod asks of GPUs, in whatever dialect."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
-from kubeshare_py.domain.bounds import CLAIMED_CARDS, HELD_BYTES
+from kubeshare_py.domain.bounds import CLAIMED_CARDS, HELD_BYTES, POD_CLAIMS
 from kubeshare_py.domain.gpu import WHOLE_MILLI, share_bytes
 from kubeshare_py.domain.gpu_models import PreferredModels, names_model
 from kubeshare_py.domain.printable import beginning
@@ -79,22 +80,101 @@ class GpuClaim:
         return self.memory_bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuRequest:
-    """A pod's claim, and how the pod is to be treated.
+class CardRelation(StrEnum):
+    """How the cards of a pod's claims relate.
 
-    `limit_milli` caps GPU time and does not influence placement. `guarantee` is KubeShare's
-    priority class (True: `sharedgpu/priority` above 0). `needs_port`: the isolation library of a
-    shared pod talks to a pod manager on a port of the node's pool. `rounded` names the labels whose
-    value had more than three decimals and was rounded up.
+    `SAME_CARD`: all claims get the same cards, so all ask for as many. `DIFFERENT_CARDS`: no card
+    is given to two of them. `FREE`: they may share cards. A card that one claim has exclusively is
+    never given to another claim.
+    """
+
+    FREE = "free"
+    SAME_CARD = "same card"
+    DIFFERENT_CARDS = "different cards"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ContainerRef:
+    """A container of a pod: its index in spec.initContainers (`init`) or spec.containers."""
+
+    init: bool
+    index: int
+
+    def __str__(self) -> str:
+        return f"{'init' if self.init else 'container'}-{self.index}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerClaim:
+    """A claim of one container, or of the whole pod if `container` is None.
+
+    `limit_milli` caps GPU time on each card and does not influence placement.
     """
 
     claim: GpuClaim
+    container: ContainerRef | None = None
+    limit_milli: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuRequest:
+    """A pod's claims, placed together on one node, and how the pod is to be treated.
+
+    `guarantee` is KubeShare's priority class (True: `sharedgpu/priority` above 0). `needs_port`:
+    the isolation library of a shared pod talks to a pod manager on a port of the node's pool.
+    `rounded` names the labels whose value had more than three decimals and was rounded up.
+
+    Invariants, else ValueError: the number of claims is within its bound (`bounds`), several claims
+    are all of containers, and claims of the same cards ask for the same number of them.
+    """
+
+    claims: tuple[ContainerClaim, ...]
     dialect: str
-    limit_milli: int
+    relation: CardRelation = CardRelation.FREE
     guarantee: bool = False
     needs_port: bool = False
     rounded: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not POD_CLAIMS.allows(len(self.claims)):
+            raise ValueError(f"the number of claims {POD_CLAIMS.problem(len(self.claims))}")
+        if len(self.claims) > 1 and any(one.container is None for one in self.claims):
+            raise ValueError("several claims must be of containers")
+        if (
+            self.relation is CardRelation.SAME_CARD
+            and len({c.claim.count for c in self.claims}) > 1
+        ):
+            raise ValueError("claims of the same cards must ask for the same number of them")
+
+    @classmethod
+    def of_pod(
+        cls,
+        claim: GpuClaim,
+        *,
+        dialect: str,
+        limit_milli: int,
+        guarantee: bool = False,
+        needs_port: bool = False,
+        rounded: tuple[str, ...] = (),
+    ) -> "GpuRequest":
+        """The request of a pod with one claim, whose cards all of its containers see."""
+        return cls(
+            claims=(ContainerClaim(claim=claim, limit_milli=limit_milli),),
+            dialect=dialect,
+            guarantee=guarantee,
+            needs_port=needs_port,
+            rounded=rounded,
+        )
+
+    @property
+    def is_pod_wide(self) -> bool:
+        """Whether it is one claim of the whole pod."""
+        return self.claims[0].container is None
+
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether all of its cards are for the pod alone."""
+        return all(one.claim.exclusive for one in self.claims)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

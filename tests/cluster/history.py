@@ -164,14 +164,16 @@ class History:
         count, named = (15, 30) if what == 11 else (1 + which % 2, 5)
         cards = tuple(
             CardCharge(
-                GpuUuid(f"{name}-{(3 * how + slot) % named}"), (0, 333, 1000)[what % 3], how * 100
+                GpuUuid(f"{name}-{(3 * how + slot) % named}"),
+                (0, 333, 1000)[what % 3],
+                how * 100,
+                exclusive=how % 5 == 1,
             )
             for slot in range(count)
         )
         allocation = Allocation(
             token=DecisionToken(str(self.ports)),
             cards=cards if how % 4 else (),
-            exclusive=how % 5 == 1,
             port=50051 + self.ports if how % 2 else None,
         )
         resources = RESOURCES[(what + how) % len(RESOURCES)]

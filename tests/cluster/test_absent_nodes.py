@@ -47,8 +47,8 @@ def a_charge(
     port: int | None = None,
     gpus: int = 0,
 ) -> Charge:
-    cards = tuple(CardCharge(uuid, milli, 100 * milli) for uuid in uuids)
-    allocation = Allocation(token=DecisionToken("t"), cards=cards, exclusive=exclusive, port=port)
+    cards = tuple(CardCharge(uuid, milli, 100 * milli, exclusive=exclusive) for uuid in uuids)
+    allocation = Allocation(token=DecisionToken("t"), cards=cards, port=port)
     resources = (("cpu", 100), ("example.com/nic", 1), ("nvidia.com/gpu", 0 if cards else gpus))
     return Charge(name, resources, allocation)
 

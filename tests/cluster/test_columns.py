@@ -49,13 +49,14 @@ def happen(ledger: Ledger, numbers: random.Random) -> None:
     """One pod is charged, released, lingers, or gets or loses a reservation."""
     uid, node = numbers.choice(PODS), numbers.choice(NODES)
     slots = numbers.sample(range(CARDS), numbers.choice((0, 1, 1, 2)))
+    shares = [numbers.choice((0, 300, 1000)) for _ in slots]
+    exclusive = numbers.random() < 0.2
     allocation = Allocation(
         token=DecisionToken("t"),
         cards=tuple(
-            CardCharge(GpuUuid(f"{node}-{slot}"), numbers.choice((0, 300, 1000)), 1 << 30)
-            for slot in slots
+            CardCharge(GpuUuid(f"{node}-{slot}"), milli, 1 << 30, exclusive=exclusive)
+            for slot, milli in zip(slots, shares, strict=True)
         ),
-        exclusive=numbers.random() < 0.2,
         port=None,
     )
     resources = (("cpu", numbers.randrange(100)), ("nvidia.com/gpu", int(not slots)))

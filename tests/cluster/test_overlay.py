@@ -69,8 +69,9 @@ def place(overlay: Overlay, history: History, tries: list[tuple[int, int, bool]]
         name = names[which % len(names)]
         row = overlay.columns.row_of[name]
         slots = [slot] if slot < len(overlay.columns.uuids[row]) else []
-        cards = tuple(CardCharge(overlay.columns.uuids[row][one], 100, 10) for one in slots)
-        allocation = Allocation(token=DecisionToken(""), cards=cards, exclusive=exclusive)
+        uuids = overlay.columns.uuids[row]
+        cards = tuple(CardCharge(uuids[one], 100, 10, exclusive=exclusive) for one in slots)
+        allocation = Allocation(token=DecisionToken(""), cards=cards)
         overlay.place(row, Charge(name, (("cpu", 7),), allocation), slots)
         history.reference.held[PodUid(f"try-{number}")] = Held(name, (("cpu", 7),), allocation)
 

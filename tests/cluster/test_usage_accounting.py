@@ -26,8 +26,8 @@ def accounting() -> UsageAccounting:
 
 
 def an_allocation(*uuids: str, milli: int = 500, exclusive: bool = False) -> Allocation:
-    cards = tuple(CardCharge(GpuUuid(uuid), milli, 4 * GIB) for uuid in uuids)
-    return Allocation(token=DecisionToken("t"), cards=cards, exclusive=exclusive)
+    cards = tuple(CardCharge(GpuUuid(uuid), milli, 4 * GIB, exclusive=exclusive) for uuid in uuids)
+    return Allocation(token=DecisionToken("t"), cards=cards)
 
 
 def a_charge(allocation: Allocation | None = None, *resources: tuple[str, int]) -> Charge:

@@ -24,30 +24,33 @@ FULL: dict[str, Any] = {
 ALLOCATION = Allocation(
     token=DecisionToken("s1-42"),
     dialect="sharedgpu",
-    cards=(CardCharge(GpuUuid("GPU-1"), 500, 8589934592, "Tesla-V100"),),
-    exclusive=True,
+    cards=(CardCharge(GpuUuid("GPU-1"), 500, 8589934592, "Tesla-V100", exclusive=True),),
     port=50051,
     group="train",
     min_available=3,
 )
 
-cards = st.lists(
-    st.builds(
-        CardCharge,
-        st.text(min_size=1, max_size=9).map(GpuUuid),
-        st.integers(0, 1000),
-        st.integers(0, HELD_BYTES.most),
-        st.text(max_size=9),
-    ),
-    unique_by=lambda card: card.uuid,
-    max_size=9,
-).map(tuple)
+
+def cards_of(exclusive: bool) -> st.SearchStrategy[tuple[CardCharge, ...]]:
+    return st.lists(
+        st.builds(
+            CardCharge,
+            st.text(min_size=1, max_size=9).map(GpuUuid),
+            st.integers(0, 1000),
+            st.integers(0, HELD_BYTES.most),
+            st.text(max_size=9),
+            exclusive=st.just(exclusive),
+        ),
+        unique_by=lambda card: card.uuid,
+        max_size=9,
+    ).map(tuple)
+
+
 allocations = st.builds(
     Allocation,
     token=st.text().map(DecisionToken),
     dialect=st.text(),
-    cards=cards,
-    exclusive=st.booleans(),
+    cards=st.booleans().flatmap(cards_of),
     port=st.none() | st.integers(1, 65535),
     group=st.none() | st.text(),
     isolation=st.none()

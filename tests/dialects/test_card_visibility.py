@@ -25,7 +25,7 @@ def test_it_agrees_with_what_the_labels_mean(
     parsed = sharedgpu.read(labels)
     found = card_visibility(labels)
     if parsed.request is not None:
-        whole = parsed.request.claim.exclusive
+        whole = parsed.request.claims[0].claim.exclusive
         assert found is (CardVisibility.WHOLE if whole else CardVisibility.SHARE)
     elif parsed.problem is None:
         assert found is CardVisibility.VOID  # no label, or a limit of 0

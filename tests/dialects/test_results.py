@@ -25,7 +25,7 @@ def test_a_shared_pod_is_told_its_card_its_memory_and_its_port() -> None:
 
 def test_several_cards_are_listed_in_one_order_without_a_comma_at_the_end() -> None:
     cards = (card("GPU-b", 3, "X"), card("GPU-a", 4, "Y"))
-    assert result_annotations(Allocation(token=TOKEN, cards=cards, exclusive=True)) == {
+    assert result_annotations(Allocation(token=TOKEN, cards=cards)) == {
         "sharedgpu/gpu_uuid": "GPU-b,GPU-a",
         "sharedgpu/gpu_model": "X,Y",
         "sharedgpu/gpu_mem": "7",
@@ -35,7 +35,7 @@ def test_several_cards_are_listed_in_one_order_without_a_comma_at_the_end() -> N
 def test_cells_are_named_where_cards_are_in_some() -> None:
     a, b = card("GPU-a", 1), card("GPU-b", 1)
     cards = (replace(a, cell="1/juno/2"), b)
-    results = result_annotations(Allocation(token=TOKEN, cards=cards, exclusive=True))
+    results = result_annotations(Allocation(token=TOKEN, cards=cards))
     assert results["sharedgpu/cell_id"] == "1/juno/2,"
     alone = result_annotations(Allocation(token=TOKEN, cards=cards[:1]))
     assert alone["sharedgpu/cell_id"] == "1/juno/2"

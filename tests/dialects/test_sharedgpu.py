@@ -44,8 +44,8 @@ def group_of(headcount: str, threshold: str) -> PodGroup | None:
 
 def test_half_a_card_is_a_shared_opportunistic_pod() -> None:
     assert asked(gpu_limit="1.0", gpu_request="0.5") == ParsedRequest(
-        request=GpuRequest(
-            claim=GpuClaim(milli=500), dialect="sharedgpu", limit_milli=1000, needs_port=True
+        request=GpuRequest.of_pod(
+            GpuClaim(milli=500), dialect="sharedgpu", limit_milli=1000, needs_port=True
         )
     )
 
@@ -53,7 +53,7 @@ def test_half_a_card_is_a_shared_opportunistic_pod() -> None:
 @pytest.mark.parametrize("text", ["1", "1.0", "1.000", "01", "1.0000"])
 def test_a_whole_card_is_still_shared(text: str) -> None:
     request = request_of(gpu_limit=text, gpu_request=text)
-    assert request.claim == GpuClaim(milli=1000)
+    assert request.claims[0].claim == GpuClaim(milli=1000)
     assert request.needs_port
     assert request.rounded == ()
 
@@ -64,21 +64,21 @@ def test_a_whole_card_is_still_shared(text: str) -> None:
 )
 def test_more_than_one_card_is_taken_exclusively_and_needs_no_port(text: str, count: int) -> None:
     request = request_of(gpu_limit=text, gpu_request=text)
-    assert request.claim == GpuClaim(count=count, milli=1000, exclusive=True)
+    assert request.claims[0].claim == GpuClaim(count=count, milli=1000, exclusive=True)
     assert not request.needs_port
-    assert request.limit_milli == 1000 * count
+    assert request.claims[0].limit_milli == 1000 * count
 
 
 @pytest.mark.parametrize(("limit", "request_"), [("2", "2.0"), ("3.0", "3"), ("002", "2")])
 def test_equal_amounts_may_be_written_differently(limit: str, request_: str) -> None:
-    assert request_of(gpu_limit=limit, gpu_request=request_).claim.exclusive
+    assert request_of(gpu_limit=limit, gpu_request=request_).claims[0].claim.exclusive
 
 
 @pytest.mark.parametrize(
     ("text", "milli"), [("0.5", 500), ("00.5", 500), ("0.50", 500), ("0.001", 1), ("0.999", 999)]
 )
 def test_decimals_are_read_exactly(text: str, milli: int) -> None:
-    assert request_of(gpu_limit="1", gpu_request=text).claim.milli == milli
+    assert request_of(gpu_limit="1", gpu_request=text).claims[0].claim.milli == milli
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_what_is_no_plain_decimal_is_refused_by_name(label: str, text: str) -> N
 def test_every_share_of_at_most_three_decimals_is_exact(milli: int, pad: int, zeros: int) -> None:
     text = "0" * pad + f"{milli // 1000}.{milli % 1000:03d}" + "0" * zeros
     request = request_of(gpu_limit="1", gpu_request=text)
-    assert request.claim.milli == milli
+    assert request.claims[0].claim.milli == milli
     assert request.rounded == ()
 
 
@@ -109,19 +109,19 @@ def test_more_decimals_are_rounded_up_and_recorded(text: str, tail: str) -> None
     text += tail
     exact = Fraction(text) * 1000
     request = request_of(gpu_limit="1", gpu_request=text)
-    assert 0 <= request.claim.milli - exact < 1
+    assert 0 <= request.claims[0].claim.milli - exact < 1
     assert request.rounded == ((REQUEST,) if exact.denominator != 1 else ())
 
 
 def test_a_limit_is_rounded_up_and_recorded_too() -> None:
     request = request_of(gpu_limit="0.33334", gpu_request="0.3333")
-    assert (request.claim.milli, request.limit_milli) == (334, 334)
+    assert (request.claims[0].claim.milli, request.claims[0].limit_milli) == (334, 334)
     assert request.rounded == (LIMIT, REQUEST)
 
 
 def test_a_share_just_below_one_becomes_a_whole_shared_card() -> None:
     request = request_of(gpu_limit="1", gpu_request="0.99" + "9" * 58)
-    assert request.claim == GpuClaim(milli=1000)
+    assert request.claims[0].claim == GpuClaim(milli=1000)
     assert request.needs_port
 
 
@@ -140,7 +140,9 @@ def test_memory_alone_asks_for_no_card(memory: str) -> None:
 def test_without_a_limit_a_share_may_use_its_card_and_whole_cards_are_whole(request_: str) -> None:
     limit = request_ if Decimal(request_) > 1 else "1.0"
     assert asked(gpu_request=request_) == asked(gpu_request=request_, gpu_limit=limit)
-    assert request_of(gpu_request=request_, gpu_mem="8").claim.count == max(1, int(float(request_)))
+    assert request_of(gpu_request=request_, gpu_mem="8").claims[0].claim.count == max(
+        1, int(float(request_))
+    )
 
 
 @pytest.mark.parametrize(
@@ -197,8 +199,8 @@ def test_zero_means_no_gpu(limit: str, request_: str | None) -> None:
 @pytest.mark.parametrize(("limit", "milli"), [("1.0", 1000), ("0.5", 500), ("2.0", 2000)])
 def test_a_limit_alone_shares_a_card_with_a_request_of_nothing(limit: str, milli: int) -> None:
     request = request_of(gpu_limit=limit)
-    assert request.claim == GpuClaim(milli=0)
-    assert request.limit_milli == milli
+    assert request.claims[0].claim == GpuClaim(milli=0)
+    assert request.claims[0].limit_milli == milli
     assert request.needs_port
 
 
@@ -219,7 +221,7 @@ def test_memory_is_in_bytes_and_nothing_leaves_it_to_the_share(
     text: str, memory: int | None
 ) -> None:
     request = request_of(gpu_limit="1", gpu_request="0.5", gpu_mem=text)
-    assert request.claim.memory_bytes == memory
+    assert request.claims[0].claim.memory_bytes == memory
 
 
 @pytest.mark.parametrize(
@@ -232,14 +234,17 @@ def test_memory_is_in_bytes_and_nothing_leaves_it_to_the_share(
 )
 def test_memory_may_have_a_unit_and_is_rounded_up_to_bytes(text: str, memory: int | None) -> None:
     request = request_of(gpu_limit="1", gpu_request="0.5", gpu_mem=text)
-    assert request.claim.memory_bytes == memory
+    assert request.claims[0].claim.memory_bytes == memory
 
 
 @pytest.mark.parametrize("text", [str(2**48 + 1), str(2**63 - 1), "1Pi", "1E", "9e999"])
 def test_memory_beyond_any_card_is_refused(text: str) -> None:
     problem = problem_of(gpu_limit="1", gpu_request="0.5", gpu_mem=text)
     assert str(problem) == f'{MEMORY}="{text}": must be at most {2**48} bytes a card'
-    assert request_of(gpu_limit="4", gpu_request="4", gpu_mem="1Pi").claim.memory_bytes == 2**48
+    assert (
+        request_of(gpu_limit="4", gpu_request="4", gpu_mem="1Pi").claims[0].claim.memory_bytes
+        == 2**48
+    )
 
 
 @pytest.mark.parametrize(
@@ -273,17 +278,17 @@ def test_memory_with_another_unit_or_a_sign_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(("total", "each"), [("10", 4), ("9", 3), ("1", 1), ("0", None)])
 def test_memory_of_several_cards_is_their_total(total: str, each: int | None) -> None:
-    claim = request_of(gpu_limit="3", gpu_request="3", gpu_mem=total).claim
+    claim = request_of(gpu_limit="3", gpu_request="3", gpu_mem=total).claims[0].claim
     assert (claim.count, claim.memory_bytes) == (3, each)
 
 
 @pytest.mark.parametrize(("labels", "models"), [({}, ()), ({"gpu_model": ""}, ())])
 def test_no_model_is_any_model(labels: dict[str, str], models: tuple[str, ...]) -> None:
-    assert request_of(gpu_limit="1", **labels).claim.models == models
+    assert request_of(gpu_limit="1", **labels).claims[0].claim.models == models
 
 
 def test_a_model_is_taken_literally() -> None:
-    claim = request_of(gpu_limit="1", gpu_model="Tesla-V100-PCIE-32GB").claim
+    claim = request_of(gpu_limit="1", gpu_model="Tesla-V100-PCIE-32GB").claims[0].claim
     assert claim.models == ("Tesla-V100-PCIE-32GB",)
 
 
@@ -422,13 +427,13 @@ def test_several_cards_may_have_to_be_near_one_numa_node(text: str | None, expec
     labels = {LIMIT: "2", REQUEST: "2"} | ({NUMA_BIND: text} if text is not None else {})
     request = read(labels).request
     assert request is not None
-    assert request.claim.one_numa_node is expected
+    assert request.claims[0].claim.one_numa_node is expected
 
 
 def test_a_single_card_is_near_one_anyway() -> None:
     request = read({LIMIT: "1", NUMA_BIND: "true"}).request
     assert request is not None
-    assert not request.claim.one_numa_node
+    assert not request.claims[0].claim.one_numa_node
 
 
 def test_numa_bind_is_true_or_false() -> None:

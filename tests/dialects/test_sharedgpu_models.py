@@ -23,7 +23,7 @@ def claim_of(labels: dict[str, str] = SHARE, **annotations: str) -> GpuClaim:
     found = read(labels, keys(annotations))
     assert found.problem is None
     assert found.request is not None
-    return found.request.claim
+    return found.request.claims[0].claim
 
 
 def problem_of(labels: dict[str, str] = SHARE, **annotations: str) -> InvalidRequest:
@@ -79,7 +79,7 @@ def test_nothing_is_said_by_empty_values(said: dict[str, str]) -> None:
     found = read(SHARE, said)
     assert found == read(SHARE)
     assert found.request is not None
-    assert found.request.claim.preferred is None
+    assert found.request.claims[0].claim.preferred is None
 
 
 @pytest.mark.parametrize(

@@ -97,8 +97,8 @@ def test_what_is_held_ill_or_cordoned_counts_as_there() -> None:
     gpus = ledger.inventory[NodeName("n2")]
     ledger.put_cards(NodeName("n2"), tuple(replace(gpu, healthy=False) for gpu in gpus))
     ledger.put_node(a_node("n2", cpu=1, unschedulable=True))
-    held = (CardCharge(gpus[0].uuid, 1000, 16 * GIB),)
-    allocation = Allocation(token=DecisionToken("t"), cards=held, exclusive=True)
+    held = (CardCharge(gpus[0].uuid, 1000, 16 * GIB, exclusive=True),)
+    allocation = Allocation(token=DecisionToken("t"), cards=held)
     ledger.charge(PodUid("u"), NodeName("n2"), (), allocation)
     assert impossible(a_shape(whole(8)), ledger) == ""
     # A card that pods hold and that the inventory does not show is none.

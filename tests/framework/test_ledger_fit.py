@@ -33,8 +33,9 @@ def charges(ledger: Ledger, claim: GpuClaim, choice: Choice) -> Allocation:
         model = columns.model_names[columns.model[row, slot]]
         memory = claim.bytes_of(columns.capacity_bytes.item(row, slot), model)
         uuid = columns.uuids[row][slot]
-        cards.append(CardCharge(uuid, claim.milli_on(model), memory, model))
-    return Allocation(token=DecisionToken("t"), cards=tuple(cards), exclusive=claim.exclusive)
+        charge = CardCharge(uuid, claim.milli_on(model), memory, model, exclusive=claim.exclusive)
+        cards.append(charge)
+    return Allocation(token=DecisionToken("t"), cards=tuple(cards))
 
 
 def refused(ledger: Ledger, shape: Shape, name: str, *slots: int) -> str | None:

@@ -75,7 +75,7 @@ def judge_labels(given: Any) -> None:
 
 
 def _amounts(request: GpuRequest, labels: dict[str, str]) -> None:
-    claim = request.claim
+    claim = request.claims[0].claim
     assert CLAIMED_CARDS.allows(claim.count)
     assert claim.memory_bytes is None or HELD_BYTES.allows(claim.memory_bytes)
     said_amount, limit = labels.get(sharedgpu.REQUEST), labels.get(sharedgpu.LIMIT)

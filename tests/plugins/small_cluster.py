@@ -80,9 +80,11 @@ class SmallCluster:
         self._pods += 1
         uid = PodUid(f"pod-{self._pods}")
         memory = 40 * GIB * milli // 1000 if memory is None else memory
-        charges = (CardCharge(GpuUuid(card), milli, memory),) if card else ()
+        charges: tuple[CardCharge, ...] = ()
+        if card:
+            charges = (CardCharge(GpuUuid(card), milli, memory, exclusive=exclusive),)
         token = DecisionToken(uid)
-        allocation = Allocation(token=token, cards=charges, exclusive=exclusive, port=port)
+        allocation = Allocation(token=token, cards=charges, port=port)
         self.ledger.charge(uid, NodeName(node), resources, allocation)
         return uid
 
@@ -92,8 +94,8 @@ class SmallCluster:
         """A pod holds as much of each of these cards, and no memory."""
         self._pods += 1
         uid = PodUid(f"pod-{self._pods}")
-        charges = tuple(CardCharge(GpuUuid(card), milli, 0) for card in cards)
-        allocation = Allocation(token=DecisionToken(uid), cards=charges, exclusive=exclusive)
+        charges = tuple(CardCharge(GpuUuid(card), milli, 0, exclusive=exclusive) for card in cards)
+        allocation = Allocation(token=DecisionToken(uid), cards=charges)
         self.ledger.charge(uid, NodeName(node), (), allocation)
         return uid
 

@@ -43,9 +43,10 @@ class Boarded(GangDriver):
         """Others have so much of these cards, a pod each."""
         for index in indices:
             (card,) = (one for one in self.cards[node] if one.index == index)
-            charge = CardCharge(card.uuid, milli, 40 * GIB * milli // 1000)
+            memory = 40 * GIB * milli // 1000
+            charge = CardCharge(card.uuid, milli, memory, exclusive=exclusive)
             name = f"other-{node}-{index}-{milli}"
-            allocation = Allocation(token=DecisionToken(name), cards=(charge,), exclusive=exclusive)
+            allocation = Allocation(token=DecisionToken(name), cards=(charge,))
             shape = a_shape(a_claim(milli), cpu=0)
             pod = a_pod(name, shape, node_name=NodeName(node), allocation=allocation)
             self.tell(PodSeen(pod))

@@ -153,9 +153,9 @@ class ReferenceModel:
                     memory = gpu.memory_bytes
                 elif memory is None:
                     memory = gpu.memory_bytes * claim.milli // 1000
-                charges.append(CardCharge(gpu.uuid, claim.milli, memory))
+                charges.append(CardCharge(gpu.uuid, claim.milli, memory, exclusive=claim.exclusive))
             token = DecisionToken(f"trial-{pod.uid}")
-            allocation = Allocation(token=token, cards=tuple(charges), exclusive=claim.exclusive)
+            allocation = Allocation(token=token, cards=tuple(charges))
         return Holding(node, dict(pod.shape.resources).get("cpu", 0), allocation)
 
     def waiting(self) -> list[Pod]:

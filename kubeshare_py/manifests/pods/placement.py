@@ -12,7 +12,7 @@ import msgspec
 
 from kubeshare_py.domain.pod import NodeTerm, Shape, Toleration
 from kubeshare_py.domain.remembered import remembered
-from kubeshare_py.domain.request import GpuRequest, InvalidRequest
+from kubeshare_py.domain.request import CardRelation, GpuRequest, InvalidRequest
 from kubeshare_py.manifests.label_selector import RequirementFields, requirement
 from kubeshare_py.manifests.pods.effective_requests import Demand, demand
 from kubeshare_py.manifests.pods.packed_terms import packed
@@ -142,7 +142,8 @@ def _shape(
 ) -> Shape:
     return Shape(
         resources=resources,
-        claim=request.claim if request else None,
+        claims=tuple([one.claim for one in request.claims]) if request else (),
+        relation=request.relation if request else CardRelation.FREE,
         guarantee=request.guarantee if request else False,
         needs_port=request.needs_port if request else False,
         node_selector=node_selector,

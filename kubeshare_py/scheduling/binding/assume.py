@@ -3,14 +3,16 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from kubeshare_py.cluster.charge import Resources, card_charges
+from kubeshare_py.cluster.charge import Resources, card_charges, claim_charges
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.refusal import NO_SUCH_CARD, REFUSES, refusal
 from kubeshare_py.cluster.tables import Tables
-from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge, summed
+from kubeshare_py.domain.gpu_capacities import Capacities
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.isolation import Isolation, IsolationBackend
-from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.pod import Pod, Shape
+from kubeshare_py.domain.request import ContainerClaim
 from kubeshare_py.framework.choice import Choice
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.plugin_calls import PluginCalls
@@ -121,30 +123,55 @@ class Assumer:
         self._decisions += 1
         pod = record.pod
         shape, group = record.shape, pod.group
-        claim = shape.claim
-        if cards is None:
+        claims = self._claims(pod, shape, choice)
+        if claims:
+            cards = summed(card for claim in claims for card in claim.cards)
+        elif cards is None:
             cells = self._ledger.cells_on(choice.row)
-            cards = card_charges(self._ledger.columns, choice.row, choice.slots, claim, cells)
+            columns = self._ledger.columns
+            cards = card_charges(columns, choice.row, choice.slots, shape.claims, cells)
         return Allocation(
             token=DecisionToken(f"{self._name}-{self._decisions}"),
             dialect=pod.request.dialect if pod.request else "",
             cards=cards,
-            exclusive=claim is not None and claim.exclusive,
+            claims=claims,
             port=self._ledger.next_port(node) if shape.needs_port else None,
             group=group.name if group else None,
             min_available=group.min_available if group else 0,
             isolation=self._isolation(pod, cards),
         )
 
+    def _claims(self, pod: Pod, shape: Shape, choice: Choice) -> tuple[ClaimCharge, ...]:
+        """What each of the pod's containers gets; empty if all see the same cards."""
+        if pod.request is None or pod.request.is_pod_wide:
+            return ()
+        row, cells = choice.row, self._ledger.cells_on(choice.row)
+        found = claim_charges(self._ledger.columns, row, choice.slots, shape.claims, cells)
+        profile = self._profiles[pod.scheduler_name]
+        return tuple(
+            ClaimCharge(
+                container=one.container,
+                cards=cards,
+                limit_milli=_limit(one, cards, profile.capacities),
+            )
+            for one, cards in zip(pod.request.claims, found, strict=True)
+            if one.container is not None
+        )
+
     def _isolation(self, pod: Pod, cards: Sequence[CardCharge]) -> Isolation | None:
         """What enforces its share; None for whole cards and for `none`."""
-        if pod.request is None or pod.request.claim.exclusive:
+        if pod.request is None or pod.request.is_exclusive:
             return None
         profile = self._profiles[pod.scheduler_name]
         backend = profile.isolation.chosen(pod.isolation)
         if backend is IsolationBackend.NONE:
             return None
-        limit, share_of = pod.request.limit_milli, pod.request.claim.share_of
-        if share_of:
-            limit = profile.capacities.limit(limit, share_of, cards[0].model)
+        shared = [one for one in pod.request.claims if not one.claim.exclusive]
+        limit = max(_limit(one, cards, profile.capacities) for one in shared)
         return Isolation(backend, limit)
+
+
+def _limit(claim: ContainerClaim, cards: Sequence[CardCharge], capacities: Capacities) -> int:
+    """The claim's limit of time, in milli of the cards that it gets; 0 is unknown."""
+    limit, share_of = claim.limit_milli, claim.claim.share_of
+    return capacities.limit(limit, share_of, cards[0].model) if share_of else limit

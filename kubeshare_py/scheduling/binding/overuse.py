@@ -114,7 +114,7 @@ class _Look:
     def _exclusivity(self, uuid: GpuUuid) -> Found:
         """Nothing if the card is exclusive only to a reservation."""
         held = self._ledger.allocations_of(self._node, uuid)
-        alone = [uid for uid, allocation in held.items() if allocation.exclusive]
+        alone = [uid for uid, allocation in held.items() if allocation.holds_alone(uuid)]
         others = held.keys() - set(alone)
         if not alone:
             return

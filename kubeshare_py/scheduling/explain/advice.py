@@ -148,7 +148,7 @@ def _with_share(shape: Shape, milli: int) -> Shape:
     """The shape of a pod that asks for this share of a card in place of its own request."""
     assert shape.claim is not None
     claim = replace(shape.claim, milli=milli, exclusive=False)
-    return replace(shape, claim=claim, needs_port=shape.needs_port or shape.claim.exclusive)
+    return replace(shape, claims=(claim,), needs_port=shape.needs_port or shape.claim.exclusive)
 
 
 def _share(milli: int) -> str:

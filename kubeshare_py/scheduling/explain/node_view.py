@@ -109,7 +109,7 @@ def _tenants(
                     name=key.name if seen else "",
                     milli=card.milli,
                     memory_bytes=card.memory_bytes,
-                    exclusive=charge.allocation is not None and charge.allocation.exclusive,
+                    exclusive=card.exclusive,
                     unheld=hold.unheld if card.uuid in not_enforced else by_nature,
                 )
             )

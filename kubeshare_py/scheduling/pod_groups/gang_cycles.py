@@ -15,7 +15,7 @@ from kubeshare_py.framework.result_cache import SHAPES_KEPT
 from kubeshare_py.scheduling.binding.iteration_budget import IterationBudget
 from kubeshare_py.scheduling.binding.scheduler_state import Charges, PodLifecycle, Pods, Queues
 from kubeshare_py.scheduling.pod_groups.constrained_members import ConstrainedMembers
-from kubeshare_py.scheduling.pod_groups.gang_models import fix_models
+from kubeshare_py.scheduling.pod_groups.gang_models import fix_models, wants_one_model
 from kubeshare_py.scheduling.pod_groups.gang_places import GangPlaces
 from kubeshare_py.scheduling.pod_groups.gang_plan import Forbidden, GangPlan, Placed
 from kubeshare_py.scheduling.pod_groups.gang_repair import GangRepair, RepairRules
@@ -189,7 +189,7 @@ class GangCycles:
         """Place all members that the gang needs, or none."""
         for record in gang.waiting.values():
             record.attempts += 1
-        claims = any(shape.claim is not None for _, shape in gang.shapes)
+        claims = any(shape.claims for _, shape in gang.shapes)
         if claims and not self._inventory_read:
             self._mark_unschedulable(gang, None, now)
             self._look.add(now + INVENTORY_PATIENCE_S, gang.composition)
@@ -222,7 +222,7 @@ class GangCycles:
 
     def one_placed(self, shape: Shape, now: float) -> None:
         """A pod of this shape was placed, which may fix the model of its gang's other members."""
-        if shape.claim is not None and shape.claim.one_model and self._gangs.touched:
+        if wants_one_model(shape) and self._gangs.touched:
             self._settle(now)
 
     # --- inside --------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from dataclasses import replace
 from kubeshare_py.domain.gpu_models import PreferredModels
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.remembered import remembered
+from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.scheduling.queue.gangs import PLACED, Gang, Shapes
 from kubeshare_py.scheduling.queue.pod_records import Record
 
@@ -26,17 +27,21 @@ def kind_of(record: Record, model: str) -> ProfileShape:
 
 @remembered(1024)
 def narrowed(shape: Shape, model: str) -> Shape:
-    """The shape on cards of this model alone, if it asks for one model; "" leaves it as it is."""
-    claim = shape.claim
-    if not model or claim is None or not claim.one_model:
+    """The shape with this model alone where a claim asks for one model; "" leaves it as it is."""
+    if not model or not wants_one_model(shape):
         return shape
+    claims = [_of_model(one, model) if one.one_model else one for one in shape.claims]
+    return replace(shape, claims=tuple(claims))
+
+
+def _of_model(claim: GpuClaim, model: str) -> GpuClaim:
     preferred = claim.preferred
     if not claim.takes(model):
         # Other members have this model and this one denies it: it fits nowhere, with that reason.
         preferred = preferred or PreferredModels()
         if not preferred.denies(model):
             preferred = replace(preferred, denied=(*preferred.denied, model))
-    return replace(shape, claim=replace(claim, models=(model,), preferred=preferred))
+    return replace(claim, models=(model,), preferred=preferred)
 
 
 def narrowed_all(shapes: Shapes, model: str) -> Shapes:
@@ -51,8 +56,7 @@ def narrowed_all(shapes: Shapes, model: str) -> Shapes:
 
 def models_for(shapes: Iterable[tuple[str, Shape]], names: Iterable[str]) -> Iterator[str]:
     """The models to plan such a gang on; "" (any) if no member asks for one model."""
-    claims = [shape.claim for _, shape in shapes]
-    choosy = [claim for claim in claims if claim is not None and claim.one_model]
+    choosy = [claim for _, shape in shapes for claim in shape.claims if claim.one_model]
     if not choosy:
         yield ""
         return
@@ -65,12 +69,12 @@ def fix_models(gang: Gang) -> bool:
     This concerns only members that ask for one model. If the placed ones have several models,
     because they were edited, the most frequent one counts.
     """
-    if not any(_asks_for_one(shape) for _, shape in gang.shapes):
+    if not any(wants_one_model(shape) for _, shape in gang.shapes):
         return False
     placed = Counter(
         card.model
         for member in gang.members.values()
-        if member.role in PLACED and _asks_for_one(member.record.pod.shape)
+        if member.role in PLACED and wants_one_model(member.record.pod.shape)
         for card in (member.record.allocation.cards if member.record.allocation else ())
     )
     model = min(placed, key=lambda name: (-placed[name], name), default="")
@@ -85,5 +89,6 @@ def fix_models(gang: Gang) -> bool:
     return changed
 
 
-def _asks_for_one(shape: Shape) -> bool:
-    return shape.claim is not None and shape.claim.one_model
+def wants_one_model(shape: Shape) -> bool:
+    """Whether a claim's cards must be of one model, in a gang also those of other members."""
+    return any(claim.one_model for claim in shape.claims)

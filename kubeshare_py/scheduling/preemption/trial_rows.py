@@ -137,16 +137,17 @@ class TrialRows:
         amounts = Amounts.none(len(seated), columns.free.shape[1], columns.width)
         for line, one in enumerate(seated):
             _, shape = self.kind_of(one.record)
-            row, claim = self.rows.index.item(one.position), shape.claim
+            row = self.rows.index.item(one.position)
             amounts.free[line] = self._ledger.vector(shape.resources, shape.needs_port)
             # A plugin may take an empty slot for a card: such a place becomes no plan.
-            slots = [slot for slot in one.slots if slot < len(columns.uuids[row])]
-            cards = card_charges(columns, row, slots, claim)
-            for slot, card in zip(slots, cards, strict=True):
+            uuids = columns.uuids[row]
+            slots = one.slots if max(one.slots, default=0) < len(uuids) else ()
+            for card in card_charges(columns, row, slots, shape.claims):
+                slot = uuids.index(card.uuid)
                 amounts.milli[line, slot] = card.milli
                 amounts.memory[line, slot] = card.memory_bytes
                 amounts.tenants[line, slot] = 1
-                amounts.exclusive[line, slot] = claim is not None and claim.exclusive
+                amounts.exclusive[line, slot] = card.exclusive
         return amounts
 
 

@@ -31,7 +31,7 @@ class IsolationHold:
 
 def chosen_backend(pod: Pod, profile: Profile) -> IsolationBackend | None:
     """The back-end of a waiting pod; None for one that asks for no share."""
-    if pod.request is None or pod.request.claim.exclusive:
+    if pod.request is None or pod.request.is_exclusive:
         return None
     return profile.isolation.chosen(pod.isolation)
 

@@ -310,4 +310,4 @@ def _same(before: Charge | None, place: Charge) -> bool:
     old, new = before.allocation, place.allocation
     if old is None or new is None:
         return old is new
-    return old.cards == new.cards and old.exclusive == new.exclusive
+    return old.cards == new.cards and old.claims == new.claims

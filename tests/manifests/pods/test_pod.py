@@ -75,7 +75,7 @@ def test_a_typical_pod() -> None:
     assert found.request is not None
     assert found.shape == Shape(
         resources=(("cpu", 1000), ("memory", 2**30)),
-        claim=GpuClaim(milli=500),
+        claims=(GpuClaim(milli=500),),
         guarantee=True,
         needs_port=True,
         node_selector=(("disk", "ssd"), ("zone", "b")),

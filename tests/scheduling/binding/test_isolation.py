@@ -26,7 +26,7 @@ THREE = {"profiles": [{"isolation": ["driver", "mps", "none"]}]}
 def written(wish: str, claim: GpuClaim | None = None, document: Any = None) -> dict[str, str]:
     """The annotations of the Binding that says what holds the pod."""
     claim = claim or a_claim(500)
-    request = GpuRequest(claim=claim, dialect="sharedgpu", limit_milli=750)
+    request = GpuRequest.of_pod(claim, dialect="sharedgpu", limit_milli=750)
     pod = a_pod("a", a_shape(claim), request=request, isolation=wish)
     (bind,) = Driver({"n1": 2}, THREE if document is None else document).seen(pod)
     found = binding_annotations(bind, "")
@@ -80,7 +80,7 @@ def test_cards_of_its_own_are_isolation_enough() -> None:
 
 def asking(name: str, wish: str, claim: GpuClaim) -> Pod:
     """A pod that wishes to be held by this back-end."""
-    request = GpuRequest(claim=claim, dialect="sharedgpu", limit_milli=750)
+    request = GpuRequest.of_pod(claim, dialect="sharedgpu", limit_milli=750)
     return a_pod(name, a_shape(claim), request=request, isolation=wish)
 
 

@@ -30,8 +30,7 @@ def forged(
     """A pod that somebody else placed; it takes next to nothing of its cards."""
     allocation = Allocation(
         token=DecisionToken(name),
-        cards=tuple(CardCharge(card, milli, 0) for card in cards),
-        exclusive=exclusive,
+        cards=tuple(CardCharge(card, milli, 0, exclusive=exclusive) for card in cards),
         port=port,
     )
     return a_pod(name, scheduler_name="other", node_name=N1, allocation=allocation)

@@ -134,7 +134,7 @@ def test_the_share_that_fits_is_the_largest(seed: int) -> None:
                 assert shape.claim is not None
                 milli = round(float(match["share"]) * 1000)
                 fitting, larger = (
-                    replace(shape, claim=replace(shape.claim, milli=share, exclusive=False))
+                    replace(shape, claims=(replace(shape.claim, milli=share, exclusive=False),))
                     for share in (milli, milli + 1)
                 )
                 assert fits(machine, fitting, match["node"]), (number, key)
