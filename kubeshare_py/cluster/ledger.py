@@ -16,6 +16,7 @@ A *lingering* pod is deleted, but its containers may still run: it keeps its car
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 
 import numpy as np
 
@@ -62,6 +63,16 @@ class Ledger:
         self._lingering = Lingering()
 
     # --- reading -------------------------------------------------------------------------------
+
+    def for_reading(self) -> "Ledger":
+        """The same ledger until its next change, for questions that decisions must not depend on.
+
+        Label columns that these build, with numbers in the order of the rows, are not kept.
+        """
+        same = copy(self)
+        same.columns = copy(self.columns)
+        same.columns.labels = dict(self.columns.labels)
+        return same
 
     def charge_of(self, uid: PodUid) -> Charge | None:
         """The pod's charge; None if it has none."""

@@ -53,3 +53,8 @@ class PreemptionPlan:
     victims: tuple[Victim, ...] = ()
     awaited: tuple[PodUid, ...] = ()
     violations: int = 0
+
+    @property
+    def makes_room(self) -> bool:
+        """Whether any pod must leave before the places are free."""
+        return bool(self.victims or self.awaited)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.framework.boundary import Boundary
+from kubeshare_py.framework.cluster_reading import ClusterReading
 from kubeshare_py.framework.evaluation_cost import EvaluationWork
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.plugin_calls import PluginCalls
@@ -27,6 +28,10 @@ class ProfilesInUse:
         self.calls = PluginCalls(self.boundary, self.profiles)
         self.snapshots = Snapshots(Snapshot(ledger, ledger, self.evaluators))
         self.use(profiles)
+
+    def reading(self) -> ClusterReading:
+        """The cluster at this instant, for one question that changes nothing."""
+        return ClusterReading(self._ledger, self.evaluators)
 
     def use(self, profiles: Iterable[Profile]) -> None:
         """Replace the profiles of the same names, with evaluators that know nothing yet."""

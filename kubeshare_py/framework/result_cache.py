@@ -157,10 +157,14 @@ class ResultCache:
         try:
             return CachedResults(PreparedPlugins(self._profile, shape, self._boundary))
         except PluginFailed as failure:
-            answers = CachedResults(PreparedPlugins(self._bare, shape, self._boundary))
-            self._answers[shape] = answers
-            self.fail(shape, answers, failure)
-            return answers
+            return self._failed(shape, failure)
+
+    def _failed(self, shape: Shape, failure: PluginFailed) -> CachedResults:
+        """The results for a shape about which no question can be made."""
+        answers = CachedResults(PreparedPlugins(self._bare, shape, self._boundary))
+        self._answers[shape] = answers
+        self.fail(shape, answers, failure)
+        return answers
 
     def _refresh(self, answers: CachedResults) -> None:
         tables = self._tables

@@ -35,6 +35,7 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.group_objects import GroupApi
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
+from kubeshare_py.framework.cluster_reading import ClusterReading
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.assembly import assemble
 from kubeshare_py.scheduling.binding import external_binds
@@ -160,6 +161,10 @@ class Machine:
     def standing_warnings(self) -> Iterator[ReportPodWarning]:
         """Problems of bound pods, for a process that begins to lead."""
         return external_binds.standing(self.records.values(), self.profiles)
+
+    def reading(self) -> ClusterReading:
+        """The cluster at this instant, for one question that changes nothing."""
+        return self._parts.profiles.reading()
 
     # --- what the parts ask ---------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.boundary import PluginFailed
+from kubeshare_py.framework.cluster_reading import ClusterReading
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.scheduling.explain.visibility import UNNAMED, Sees, reservation_name, sees_all
 from kubeshare_py.scheduling.machine import Machine
@@ -31,19 +32,23 @@ MAX_TRIED, _AT_ONCE = 2048, 256
 
 
 def advice(
-    machine: Machine, record: Record, nodes: Sequence[NodeWhy], sees: Sees = sees_all
+    machine: Machine,
+    reading: ClusterReading,
+    record: Record,
+    nodes: Sequence[NodeWhy],
+    sees: Sees = sees_all,
 ) -> Iterator[str]:
     """A few sentences: which pod's end would help, and which smaller request would fit.
 
     Neither is said if a plugin fails.
     """
-    shape, ledger = record.shape, machine.ledger
+    shape, ledger = record.shape, reading.ledger
     if shape.claim is None:
         return
-    evaluator = machine.evaluators[record.pod.scheduler_name]
+    evaluator = reading.evaluators[record.pod.scheduler_name]
     yield from _reserved(machine, record.pod.uid, [NodeName(node.name) for node in nodes], sees)
     if shape in evaluator.failed:
-        return  # reading does not ask the plugin again, which would count as another failure
+        return
     try:
         yield from islice(_leavers(ledger, evaluator, shape, machine.records, sees), _MAX_SENTENCES)
         yield from _smaller(ledger, evaluator, shape)

@@ -11,6 +11,7 @@ from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.boundary import PluginFailed
+from kubeshare_py.framework.cluster_reading import ClusterReading
 from kubeshare_py.framework.plugin_calls import explain
 from kubeshare_py.framework.points import Explain
 from kubeshare_py.framework.reasons import NO_NODE
@@ -111,12 +112,13 @@ def _portions(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 def _pod_views(machine: Machine, uids: Sequence[PodUid], sees: Sees) -> Iterator[PodView]:
     """This scheduler's pods that are still there and may be named."""
     messages: QueueMessages = {}
+    reading = machine.reading()
     for uid in uids:
         record = machine.records.get(uid)
         if record is None or record.pod.scheduler_name not in machine.profiles:
             continue
         if sees(record.pod.key.namespace):
-            yield pod_view(machine, record, messages)
+            yield pod_view(machine, reading, record, messages)
 
 
 def why(machine: Machine, key: PodKey, sees: Sees = sees_all) -> WhyView | None:
@@ -128,28 +130,32 @@ def why(machine: Machine, key: PodKey, sees: Sees = sees_all) -> WhyView | None:
     record = next((r for r in found if r.pod.scheduler_name in machine.profiles), None)
     if record is None:
         return None
-    view = pod_view(machine, record, {})
+    reading = machine.reading()
+    view = pod_view(machine, reading, record, {})
     if record.node is not None:
-        return with_indexes(machine.ledger, _where(machine, record, record.node, view, sees))
+        return with_indexes(machine.ledger, _where(machine, reading, record, view, sees))
     if record.state is PodState.GATED:
         return WhyView(pod=view, message=view.message)
-    nodes = tuple(_node_whys(machine, record, sees))
-    suggestions = tuple(advice(machine, record, nodes, sees))
+    nodes = tuple(_node_whys(machine, reading, record, sees))
+    suggestions = tuple(advice(machine, reading, record, nodes, sees))
     waits = record.state is PodState.WAITING
-    preemption = preemption_view(machine, record, sees) if waits else None
+    preemption = preemption_view(machine, reading, record, sees) if waits else None
     answer = WhyView(
         pod=view, message=view.message, nodes=nodes, advice=suggestions, preemption=preemption
     )
     return with_indexes(machine.ledger, answer)
 
 
-def _where(machine: Machine, record: Record, node: NodeName, view: PodView, sees: Sees) -> WhyView:
-    allocation = record.allocation
+def _where(
+    machine: Machine, reading: ClusterReading, record: Record, view: PodView, sees: Sees
+) -> WhyView:
+    node, allocation = record.node, record.allocation
+    assert node is not None
     held = (
         ring(machine.ledger, node, [card.uuid for card in allocation.cards]) if allocation else None
     )
     message = _lesser_choice(record)
-    placement = placement_view(machine, record, node, sees)
+    placement = placement_view(machine, reading, record, node, sees)
     return WhyView(pod=view, message=message, ring=held, placement=placement)
 
 
@@ -166,22 +172,24 @@ def _lesser_choice(record: Record) -> str:
     return f"{worst} is choice {tiers[worst] + 1} of {len(preferred.tiers)} ({preferred})"
 
 
-def _node_whys(machine: Machine, record: Record, sees: Sees) -> Iterator[NodeWhy]:
+def _node_whys(
+    machine: Machine, reading: ClusterReading, record: Record, sees: Sees
+) -> Iterator[NodeWhy]:
     profile, shape = record.pod.scheduler_name, record.shape
-    evaluator = machine.evaluators[profile]
+    evaluator = reading.evaluators[profile]
     masks = evaluator.masks(shape).tolist()
     columns, kept = machine.ledger.columns, kept_from(machine, record, sees)
     gang = machine.gangs.of(record.pod.uid)
     room: dict[NodeName, int] | None = None
     if gang is not None and gang.needs_quorum and gang.waiting:
         members = sorted(gang.waiting.values(), key=lambda one: one.key)
-        room = headroom_on_nodes(machine.snapshots.actual, gang, members)
+        room = headroom_on_nodes(reading.snapshots.actual, gang, members)
     for name in sorted(columns.row_of):
         row = columns.row_of[name]
         mask = masks[row]
         if not mask & NO_NODE:
             reasons = tuple(reason.text for reason in evaluator.reasons_in(shape, mask))
-            shortfalls = tuple(_shortfalls(machine, profile, shape, row)) if mask else ()
+            shortfalls = tuple(_shortfalls(reading, profile, shape, row)) if mask else ()
             yield NodeWhy(
                 name=name,
                 fits=not mask,
@@ -193,18 +201,18 @@ def _node_whys(machine: Machine, record: Record, sees: Sees) -> Iterator[NodeWhy
             )
 
 
-def _shortfalls(machine: Machine, name: str, shape: Shape, row: int) -> list[Shortfall]:
+def _shortfalls(reading: ClusterReading, name: str, shape: Shape, row: int) -> list[Shortfall]:
     """What is lacking; for a card that could never hold the claim, only the reason for that.
 
     For a plugin that fails, that it failed.
     """
-    profile = machine.evaluators[name].profile
+    profile = reading.evaluators[name].profile
     found: list[Shortfall] = []
     failures: list[Shortfall] = []
     for plugin in (*profile.filters, *profile.card_filters):
         if isinstance(plugin, Explain):
             try:
-                found += explain(machine.boundary, plugin, shape, machine.ledger, row)
+                found += explain(reading.boundary, plugin, shape, reading.ledger, row)
             except PluginFailed as failure:
                 failures.append(Shortfall(reason=str(failure)))
     hopeless = {one.subject for one in found if one.asked is None}

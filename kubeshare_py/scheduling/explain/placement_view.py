@@ -13,6 +13,7 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import AllRows
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.framework.boundary import PluginFailed
+from kubeshare_py.framework.cluster_reading import ClusterReading
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.scheduling.binding.holdings import holdings
 from kubeshare_py.scheduling.explain.visibility import Sees, sees_all
@@ -25,7 +26,7 @@ _MAX_OTHERS = 3
 
 
 def placement_view(
-    machine: Machine, record: Record, node: NodeName, sees: Sees = sees_all
+    machine: Machine, reading: ClusterReading, record: Record, node: NodeName, sees: Sees = sees_all
 ) -> PlacementView:
     """The record must be charged to this node, which may be gone since.
 
@@ -37,9 +38,9 @@ def placement_view(
     gang = machine.gangs.of(record.pod.uid)
     if row is None or (gang is not None and gang.needs_quorum):
         return PlacementView(neighbours=neighbours)
-    evaluator = machine.evaluators[record.pod.scheduler_name]
+    evaluator = reading.evaluators[record.pod.scheduler_name]
     try:
-        return replace(_ranked(machine.ledger, evaluator, record, row), neighbours=neighbours)
+        return replace(_ranked(reading.ledger, evaluator, record, row), neighbours=neighbours)
     except PluginFailed:
         return PlacementView(neighbours=neighbours)
 

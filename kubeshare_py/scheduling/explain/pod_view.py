@@ -3,6 +3,7 @@
 from kubeshare_py.domain.isolation import UNHELD
 from kubeshare_py.domain.readiness import in_words
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.framework.cluster_reading import ClusterReading
 from kubeshare_py.scheduling.binding.holdings import asks_for_other, holdings
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.pod_groups.gang_reports import too_few
@@ -16,7 +17,9 @@ from kubeshare_py.views.view import CardNotReadyView, PodView
 QueueMessages = dict[ShapeQueue, str]
 
 
-def pod_view(machine: Machine, record: Record, messages: QueueMessages) -> PodView:
+def pod_view(
+    machine: Machine, reading: ClusterReading, record: Record, messages: QueueMessages
+) -> PodView:
     """The view of one pod. `messages` holds those of the shape queues that were seen before."""
     pod, claim = record.pod, record.pod.shape.claim
     allocation = record.allocation
@@ -39,7 +42,7 @@ def pod_view(machine: Machine, record: Record, messages: QueueMessages) -> PodVi
         node=record.node or "",
         cards=tuple(card.uuid for card in allocation.cards) if allocation else (),
         port=allocation.port if allocation else None,
-        message=_message(machine, record, messages),
+        message=_message(machine, reading, record, messages),
         isolation=backend or "",
         unheld=hold.unheld if record.node else UNHELD[backend] if backend else (),
         not_ready=(
@@ -58,7 +61,9 @@ def _models(claim: GpuClaim) -> tuple[str, ...]:
     return (" that is also ".join((*claim.models, str(claim.preferred))),)
 
 
-def _message(machine: Machine, record: Record, messages: QueueMessages) -> str:
+def _message(
+    machine: Machine, reading: ClusterReading, record: Record, messages: QueueMessages
+) -> str:
     if record.node is not None:
         return record.pod.allocation_problem
     if record.state is PodState.GATED and record.pod.gates:
@@ -69,13 +74,16 @@ def _message(machine: Machine, record: Record, messages: QueueMessages) -> str:
     if gang is not None and gang.needs_quorum:
         return _gang_message(record, gang, decides=machine.decides)
     shape_queue = machine.queue.queue_of(record.pod.uid)
-    return "" if shape_queue is None else _queue_message(machine, shape_queue, messages)
+    return "" if shape_queue is None else _queue_message(machine, reading, shape_queue, messages)
 
 
-def _queue_message(machine: Machine, shape_queue: ShapeQueue, messages: QueueMessages) -> str:
+def _queue_message(
+    machine: Machine, reading: ClusterReading, shape_queue: ShapeQueue, messages: QueueMessages
+) -> str:
     if not machine.decides:
         if shape_queue not in messages:
-            messages[shape_queue] = _supposed(machine, shape_queue)
+            known = machine.ready and machine.inventory_read
+            messages[shape_queue] = _supposed(reading, shape_queue) if known else ""
         return messages[shape_queue]
     return (
         shape_queue.diagnosis.message
@@ -93,10 +101,9 @@ def _gang_message(record: Record, gang: Gang, *, decides: bool) -> str:
     return too_few(gang).message if missing else ""
 
 
-def _supposed(machine: Machine, shape_queue: ShapeQueue) -> str:
+def _supposed(reading: ClusterReading, shape_queue: ShapeQueue) -> str:
     """The message that the leader will have reported; a standby has reported nothing itself."""
-    evaluator = machine.evaluators[shape_queue.profile]
-    known = machine.ready and machine.inventory_read
-    if not known or not evaluator.masks(shape_queue.shape).all():
+    evaluator = reading.evaluators[shape_queue.profile]
+    if not evaluator.masks(shape_queue.shape).all():
         return ""
     return evaluator.diagnose(shape_queue.shape).message

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from kubeshare_py.framework.cluster_reading import ClusterReading
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.explain.visibility import Sees, sees_all
 from kubeshare_py.scheduling.machine import Machine
@@ -15,7 +16,7 @@ SPENT = "pods were evicted for it {} times already"
 
 
 def preemption_view(
-    machine: Machine, record: Record, sees: Sees = sees_all
+    machine: Machine, reading: ClusterReading, record: Record, sees: Sees = sees_all
 ) -> PreemptionView | None:
     """The plan, even if it will not be carried out; None if no eviction would help.
 
@@ -23,7 +24,7 @@ def preemption_view(
     """
     if not machine.ready or not machine.inventory_read:
         return None
-    found = machine.preemption.dry_run(record)
+    found = machine.preemption.dry_run(record, reading)
     if found is None:
         return None
     plan, under_way = found

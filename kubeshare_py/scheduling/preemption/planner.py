@@ -18,6 +18,7 @@ from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.preemption import NominatedPlace, PreemptionPlan, Preemptor, Victim
 from kubeshare_py.framework.boundary import Boundary, PluginFailed
+from kubeshare_py.framework.cluster_reading import ClusterReading
 from kubeshare_py.framework.plugin_calls import gives_way
 from kubeshare_py.framework.points import lower_priority
 from kubeshare_py.framework.scheduler_profile import Profile
@@ -75,6 +76,19 @@ class Planner:
         self._profiles = profiles
         self._boundary = boundary
         self.budgets: dict[PodKey, Budget] = {}
+
+    def for_reading(self, reading: ClusterReading) -> "Planner":
+        """A planner whose questions leave no trace."""
+        planner = Planner(
+            reading.ledger,
+            self._records,
+            self._gangs,
+            reading.snapshots,
+            self._profiles,
+            reading.boundary,
+        )
+        planner.budgets = self.budgets
+        return planner
 
     def budgets_changed(self, event: BudgetEvent) -> None:
         """Take disruption budgets as the API server shows them."""

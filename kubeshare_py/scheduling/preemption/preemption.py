@@ -14,7 +14,8 @@ from functools import partial
 from kubeshare_py.cluster.charge import Charge
 from kubeshare_py.domain.effects import Effect, Evict, Preempt
 from kubeshare_py.domain.identity import NodeName, PodUid
-from kubeshare_py.domain.preemption import PreemptionPlan
+from kubeshare_py.domain.preemption import PreemptionPlan, Preemptor
+from kubeshare_py.framework.cluster_reading import ClusterReading
 from kubeshare_py.framework.profiles_in_use import ProfilesInUse
 from kubeshare_py.scheduling.binding.iteration_budget import IterationBudget
 from kubeshare_py.scheduling.binding.scheduler_state import Charges, Pods, Queues
@@ -136,21 +137,31 @@ class Preemption:
         """A pod no longer holds anything."""
         self._not_awaited(uid)
 
-    def dry_run(self, record: Record) -> tuple[PreemptionPlan, bool] | None:
+    def dry_run(
+        self, record: Record, reading: ClusterReading
+    ) -> tuple[PreemptionPlan, bool] | None:
         """The plan that would be made for a waiting pod, also if the pod may not preempt.
 
-        With it, whether that plan is being carried out.
+        With it, whether that plan is being carried out. Nothing is asked but this reading.
         """
         gang = self._gangs.of(record.pod.uid)
         nominee: Nominee = gang if gang is not None and gang.needs_quorum else record.pod.uid
         known = self.under_way.get(nominee)
         if known is not None:
             return known.plan, True
-        if isinstance(nominee, Gang) and len(nominee.waiting) < nominee.need:
+        if isinstance(nominee, Gang) and len(nominee.waiting) < max(1, nominee.need):
             return None
-        plan = self._search(nominee, self._now)
-        self._reservations.show_all()
-        return None if plan is None else (plan, False)
+        contender = contender_of(nominee, self._records)
+        if not self._reservations.show_in(reading.snapshots, contender):
+            return None
+        planner = self.planner.for_reading(reading)
+        plan = planner.plan(
+            self._preemptor(nominee),
+            needed(nominee, self._records),
+            self._leaving(self._now),
+            where=Where(self._attempts.preemptions),
+        )
+        return None if plan is None or not plan.makes_room else (plan, False)
 
     def time_passed(self, now: float) -> list[Evict]:
         """Repeat requests to victims that do not leave, and in the end give them up."""
@@ -291,27 +302,31 @@ class Preemption:
         `nodes` are the only acceptable ones. `fitting`: also places that need no victim. With
         `survey`, only a portion is searched, and there is no plan until it is done.
         """
-        members = needed(nominee, self._records)
-        leaving = [
-            self._records[uid]
-            for uid, since in self.evictions.since.items()
-            if now < since + self._patience_s and self._ledger.charge_of(uid) is not None
-        ]
-        leaving += [one.record for one in self._lingering.pods()]
+        members, leaving = needed(nominee, self._records), self._leaving(now)
         if self._reservations.show_to(contender_of(nominee, self._records)) is not None:
             if survey is not None:
                 survey.is_done = True
             return None  # that holder is tried first, and this nominee again afterwards
-        name = nominee.name if isinstance(nominee, Gang) else ""
-        preemptor = preemptor_of([record.pod for record in members], name)
+        preemptor = self._preemptor(nominee)
         where = Where(self._attempts.preemptions, nodes, fitting=fitting)
         if survey is not None:
             plan = self.planner.look_on(preemptor, members[0], leaving, survey)
         else:
             plan = self.planner.plan(preemptor, members, leaving, where=where)
-        if plan is None or fitting or plan.victims or plan.awaited:
-            return plan
-        return None
+        return plan if plan is None or fitting or plan.makes_room else None
+
+    def _preemptor(self, nominee: Nominee) -> Preemptor:
+        name = nominee.name if isinstance(nominee, Gang) else ""
+        return preemptor_of([record.pod for record in needed(nominee, self._records)], name)
+
+    def _leaving(self, now: float) -> list[Record]:
+        """The pods that are expected to leave without another eviction."""
+        leaving = [
+            self._records[uid]
+            for uid, since in self.evictions.since.items()
+            if now < since + self._patience_s and self._ledger.charge_of(uid) is not None
+        ]
+        return leaving + [one.record for one in self._lingering.pods()]
 
     def _begin(
         self,

@@ -50,9 +50,12 @@ class Contender:
 
 
 def needed(nominee: Nominee, records: Mapping[PodUid, Record]) -> list[Record]:
-    """The pods that must be placed together."""
+    """The pods that must be placed together.
+
+    All that wait, for a gang whose need was not counted since its first pod was seen.
+    """
     if isinstance(nominee, Gang):
-        return sorted(nominee.waiting.values(), key=lambda one: one.key)[: nominee.need]
+        return sorted(nominee.waiting.values(), key=lambda one: one.key)[: nominee.need or None]
     return [records[nominee]]
 
 
@@ -212,14 +215,20 @@ class Reservations:
 
         That is one whose places another pod has taken: `lose` its reservations then.
         """
-        found = []
-        for reservation in self.holders:
-            if reservation.is_open_to(contender):
-                found.append(reservation)
-            elif reservation.is_lost:
-                return reservation
-        self._show(found)
-        return None
+        found, first = self._open_to(contender)
+        if first is None:
+            self._show(found)
+        return first
+
+    def show_in(self, snapshots: Snapshots, contender: Contender) -> bool:
+        """Show in other snapshots, those of a question, the capacity that the contender may take.
+
+        False if a holder must be tried first.
+        """
+        found, first = self._open_to(contender)
+        if first is None:
+            ReservedSnapshots(self._ledger, snapshots).show((), _uids(found))
+        return first is None
 
     def show_all(self) -> None:
         """Show the cluster with all reservations."""
@@ -234,8 +243,17 @@ class Reservations:
 
     def _show(self, found: Sequence[Reservation]) -> None:
         self._open = tuple(found)
-        uids = [uid for one in found for uid in (*one.uids, *one.beside)]
-        self._snapshots.show(self._open, uids)
+        self._snapshots.show(self._open, _uids(found))
+
+    def _open_to(self, contender: Contender) -> tuple[list[Reservation], Reservation | None]:
+        """The reservations that the contender may take, and a holder that must be tried first."""
+        found = []
+        for reservation in self.holders:
+            if reservation.is_open_to(contender):
+                found.append(reservation)
+            elif reservation.is_lost:
+                return found, reservation
+        return found, None
 
     def took_by(self, record: Record) -> None:
         """This pod was just placed."""
@@ -301,6 +319,10 @@ class Reservations:
         reservation.beside.clear()
         reservation.nodes.clear()
         reservation.is_broken = False
+
+
+def _uids(reservations: Sequence[Reservation]) -> list[PodUid]:
+    return [uid for one in reservations for uid in (*one.uids, *one.beside)]
 
 
 def _same(before: Charge | None, place: Charge) -> bool:

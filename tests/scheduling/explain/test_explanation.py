@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from kubeshare_py.domain.events import NodeGone, PodGone, PodSeen
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
+from kubeshare_py.domain.pod import PodGroup
 from kubeshare_py.scheduling.explain.explanation import (
     NODES_A_PORTION,
     PODS_A_PORTION,
@@ -84,3 +85,12 @@ def test_who_stands_by_says_what_the_leader_says() -> None:
     assert said == {pod.name: pod.message for pod in cluster_view(leader.machine).pods}
     shown = [why(driver.machine, PodKey("default", "big")) for driver in (leader, standby)]
     assert {view.message for view in shown if view is not None} == {said["big"]}
+
+
+def test_a_member_can_be_asked_about_before_the_needs_of_its_gang_were_counted() -> None:
+    driver = Driver({"n1": 1})
+    group = PodGroup(name="g", headcount=2, min_available=2)
+    driver.tell(PodSeen(a_pod("a", SHAPE, group=group, owner="g")))
+    found = why(driver.machine, PodKey("default", "a"))
+    assert found is not None
+    assert [node.fits for node in found.nodes] == [True]

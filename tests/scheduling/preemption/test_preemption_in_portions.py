@@ -50,7 +50,9 @@ def seen(driver: PreemptionDriver, urgent: Pod) -> None:
 
 def test_several_turns_find_what_one_finds(full: PreemptionDriver) -> None:
     seen(full, URGENT)
-    in_one = full.machine.preemption.dry_run(full.machine.records[URGENT.uid])
+    in_one = full.machine.preemption.dry_run(
+        full.machine.records[URGENT.uid], full.machine.reading()
+    )
     assert turns(full) >= 4
     assert in_one is not None
     assert full.plans[0].plan == in_one[0]
