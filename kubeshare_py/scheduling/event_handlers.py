@@ -113,6 +113,7 @@ class EventHandlers:
         uid, lingering = event.uid, self._lingering
         effects: list[Effect] = []
         record = self._records.get(uid)
+        self._gangs.finish(uid, event.finished)
         if event.stopped and lingering.end(uid):
             self._preemption.left(uid)
         if record is None or event.stopped or not may_linger(record, missing=missing):
@@ -122,8 +123,6 @@ class EventHandlers:
             self._forget(uid, lingers=until > now)
             if uid in self._ledger.lingering:
                 effects.append(lingering.begin(record, until, now))
-        if event.finished is not None:
-            self._gangs.finish(event.finished)
         return effects
 
     def _forget(self, uid: PodUid, *, lingers: bool = False) -> None:
@@ -148,9 +147,10 @@ class EventHandlers:
         """Take a complete list of pods. Not `decides`: other schedulers may have placed them."""
         effects: list[Effect] = []
         listed = {pod.uid: pod for pod in _in_order_of_arrival(event.pods)}
+        finished = {member.uid: member for member in event.finished}
         for uid in [uid for uid in self._records if uid not in listed]:
             if uid not in event.unreadable:
-                gone = PodGone(uid, stopped=uid in event.stopped)
+                gone = PodGone(uid, finished.get(uid), stopped=uid in event.stopped)
                 effects += self.gone(gone, now, missing=True)
         for uid in sorted(event.stopped & self._ledger.lingering.keys()):
             effects += self.gone(PodGone(uid, stopped=True), now)

@@ -307,12 +307,10 @@ class Gangs:
         return gang
 
     def gone(self, uid: PodUid) -> None:
-        """The pod was deleted, or has finished."""
+        """The pod was deleted, or has finished; in the latter case `finish` comes first."""
         gang = self._of.get(uid)
         if gang is not None:
             self._leave(gang, uid)
-        if uid in self._of_finished:
-            self._forget(uid)
 
     def drop(self, uid: PodUid) -> None:
         """Remove a pod that changed, before it is filed anew."""
@@ -321,14 +319,16 @@ class Gangs:
             gang.drop(uid)
             self.touched[gang] = None
 
-    def finish(self, member: FinishedMember) -> None:
-        """A member finished: its success counts until it is deleted."""
-        known = self._of_finished.get(member.uid)
-        if known is not None and known.finished[member.uid] == member:
-            return
-        gang = self._of_finished[member.uid] = self._gang((member.namespace, member.group))
-        gang.finished[member.uid] = member
-        self.touched[gang] = None
+    def finish(self, uid: PodUid, member: FinishedMember | None) -> None:
+        """A pod finished as this member, whose success counts until it is deleted; None: it was."""
+        known = self._of_finished.get(uid)
+        if member is None:
+            if known is not None:
+                self._forget(uid)
+        elif known is None or known.finished[uid] != member:
+            gang = self._of_finished[uid] = self._gang((member.namespace, member.group))
+            gang.finished[uid] = member
+            self.touched[gang] = None
 
     def finished_are(
         self, listed: Iterable[FinishedMember], unreadable: Container[PodUid] = ()
@@ -339,7 +339,7 @@ class Gangs:
         for uid in [*gone]:
             self._forget(uid)
         for member in found.values():
-            self.finish(member)
+            self.finish(member.uid, member)
 
     def recall(self) -> None:
         """After the first list: which gangs ran before this process began."""
