@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from kubeshare_py.configuration.leader_election import LeaderElection
 
+#: A busy machine may hold up everything for half a second of its own.
+FAST_ELECTION = LeaderElection(lease_duration="10s", renew_deadline="8s", retry_period="1s")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Durations:
@@ -17,33 +20,21 @@ class Durations:
     outage and so on; `life` is how long pods run, compared with there.
     """
 
-    speed: float
-    longest_delay_s: float
-    longest_watch_s: float
-    longest_step_s: float
-    longest_pause_s: float
-    latest_s: float
-    settles_s: float
-    user_actions: int
-    life: float
-    election: LeaderElection
+    speed: float = 20.0
+    longest_delay_s: float = 3.0
+    longest_watch_s: float = 12.0
+    longest_step_s: float = 1.0
+    longest_pause_s: float = 3.0
+    latest_s: float = 7.5
+    settles_s: float = 600.0
+    user_actions: int = 1
+    life: float = 1.0
+    election: LeaderElection = FAST_ELECTION
     hangs_s: float = 8.0
 
 
 #: Schedulers are tasks of this process, on a clock of its own.
-FAST_TIME = Durations(
-    speed=20.0,
-    longest_delay_s=3.0,
-    longest_watch_s=12.0,
-    longest_step_s=1.0,
-    longest_pause_s=3.0,
-    latest_s=7.5,
-    settles_s=600.0,
-    user_actions=1,
-    life=1.0,
-    # A busy machine may hold up everything for half a second of its own.
-    election=LeaderElection(lease_duration="10s", renew_deadline="8s", retry_period="1s"),
-)
+FAST_TIME = Durations()
 #: With processes, or a server, that know no other time than the true one.
 REAL_TIME = Durations(
     speed=1.0,

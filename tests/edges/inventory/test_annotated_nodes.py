@@ -3,22 +3,13 @@
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.inventory.annotated_nodes import AnnotatedNodes
 from kubeshare_py.inventory.card_annotation import ANNOTATION, write_cards
-from kubeshare_py.manifests import node
+from kubeshare_py.manifests import node, watch
 from kubeshare_py.manifests.metadata import ObjectMeta
 from kubeshare_py.manifests.node import NodeFields
-from kubeshare_py.manifests.watch import (
-    ADDED,
-    DELETED,
-    MODIFIED,
-    Changes,
-    ListResult,
-    Problem,
-    WatchLine,
-)
 from tests.builders import some_gpus
 
 N1, N2 = NodeName("n1"), NodeName("n2")
-ODD = Problem(text="odd", name="n2")
+ODD = watch.Problem(text="odd", name="n2")
 
 
 def a_node(name: str) -> NodeFields:
@@ -26,16 +17,16 @@ def a_node(name: str) -> NodeFields:
     return NodeFields(metadata=ObjectMeta(name=name, annotations=annotations))
 
 
-def listed(nodes: AnnotatedNodes, *names: str, problems: tuple[Problem, ...] = ()) -> None:
+def listed(nodes: AnnotatedNodes, *names: str, problems: tuple[watch.Problem, ...] = ()) -> None:
     found = [a_node(name) for name in names]
     for one in found:
         nodes.seen(one)
     items = [node.to_domain(one) for one in found]
-    nodes.changed(ListResult(items=items, problems=[*problems], asked_at=0.0))
+    nodes.changed(watch.ListResult(items=items, problems=[*problems], asked_at=0.0))
 
 
-def changed(nodes: AnnotatedNodes, *lines: WatchLine[NodeFields]) -> None:
-    nodes.changed(Changes(changed=[*lines]))
+def changed(nodes: AnnotatedNodes, *lines: watch.WatchLine[NodeFields]) -> None:
+    nodes.changed(watch.Changes(changed=[*lines]))
 
 
 def both() -> AnnotatedNodes:
@@ -49,18 +40,22 @@ def test_nodes_come_and_go() -> None:
     nodes = both()
     listed(nodes, N1)
     assert nodes.reported.read().changed == ((N2, ()),)
-    changed(nodes, WatchLine(type=ADDED, item=a_node(N2)), WatchLine(type=DELETED, item=a_node(N1)))
+    changed(
+        nodes,
+        watch.WatchLine(type=watch.ADDED, item=a_node(N2)),
+        watch.WatchLine(type=watch.DELETED, item=a_node(N1)),
+    )
     assert nodes.reported.read().changed == ((N1, ()), (N2, some_gpus(N2, 1)))
 
 
 def test_a_node_that_cannot_be_decoded_keeps_its_cards() -> None:
     nodes = both()
     listed(nodes, N1, problems=(ODD,))
-    changed(nodes, WatchLine(type=MODIFIED, problem=ODD))
+    changed(nodes, watch.WatchLine(type=watch.MODIFIED, problem=ODD))
     assert nodes.reported.read().changed == ()
 
 
 def test_a_deletion_counts_even_if_the_node_cannot_be_decoded() -> None:
     nodes = both()
-    changed(nodes, WatchLine(type=DELETED, problem=ODD))
+    changed(nodes, watch.WatchLine(type=watch.DELETED, problem=ODD))
     assert nodes.reported.read().changed == ((N2, ()),)
