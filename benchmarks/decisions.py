@@ -375,7 +375,7 @@ def questions(profile: Profile, shape: Shape) -> Iterator[tuple[str, Callable[[R
 def first_cards(rows: Rows) -> BestCards:
     """The first card of each row, as if it were the best."""
     slot = np.zeros(len(rows.index), np.int64)
-    return BestCards(slot, np.arange(len(slot)) * rows.column("flags").shape[1])
+    return BestCards(slot, np.arange(len(slot)) * rows.flags.shape[1])
 
 
 def ask_score(score: RowScore, rows: Rows) -> object:

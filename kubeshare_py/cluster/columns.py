@@ -5,8 +5,9 @@ so each card column is also a matrix of shape (rows, width). Empty slots carry A
 are int64: cpu and GPU shares in thousandths, memory in bytes.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,11 @@ class LabelColumn:
 
     codes: IntArray
     values: dict[str | None, int] = field(default_factory=lambda: {None: 0})
+    #: `values`, to read only.
+    numbers: Mapping[str | None, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.numbers = MappingProxyType(self.values)
 
     def put(self, row: int, value: str | None) -> None:
         """Set the value of one row."""
@@ -123,8 +129,11 @@ class Columns:
     uuids: list[list[GpuUuid]] = field(default_factory=list)
     row_of: dict[NodeName, int] = field(default_factory=dict)
     free_rows: list[int] = field(default_factory=list)
-    resources: dict[str, int] = field(
-        default_factory=lambda: {name: column for column, name in enumerate(FIXED_RESOURCES)}
+    #: The column of each resource; replaced when one gets a column or loses it.
+    resources: Mapping[str, int] = field(
+        default_factory=lambda: MappingProxyType(
+            {name: column for column, name in enumerate(FIXED_RESOURCES)}
+        )
     )
     #: Columns hold numbers for card models, readiness and sets of taints, which have few different
     #: values. Number 0 is no card, unknown readiness, and no taints.

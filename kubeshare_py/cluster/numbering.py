@@ -1,28 +1,50 @@
 """Numbers for the values of a column that has few different ones."""
 
-from collections.abc import Hashable
-from typing import Generic, TypeVar
+from collections.abc import Hashable, Sequence
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 T = TypeVar("T", bound=Hashable)
+V = TypeVar("V")
 
 #: The most values beyond those in use that are kept before numbers are given anew.
 SPARE_VALUES = 1024
+
+
+class ListView(Sequence[V]):
+    """A list to read only; it shows what is added to the list later."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: list[V]) -> None:
+        self._values = values
+
+    @overload
+    def __getitem__(self, index: int) -> V: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[V]: ...
+    def __getitem__(self, index: Any) -> Any:
+        return self._values[index]
+
+    def __len__(self) -> int:
+        return len(self._values)
 
 
 class Numbering(Generic[T]):
     """A value's number is its index in `values`; number 0 is `first` and stays.
 
     Values that no row has any more are kept until there are many of them: nodes' owners may choose
-    new values every second. `values` only grows until then, and is replaced by another list.
+    new values every second. `values` only grows until then, and is replaced by another list. So is
+    `shown`, which is `values` to read only.
     """
 
-    __slots__ = ("_most", "_numbers", "values")
+    __slots__ = ("_most", "_numbers", "shown", "values")
 
     def __init__(self, first: T) -> None:
         self.values: list[T] = [first]
+        self.shown: Sequence[T] = ListView(self.values)
         self._numbers: dict[T, int] = {first: 0}
         self._most = SPARE_VALUES
 
@@ -46,6 +68,7 @@ class Numbering(Generic[T]):
         """
         used = np.union1d(column, [0])
         self.values = [self.values[number] for number in used.tolist()]
+        self.shown = ListView(self.values)
         self._numbers = {value: number for number, value in enumerate(self.values)}
         self._most = 2 * len(self.values) + SPARE_VALUES
         renumbered: NDArray[np.int64] = np.searchsorted(used, column)

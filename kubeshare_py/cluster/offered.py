@@ -7,6 +7,7 @@ resource without a column is kept by row, and counted as soon as there is a colu
 
 from collections import Counter
 from collections.abc import Iterable
+from types import MappingProxyType
 
 import numpy as np
 
@@ -70,7 +71,7 @@ class Offered:
             column = resources[name] = self._vacant.pop()
             for row, amount in self.unoffered.pop(name, {}).items():
                 columns.free[row, column] = -amount
-        columns.resources = resources
+        columns.resources = MappingProxyType(resources)
 
     def _close(self, names: list[str]) -> None:
         columns = self._columns
@@ -84,7 +85,7 @@ class Offered:
                 self.unoffered[name] = dict(held)
             free.fill(0)
             self._vacant.append(column)
-        columns.resources = resources
+        columns.resources = MappingProxyType(resources)
 
     def _widen(self) -> None:
         columns = self._columns

@@ -1,123 +1,177 @@
-"""The cluster as plugins see it: columns of the rows that they are asked about.
+"""The cluster as plugins see it: columns of the rows that they are asked about, to read only.
 
-Node columns have the shape (k,) for k asked rows, card columns (k, width); all are int64 unless
-said otherwise. They are copies or views, and must not be written to. Units are those of `columns`.
+A row is a node. Arrays are (k,) for k asked rows, or (k, width) for the card slots of these rows,
+and int64 unless said otherwise. Shares and cpu are in thousandths (milli), memory and storage in
+bytes. Rows of the tables that are not in use have no name and are not `present`. A card slot
+without a card has the flag ABSENT (`columns` has the flags) and otherwise zeros, and -1 in
+`headroom`, `share_headroom` and `numa`.
+
+Arrays cannot be written: numpy raises ValueError. Values by number (`models` and others) and
+mappings cannot be changed either. All of it is valid during the call only.
 """
 
-from collections.abc import Collection, Mapping
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kubeshare_py.cluster.columns import Columns, IntArray
-from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.cluster.numbering import ListView
+from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.node import Taint
 from kubeshare_py.domain.readiness import ReadinessReport
 from kubeshare_py.topology.card_sets import CardSets
 
+N = TypeVar("N", bound=np.generic)
 
-class Rows(Protocol):
-    """The asked rows; arrays are (k,) int64, or (k, width) for cards, as the module describes."""
+
+class Column(Generic[N]):
+    """A column of `Rows`. Its values are taken when it is first read, and kept with the rows."""
+
+    __slots__ = ("_name",)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, rows: "Rows", owner: type) -> NDArray[N]:
+        # A decision reads some ten columns, so every call counts. By keyword, setflags costs twice
+        # as much; numpy's types allow nothing else, hence Any.
+        name, index = self._name, rows._index
+        taken: Any = (
+            rows._take(name) if index is None else getattr(rows._columns, name).take(index, 0)
+        )
+        taken.setflags(False)
+        rows.__dict__[name] = taken
+        found: NDArray[N] = taken
+        return found
+
+
+class Rows(ABC):
+    """The asked rows, as the module describes. An unknown column is an AttributeError."""
+
+    __slots__ = ("__dict__", "_columns", "_index")
+    _columns: Columns
+    #: The rows to copy out of the tables, (k,); None if `_take` makes something else of them.
+    _index: IntArray | None
+
+    def __init__(self, columns: Columns, index: IntArray | None) -> None:
+        """`index` are the rows to copy, (k,); None if `_take` and `_pick` make something else."""
+        _put_columns(self, columns)
+        _put_index(self, index)
+
+    #: Whether the API server shows the node, (k,) bool.
+    present = Column[np.bool_]()
+    #: 1 for a cordoned node, else 0, (k,).
+    unschedulable = Column[np.int64]()
+    #: Allocatable amounts by resource, (k, resources); `resources` names the columns.
+    allocatable = Column[np.int64]()
+    #: The free part of them, (k, resources); below 0 if pods hold more than there is.
+    free = Column[np.int64]()
+    #: The number of the node's cards in the inventory, (k,).
+    gpu_count = Column[np.int64]()
+    #: The free share of all of them, in milli, (k,).
+    gpu_free_milli = Column[np.int64]()
+    #: The taken part of their share, 0 to 100 percent, (k,); 0 without cards.
+    gpu_used_percent = Column[np.int64]()
+    #: The number of the node's set of taints, (k,); see `taints`.
+    taint_set = Column[np.int64]()
+    #: The number of the node's board, (k,); see `boards`.
+    board = Column[np.int64]()
+    #: The positions of idle cards on the board, as a set of bits, (k,).
+    idle_cards = Column[np.int64]()
+
+    #: The share of a card that no pod holds, in milli, (k, width); may be below 0.
+    free_milli = Column[np.int64]()
+    #: The memory of a card that no pod holds, in bytes, (k, width); may be below 0.
+    free_bytes = Column[np.int64]()
+    #: The largest share that the card takes, with the same part of its memory, in milli, (k,
+    #: width); -1 for a card with flags.
+    headroom = Column[np.int64]()
+    #: The largest share that the card takes without memory, in milli, (k, width); -1 likewise.
+    share_headroom = Column[np.int64]()
+    #: 1 for a card without flags and without pods, else 0, (k, width).
+    idle = Column[np.int64]()
+    #: What a card has in all, in milli and bytes, (k, width).
+    capacity_milli = Column[np.int64]()
+    capacity_bytes = Column[np.int64]()
+    #: The number of pods on a card, and the most that it takes (0: no limit), (k, width).
+    tenants = Column[np.int64]()
+    max_tenants = Column[np.int64]()
+    #: The number of pods that hold the card exclusively, (k, width).
+    exclusive = Column[np.int64]()
+    #: Why a card takes no further pods: bits (ABSENT, UNHEALTHY … in `columns`), (k, width).
+    flags = Column[np.int64]()
+    #: The number of the card's model, 0 for no card, (k, width); see `models`.
+    model = Column[np.int64]()
+    #: The card's position on the board, as a set of one bit, 0 for cards on no board, (k, width).
+    position_bit = Column[np.int64]()
+    #: An idle card's place in the order in which shares should break cards, from 1; 0 for a card
+    #: in use, (k, width).
+    break_order = Column[np.int64]()
+    #: The card's NUMA node, -1 if unknown, (k, width).
+    numa = Column[np.int64]()
+    #: The priority of the card's cell, (k, width).
+    cell_priority = Column[np.int64]()
+    #: The part of a card's taken share (milli), memory (bytes) and pods that is reserved for pods
+    #: that wait, (k, width).
+    reserved_milli = Column[np.int64]()
+    reserved_bytes = Column[np.int64]()
+    reservations = Column[np.int64]()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"rows are read-only: {name} cannot be set")
 
     @property
+    @abstractmethod
     def index(self) -> IntArray:
         """The numbers of the rows in the tables, (k,)."""
 
-    def column(self, name: str) -> IntArray:
-        """A column of `Columns` by name, for the asked rows: (k,), (k, width) or (k, resources)."""
+    @abstractmethod
+    def _pick(self, column: NDArray[Any]) -> NDArray[Any]:
+        """The asked rows of an array that has one line for each row of the tables."""
+
+    def _take(self, name: str) -> NDArray[Any]:
+        """A column's values; a new array or view each time."""
+        return self._pick(getattr(self._columns, name))
 
     def labels(self, key: str) -> tuple[IntArray, list[str | None]]:
         """A label: the number of each row's value, (k,), and the values; None is "not set"."""
+        label = self._columns.label(key)
+        return self._pick(label.codes), list(label.values)
 
     def label_numbers(self, key: str) -> tuple[IntArray, Mapping[str | None, int]]:
         """A label: the number of each row's value, (k,), and the number of each value.
 
-        The mapping stays the same object and new values are appended to it; it is replaced when the
-        first node gets the label. Do not change it.
+        The mapping stays the same object and gets new values; it is replaced when the first node
+        gets the label.
         """
+        label = self._columns.label(key)
+        return self._pick(label.codes), label.numbers
 
     def named(self, names: Collection[str]) -> NDArray[np.bool_]:
         """Which of the asked rows are nodes of these names; (k,) bool."""
+        return self._pick(self._columns.named(names))
 
-    def taints(self) -> tuple[IntArray, list[tuple[Taint, ...]]]:
+    def taints(self) -> tuple[IntArray, Sequence[tuple[Taint, ...]]]:
         """Taints: the number of each row's set, (k,), and the sets.
 
-        The list stays the same object and new sets are appended to it; it is replaced when numbers
-        change. So with models and readiness. Do not change it.
+        The sequence stays the same object and gets new sets; it is replaced when numbers change. So
+        with models and readiness.
         """
+        return self.taint_set, self._columns.taint_sets.shown
 
-    def models(self) -> tuple[IntArray, list[str]]:
+    def models(self) -> tuple[IntArray, Sequence[str]]:
         """Card models: the number of each card's model, (k, width), and the names.
 
         "" is no card.
         """
+        return self.model, self._columns.models.shown
 
-    def readiness(self) -> tuple[IntArray, list[ReadinessReport]]:
+    def readiness(self) -> tuple[IntArray, Sequence[ReadinessReport]]:
         """The number of each card's readiness, (k, width), and the values of readiness."""
-
-    @property
-    def names(self) -> list[NodeName | None]:
-        """Node names; None for rows that are not in use."""
-
-    @property
-    def resources(self) -> dict[str, int]:
-        """The column of each resource in `free` and `allocatable`. Do not change it.
-
-        Resources that no node offers have no column. The mapping is replaced when a resource gets a
-        column or loses it.
-        """
-
-    @property
-    def boards(self) -> list[CardSets]:
-        """The choices on each board, indexed by the column `board`. Do not change it."""
-
-
-class SomeRows:
-    """A few rows, copied out of the tables.
-
-    `index` are their numbers in the tables, (k,) int64; arrays are (k,), or (k, width) for cards.
-    """
-
-    __slots__ = ("_columns", "_taken", "index")
-
-    def __init__(self, columns: Columns, index: IntArray) -> None:
-        self._columns = columns
-        self.index = index
-        self._taken: dict[str, IntArray] = {}
-
-    def column(self, name: str) -> IntArray:
-        """A column of `Columns` by name, for the asked rows."""
-        taken = self._taken.get(name)
-        if taken is None:
-            taken = self._taken[name] = getattr(self._columns, name).take(self.index, 0)
-        return taken
-
-    def labels(self, key: str) -> tuple[IntArray, list[str | None]]:
-        """See `Rows.labels`."""
-        label = self._columns.label(key)
-        return label.codes.take(self.index), list(label.values)
-
-    def label_numbers(self, key: str) -> tuple[IntArray, Mapping[str | None, int]]:
-        """See `Rows.label_numbers`."""
-        label = self._columns.label(key)
-        return label.codes.take(self.index), label.values
-
-    def named(self, names: Collection[str]) -> NDArray[np.bool_]:
-        """Which of the asked rows are nodes of these names."""
-        return self._columns.named(names).take(self.index)
-
-    def taints(self) -> tuple[IntArray, list[tuple[Taint, ...]]]:
-        """See `Rows.taints`."""
-        return self._columns.taint_set.take(self.index), self._columns.taint_sets.values
-
-    def models(self) -> tuple[IntArray, list[str]]:
-        """See `Rows.models`."""
-        return self.column("model"), self._columns.model_names
-
-    def readiness(self) -> tuple[IntArray, list[ReadinessReport]]:
-        """See `Rows.readiness`."""
-        return self.column("readiness"), self._columns.readiness_sets
+        return self._pick(self._columns.readiness), self._columns.readinesses.shown
 
     @property
     def names(self) -> list[NodeName | None]:
@@ -126,71 +180,94 @@ class SomeRows:
         return [names[row] for row in self.index.tolist()]
 
     @property
-    def resources(self) -> dict[str, int]:
-        """See `Rows.resources`."""
+    def uuids(self) -> list[tuple[GpuUuid, ...]]:
+        """The uuids of each row's cards, by slot; shorter than width where slots are empty."""
+        uuids = self._columns.uuids
+        return [tuple(uuids[row]) for row in self.index.tolist()]
+
+    @property
+    def resources(self) -> Mapping[str, int]:
+        """The column of each resource in `free` and `allocatable`.
+
+        Resources that no node offers have no column. The mapping is replaced when a resource gets a
+        column or loses it.
+        """
         return self._columns.resources
 
     @property
-    def boards(self) -> list[CardSets]:
-        """See `Rows.boards`."""
-        return self._columns.boards.sets
+    def boards(self) -> Sequence[CardSets]:
+        """The choices on each board, indexed by the column `board`."""
+        return ListView(self._columns.boards.sets)
 
 
-class AllRows:
-    """Every row, as views of the tables; arrays are (rows,), or (rows, width) for cards."""
+class SomeRows(Rows):
+    """A few rows, copied out of the tables."""
 
-    __slots__ = ("_columns",)
+    __slots__ = ()
+    _index: IntArray
 
-    def __init__(self, columns: Columns) -> None:
-        self._columns = columns
+    def __init__(self, columns: Columns, index: IntArray) -> None:
+        """`index` are their numbers in the tables, (k,) int64."""
+        _put_columns(self, columns)
+        _put_index(self, index)
 
     @property
     def index(self) -> IntArray:
-        """The numbers of all rows, (rows,)."""
+        """The numbers of the rows in the tables, (k,)."""
+        return read_only(self._index)
+
+    def _pick(self, column: NDArray[Any]) -> NDArray[Any]:
+        return column.take(self._index, 0)
+
+
+class AllRows(Rows):
+    """Every row, as views of the tables."""
+
+    __slots__ = ()
+
+    def __init__(self, columns: Columns) -> None:
+        super().__init__(columns, None)
+
+    @property
+    def index(self) -> IntArray:
+        """The numbers of the rows in the tables, (k,)."""
         return np.arange(self._columns.rows)
 
-    def column(self, name: str) -> IntArray:
-        """A column of `Columns` by name."""
-        column: IntArray = getattr(self._columns, name)
-        return column
+    def _pick(self, column: NDArray[Any]) -> NDArray[Any]:
+        return read_only(column)
 
-    def labels(self, key: str) -> tuple[IntArray, list[str | None]]:
-        """See `Rows.labels`."""
-        label = self._columns.label(key)
-        return label.codes, list(label.values)
 
-    def label_numbers(self, key: str) -> tuple[IntArray, Mapping[str | None, int]]:
-        """See `Rows.label_numbers`."""
-        label = self._columns.label(key)
-        return label.codes, label.values
+class OneRow(Rows):
+    """One row, as views of the tables: k is 1."""
 
-    def named(self, names: Collection[str]) -> NDArray[np.bool_]:
-        """Which rows are nodes of these names."""
-        return self._columns.named(names)
+    __slots__ = ("_row",)
+    _row: int
 
-    def taints(self) -> tuple[IntArray, list[tuple[Taint, ...]]]:
-        """See `Rows.taints`."""
-        return self._columns.taint_set, self._columns.taint_sets.values
-
-    def models(self) -> tuple[IntArray, list[str]]:
-        """See `Rows.models`."""
-        return self.column("model"), self._columns.model_names
-
-    def readiness(self) -> tuple[IntArray, list[ReadinessReport]]:
-        """See `Rows.readiness`."""
-        return self.column("readiness"), self._columns.readiness_sets
+    def __init__(self, columns: Columns, row: int) -> None:
+        super().__init__(columns, None)
+        _put_row(self, row)
 
     @property
-    def names(self) -> list[NodeName | None]:
-        """Node names; None for rows that are not in use."""
-        return self._columns.names
+    def index(self) -> IntArray:
+        """The numbers of the rows in the tables, (k,)."""
+        return np.array([self._row])
 
-    @property
-    def resources(self) -> dict[str, int]:
-        """See `Rows.resources`."""
-        return self._columns.resources
+    def _pick(self, column: NDArray[Any]) -> NDArray[Any]:
+        return read_only(column[self._row : self._row + 1])
 
-    @property
-    def boards(self) -> list[CardSets]:
-        """See `Rows.boards`."""
-        return self._columns.boards.sets
+    def _take(self, name: str) -> NDArray[Any]:
+        column: NDArray[Any] = getattr(self._columns, name)
+        return column[self._row : self._row + 1]
+
+
+# Rows refuse assignments; their own constructors set what is theirs, and this is the fastest way.
+_put_columns = vars(Rows)["_columns"].__set__
+_put_index = vars(Rows)["_index"].__set__
+_put_row = vars(OneRow)["_row"].__set__
+
+
+def read_only(array: NDArray[N]) -> NDArray[N]:
+    """A view of an array, (k,) or (k, width), that cannot be written."""
+    view = array.view()
+    view.setflags(write=False)
+    return view

@@ -4,12 +4,14 @@ Nothing of it enters the tables. A node may have several of these rows, each wit
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kubeshare_py.cluster.columns import ABSENT, CHARGED_COLUMNS, Columns, IntArray
 from kubeshare_py.cluster.derived import flags_of, held_back, room, used_percent
-from kubeshare_py.cluster.rows import SomeRows
+from kubeshare_py.cluster.rows import Rows, read_only
 
 #: Columns that charges and reservations are added to, and those that they are subtracted from with
 #: the columns that have the whole.
@@ -44,7 +46,7 @@ class Amounts:
         return Amounts(free, milli, memory, tenants, exclusive, native)
 
 
-class WhatIf(SomeRows):
+class WhatIf(Rows):
     """Rows from which pods can be removed and to which pods can be added.
 
     `positions` count these rows, not those of the tables: (n,) int64. After amounts changed,
@@ -52,25 +54,43 @@ class WhatIf(SomeRows):
     is not updated.
     """
 
-    __slots__ = ("_native",)
-
     def __init__(self, columns: Columns, index: IntArray, native: IntArray) -> None:
         """`index` are rows of the tables, (k,).
 
         `native` the GPUs per row that the kubelet picked, (k,).
         """
-        super().__init__(columns, index)
-        self._native = native
-        for name in CHARGED_COLUMNS:
-            self.column(name)
+        own = {name: getattr(columns, name).take(index, 0) for name in CHARGED_COLUMNS}
+        self._begin(columns, index, native, own)
+
+    _at: IntArray
+    _native: IntArray
+    #: The columns that charges change; plugins get views of them that cannot be written.
+    _own: dict[str, IntArray]
+
+    def _begin(
+        self, columns: Columns, index: IntArray, native: IntArray, own: dict[str, IntArray]
+    ) -> None:
+        super().__init__(columns, None)
+        self.__dict__.update(_at=index, _native=native, _own=own)
+
+    @property
+    def index(self) -> IntArray:
+        """The numbers of the rows in the tables, (k,)."""
+        return read_only(self._at)
+
+    def _pick(self, column: NDArray[Any]) -> NDArray[Any]:
+        return column.take(self._at, 0)
+
+    def _take(self, name: str) -> NDArray[Any]:
+        own = self._own.get(name)
+        return super()._take(name) if own is None else own.view()
 
     def take(self, positions: IntArray) -> "WhatIf":
         """Copies of the rows at `positions`, as they are here."""
         taken = WhatIf.__new__(WhatIf)
-        SomeRows.__init__(taken, self._columns, self.index.take(positions))
-        taken._native = self._native.take(positions)
-        for name in CHARGED_COLUMNS:
-            taken._taken[name] = self._taken[name].take(positions, 0)
+        own = {name: column.take(positions, 0) for name, column in self._own.items()}
+        at, native = self._at.take(positions), self._native.take(positions)
+        taken._begin(self._columns, at, native, own)
         return taken
 
     def add(self, positions: IntArray, amounts: Amounts, lines: IntArray, sign: int = 1) -> None:
@@ -78,7 +98,7 @@ class WhatIf(SomeRows):
 
         `lines`, (n,) int64, are the lines of `amounts` for the `positions`.
         """
-        own = self._taken
+        own = self._own
         own["free"][positions] -= sign * amounts.free.take(lines, 0)
         own["free_milli"][positions] -= sign * amounts.milli.take(lines, 0)
         own["free_bytes"][positions] -= sign * amounts.memory.take(lines, 0)
@@ -88,26 +108,26 @@ class WhatIf(SomeRows):
 
     def empty(self) -> None:
         """Remove all pods and reservations from all rows, and derive the columns that follow."""
-        own = self._taken
+        own = self._own
         for name in _COUNTED_UP:
             own[name].fill(0)
         for name, whole in _COUNTED_DOWN.items():
-            own[name] = self.column(whole).copy()
+            own[name][:] = getattr(self, whole)
         self._native.fill(0)
-        self.derive(np.arange(len(self.index)))
+        self.derive(np.arange(len(self._at)))
 
     def derive(self, positions: IntArray) -> None:
         """Update the derived columns of these rows, (n,) int64, as the tables do."""
-        own = self._taken
+        own = self._own
         before, tenants, exclusive = (
             own[name][positions] for name in ("flags", "tenants", "exclusive")
         )
-        flags = flags_of(before, tenants, self.column("max_tenants")[positions], exclusive)
+        flags = flags_of(before, tenants, self.max_tenants[positions], exclusive)
         native = self._native[positions]
         if native.any():
             flags |= _held_back(flags, tenants, native[:, None])
         free_milli, free_bytes = own["free_milli"][positions], own["free_bytes"][positions]
-        capacity = np.maximum(self.column("capacity_bytes")[positions], 1)
+        capacity = np.maximum(self.capacity_bytes[positions], 1)
         headroom, share_headroom, idle = room(
             flags, tenants, free_milli, free_bytes, capacity, np.minimum
         )
@@ -115,11 +135,11 @@ class WhatIf(SomeRows):
         own["headroom"][positions] = headroom
         own["share_headroom"][positions] = share_headroom
         own["idle"][positions] = idle
-        own["idle_cards"][positions] = (idle * self.column("position_bit")[positions]).sum(1)
+        own["idle_cards"][positions] = (idle * self.position_bit[positions]).sum(1)
         own["break_order"][positions] *= idle
         there = (free_milli * (flags & ABSENT == 0)).sum(1)
         own["gpu_free_milli"][positions] = there
-        count = self.column("gpu_count")[positions]
+        count = self.gpu_count[positions]
         own["gpu_used_percent"][positions] = used_percent(count, there, np.minimum)
 
 

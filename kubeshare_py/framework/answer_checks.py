@@ -233,7 +233,7 @@ def _is_integer(answer: object) -> bool:
 
 
 def _of_cards(rows: Rows) -> tuple[int, ...]:
-    return rows.column("flags").shape
+    return rows.flags.shape
 
 
 def _array(answer: object, shape: tuple[int, ...]) -> str | None:

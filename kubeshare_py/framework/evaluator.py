@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.ledger import Ledger
-from kubeshare_py.cluster.rows import Rows, SomeRows
+from kubeshare_py.cluster.rows import OneRow, Rows, SomeRows
 from kubeshare_py.cluster.tables import Tables
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.pod import Shape
@@ -172,7 +172,8 @@ class Evaluator:
     def may_fit(self, shape: Shape, row: int) -> bool:
         """Whether no plugin's hint rules this row out; cheap."""
         try:
-            return all(may_fit(shape, self.tables, row) for may_fit in self._hints)
+            asked = OneRow(self.tables.columns, row)
+            return all(may_fit(shape, asked) for may_fit in self._hints)
         except PluginFailed:
             return True
 
@@ -259,7 +260,7 @@ class Evaluator:
         """
         prepared = self.results.prepared(shape)
         keys, slots, _ = self.evaluation.evaluate(prepared, rows, prepared.static_reasons(rows))
-        return keys, slots
+        return keys, None if slots is None else slots.copy()
 
     def scores(self, shape: Shape, row: Rows) -> list[tuple[str, int, int]]:
         """The parts of this one row's score: plugin, weight, and points before the weight.

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubeshare_py.cluster.columns import ABSENT, FIXED_RESOURCES, PODS, PORTS, UNHEALTHY, IntArray
-from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.refusal import INSUFFICIENT_CARD, REFUSES, insufficient
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.diagnosis import Shortfall
@@ -39,7 +38,7 @@ class LedgerNodes:
         masks = [reasons.register(NAME, f"{REFUSES}{insufficient(name)}") for name, _ in asked]
 
         def ask(rows: Rows) -> IntArray:
-            free, columns = rows.column("free"), rows.resources
+            free, columns = rows.free, rows.resources
             found = np.zeros(len(free), np.int64)
             for (name, amount), mask in zip(asked, masks, strict=True):
                 short = free[:, columns[name]] < amount if name in columns else True
@@ -48,12 +47,11 @@ class LedgerNodes:
 
         return ask
 
-    def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterator[Shortfall]:
+    def explain(self, shape: Shape, row: Rows) -> Iterator[Shortfall]:
         """Each resource of which too little is free."""
-        columns = ledger.columns
         for name, amount in _asked(shape):
-            column = columns.resources.get(name)
-            free = columns.free[row, column].item() if column is not None else 0
+            column = row.resources.get(name)
+            free = row.free.item(0, column) if column is not None else 0
             if free < amount:
                 reason = f"{REFUSES}{insufficient(name)}"
                 yield Shortfall(reason=reason, resource=name, asked=amount, free=free, unit="count")
@@ -75,16 +73,16 @@ class LedgerCards:
         milli_of = ModelTable(claim.milli_on).of
 
         def fits(rows: Rows) -> NDArray[np.bool_]:
-            found: NDArray[np.bool_] = rows.column("flags") == 0
+            found: NDArray[np.bool_] = rows.flags == 0
             milli = milli_of(rows)
-            found &= rows.column("free_milli") >= milli
-            found &= rows.column("free_bytes") >= _bytes(claim, milli, rows)
+            found &= rows.free_milli >= milli
+            found &= rows.free_bytes >= _bytes(claim, milli, rows)
             if claim.exclusive:
-                found &= rows.column("tenants") == 0
+                found &= rows.tenants == 0
             return found
 
         def lacks(rows: Rows) -> IntArray:
-            gone = rows.column("flags") & (ABSENT | UNHEALTHY) > 0
+            gone = rows.flags & (ABSENT | UNHEALTHY) > 0
             return np.where(fits(rows), 0, np.where(gone, unusable, mask))
 
         return CardPredicate(fits, lacks)
@@ -99,7 +97,7 @@ def _asked(shape: Shape) -> Iterator[tuple[str, int]]:
 
 def _bytes(claim: GpuClaim, milli: IntArray, rows: Rows) -> IntArray | int:
     """The memory charged on each card; for an exclusive claim at least what it asks for."""
-    capacity = rows.column("capacity_bytes")
+    capacity = rows.capacity_bytes
     if claim.exclusive:
         return np.maximum(capacity, claim.memory_bytes or 0)
     if claim.memory_bytes is not None:

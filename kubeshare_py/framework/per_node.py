@@ -50,12 +50,12 @@ class _Batch:
 
     def column(self, name: str) -> list[int]:
         if name not in self._columns:
-            self._columns[name] = self.rows.column(name).tolist()
+            self._columns[name] = getattr(self.rows, name).tolist()
         return self._columns[name]
 
     def table(self, name: str) -> list[list[int]]:
         if name not in self._tables:
-            self._tables[name] = self.rows.column(name).tolist()
+            self._tables[name] = getattr(self.rows, name).tolist()
         return self._tables[name]
 
     def labels(self, key: str) -> list[str | None]:
@@ -190,7 +190,7 @@ def _each(rows: Rows, answer: Callable[[NodeState], int]) -> IntArray:
     answers = np.zeros(len(batch.names), np.int64)
     name: NodeName | None = None
     try:
-        for at in np.flatnonzero(rows.column("present")).tolist():
+        for at in np.flatnonzero(rows.present).tolist():
             name = batch.names[at]
             if name is not None:
                 answers[at] = answer(NodeState(batch, at, name))

@@ -7,10 +7,8 @@ of how many of its pods do. Filters and scores of shapes are in `prepared_plugin
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from kubeshare_py.cluster.columns import IntArray
-from kubeshare_py.cluster.ledger import Ledger
-from kubeshare_py.cluster.rows import Rows
-from kubeshare_py.cluster.tables import Tables
+from kubeshare_py.cluster.columns import Columns, IntArray
+from kubeshare_py.cluster.rows import OneRow, Rows
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.identity import NodeName
@@ -33,7 +31,7 @@ from kubeshare_py.framework.scheduler_profile import Profile
 
 HINT, CAPACITY_BOUND = "QueueingHint", "CapacityBound"
 
-Hint = Callable[[Shape, Tables, int], bool]
+Hint = Callable[[Shape, Rows], bool]
 
 
 class PluginCalls:
@@ -128,12 +126,12 @@ def gang_scores(boundary: Boundary, plugin: GangScore, count: int, rows: Rows) -
 
 
 def explain(
-    boundary: Boundary, plugin: Explain, shape: Shape, ledger: Ledger, row: int
+    boundary: Boundary, plugin: Explain, shape: Shape, columns: Columns, row: int
 ) -> list[Shortfall]:
     """What the shape lacks on a row; raises PluginFailed."""
 
     def listed() -> list[Shortfall]:
-        return answer_checks.each(plugin.explain(shape, ledger, row), Shortfall)
+        return answer_checks.each(plugin.explain(shape, OneRow(columns, row)), Shortfall)
 
     return boundary.call(plugin, "Explain", None, listed)
 
@@ -167,5 +165,5 @@ def bounds(profile: Profile, boundary: Boundary, shape: Shape) -> list[RowHeadro
     return found
 
 
-def _yes_or_no(answer: object, shape: Shape, tables: Tables, row: int) -> str | None:
+def _yes_or_no(answer: object, shape: Shape, row: Rows) -> str | None:
     return answer_checks.yes_or_no(answer)

@@ -11,8 +11,8 @@ Answers are cached per shape and row. A plugin declares what they depend on:
 - `Depends.ROW`: anything in that node's row, charges included. Asked again when the row changes.
 
 The same columns must give the same answers. Answers must not depend on other rows, on time or on
-chance (except a seeded generator of the plugin's own), and a plugin must not write to its
-arguments.
+chance (except a seeded generator of the plugin's own). Arguments are read-only: arrays that are
+written raise ValueError.
 
 If a plugin raises, or its answer breaks the contract, the pod or shape waits with "plugin X
 failed"; see `boundary`.
@@ -29,9 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubeshare_py.cluster.columns import IntArray
-from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import Rows
-from kubeshare_py.cluster.tables import Tables
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.identity import NodeName
@@ -106,7 +104,7 @@ class ByHeadroom:
 
     def __call__(self, rows: Rows) -> IntArray:
         """The rank of each card, (k, width) int64; arbitrary for cards with no free share."""
-        return self.ranks.take(rows.column("headroom"), mode="clip")
+        return self.ranks.take(rows.headroom, mode="clip")
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,11 +314,8 @@ class QueueingHint(Protocol):
     returning True for one that does not only costs time.
     """
 
-    def queueing_hint(self, shape: Shape, tables: Tables, row: int) -> bool:
-        """False only if the shape certainly does not fit the row.
-
-        `tables` are those that are asked about, perhaps without some reservations.
-        """
+    def queueing_hint(self, shape: Shape, row: Rows) -> bool:
+        """False only if the shape certainly does not fit the row, the only one of `row`."""
 
 
 @runtime_checkable
@@ -362,5 +357,5 @@ class CapacityBound(Protocol):
 class Explain(Protocol):
     """For filters: the amounts behind a reason, asked only for people."""
 
-    def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterable[Shortfall]:
-        """What the shape lacks on this row: how much is asked for and how much is free."""
+    def explain(self, shape: Shape, row: Rows) -> Iterable[Shortfall]:
+        """What the shape lacks on the only row of `row`: how much is asked and how much is free."""

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubeshare_py.cluster.columns import IntArray
-from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.cluster.rows import Rows, read_only
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework import answer_checks
@@ -209,7 +209,7 @@ class PreparedPlugins:
 
     def static_reasons(self, rows: Rows) -> IntArray:
         """Minus the mask of each row, (k,), for reasons that depend on the node object alone."""
-        masks: IntArray = np.where(rows.column("present"), 0, NO_NODE)
+        masks: IntArray = np.where(rows.present, 0, NO_NODE)
         for question in self.static:
             mask = question(rows)
             if mask is not None:
@@ -231,7 +231,7 @@ class PreparedPlugins:
     def card_fits(self, rows: Rows) -> NDArray[np.bool_]:
         """Which cards of the rows fit, (k, width) bool."""
         if not self.cards:
-            unflagged: NDArray[np.bool_] = rows.column("flags") == 0
+            unflagged: NDArray[np.bool_] = rows.flags == 0
             return unflagged
         fits = self.cards[0].fits(rows)
         for question in self.cards[1:]:
@@ -249,19 +249,19 @@ class PreparedPlugins:
 
     def combined_reasons(self, rows: Rows) -> IntArray:
         """The mask of each card of the rows, (k, width)."""
-        combined = np.zeros_like(rows.column("flags"))
+        combined = np.zeros_like(rows.flags)
         for question in self.cards:
             combined |= question.reasons(rows)
         if not self.cards:
             useless = self.reasons.register("framework", NO_USABLE_GPU)
-            combined = np.where(rows.column("flags"), useless, combined)
+            combined = np.where(rows.flags, useless, combined)
         return combined
 
     def best_slots(self, rows: Rows, gang_context: GangContext | None = None) -> tuple[int, ...]:
         """The `count` best cards of this one row, as slots, best first."""
-        fits = self.card_fits(rows)[0]
+        fits = read_only(self.card_fits(rows)[0])
         for among in self.among:
-            fits = among.preselect(rows, fits)
+            fits = read_only(among.preselect(rows, fits))
         best_set, keep = self.best_set, None
         if best_set is not None:
             if gang_context is None or best_set.near_gang is None:
@@ -288,7 +288,7 @@ class PreparedPlugins:
             total = total + (points if weight == 1 else points * weight)
         if not self.keeps:
             return total
-        return total * PLACES + MAX_KEPT - (rows.column("break_order") if keep is None else keep)
+        return total * PLACES + MAX_KEPT - (rows.break_order if keep is None else keep)
 
     def check_points(self, plugin: object, points: IntArray, fits: NDArray[np.bool_]) -> None:
         """Raises PluginFailed if a score is out of range on a row that fits.
@@ -304,8 +304,8 @@ class PreparedPlugins:
 
 def _kept_near(rows: Rows, fits: NDArray[np.bool_], gang_context: GangContext) -> IntArray:
     """The column `break_order` of one row for a member of a gang, (width,)."""
-    bits: list[int] = rows.column("position_bit")[0].tolist()
+    bits: list[int] = rows.position_bit[0].tolist()
     fitting = sum(bit for bit, fit in zip(bits, fits.tolist(), strict=True) if fit)
-    idle = PositionSet(fitting & rows.column("idle_cards").item(0))
-    places = rows.boards[rows.column("board").item(0)].places(idle, gang_context)
+    idle = PositionSet(fitting & rows.idle_cards.item(0))
+    places = rows.boards[rows.board.item(0)].places(idle, gang_context)
     return np.array([places[bit.bit_length() - 1] if bit else MAX_KEPT for bit in bits], np.int64)

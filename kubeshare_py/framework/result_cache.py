@@ -201,12 +201,12 @@ class ResultCache:
         rows = AllRows(columns)
         answers.layout = columns.layout
         answers.static = answers.questions.static_reasons(rows)
-        keys, slots, answers.raw = self._evaluation.evaluate(
-            answers.questions, rows, answers.static
-        )
+        keys, slots, raw = self._evaluation.evaluate(answers.questions, rows, answers.static)
         answers.keys = keys
         if slots is not None:
-            answers.slots = slots
+            answers.slots = slots.copy()
+        # Answers may be columns, or arrays that the plugin keeps; these here are written later.
+        answers.raw = [points.astype(np.int64) for points in raw]
 
     def _evaluate_some(self, answers: CachedResults, index: IntArray) -> None:
         rows = SomeRows(self._tables.columns, index)

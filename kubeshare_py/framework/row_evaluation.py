@@ -56,11 +56,11 @@ class RowEvaluation:
         if not prepared.count:
             return minus, None
         if prepared.by_room is not None:
-            ranked = prepared.by_room.take(rows.column("headroom"))
+            ranked = prepared.by_room.take(rows.headroom)
             if prepared.keeps:
                 # Only idle cards have a `break_order` above 0, and an idle card fits every claim
                 # that by_room covers.
-                ranked -= rows.column("break_order")
+                ranked -= rows.break_order
         else:
             fits = prepared.card_fits(rows)
             if prepared.count > 1:
@@ -68,6 +68,8 @@ class RowEvaluation:
             ranked = np.where(fits, prepared.rank(rows, fits), -NO_CARD)
         slot = ranked.argmax(1)
         picked = slot + self._offsets(*ranked.shape)
+        slot.setflags(write=False)
+        picked.setflags(write=False)
         # The best rank is 0 or more, or -NO_CARD where no card fits.
         return minus + np.minimum(ranked.take(picked), 0), BestCards(slot, picked)
 

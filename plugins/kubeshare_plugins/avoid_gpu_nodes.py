@@ -20,4 +20,4 @@ class AvoidGpuNodes:
 
 
 def _ask(rows: Rows, cards: BestCards | None) -> IntArray:
-    return np.where(rows.column("gpu_count") == 0, 100, 0)
+    return np.where(rows.gpu_count == 0, 100, 0)

@@ -36,20 +36,20 @@ class BinPack:
 
 
 def _gpu_fill(rows: Rows, cards: BestCards | None) -> IntArray:
-    return rows.column("gpu_used_percent")
+    return rows.gpu_used_percent
 
 
 def _share_fill(rows: Rows, cards: BestCards | None) -> IntArray:
     assert cards is not None
-    shared = _SHARED.take(cards.of(rows.column("headroom")), mode="clip")
-    best: IntArray = np.maximum(shared, rows.column("gpu_used_percent") >> 1)
+    shared = _SHARED.take(cards.of(rows.headroom), mode="clip")
+    best: IntArray = np.maximum(shared, rows.gpu_used_percent >> 1)
     return best
 
 
 def _machine_fill(rows: Rows, cards: BestCards | None) -> IntArray:
     """The mean of used cpu and memory in percent, as kube-scheduler's MostAllocated; (k,)."""
-    offered = rows.column("allocatable")[:, [CPU, MEMORY]]
+    offered = rows.allocatable[:, [CPU, MEMORY]]
     capacity = np.maximum(offered, 1)
-    used = np.clip(offered - rows.column("free")[:, [CPU, MEMORY]], 0, capacity)
+    used = np.clip(offered - rows.free[:, [CPU, MEMORY]], 0, capacity)
     filled: IntArray = (used * 100 // capacity).sum(1) // 2
     return filled

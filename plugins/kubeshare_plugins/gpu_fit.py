@@ -14,9 +14,7 @@ from kubeshare_py.cluster.columns import (
     UNHEALTHY,
     IntArray,
 )
-from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import Rows
-from kubeshare_py.cluster.tables import Tables
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import TOO_MUCH, GpuClaim
@@ -78,19 +76,19 @@ class GpuFit:
         milli_of = asked_milli(claim)
 
         def reasons_of(rows: Rows) -> IntArray:
-            flags, milli = rows.column("flags"), milli_of(rows)
+            flags, milli = rows.flags, milli_of(rows)
             asked = asked_bytes(claim, milli, rows)
             if claim.exclusive:
-                masks = (rows.column("tenants") > 0) * share
-                masks |= (rows.column("capacity_bytes") < asked) * memory
+                masks = (rows.tenants > 0) * share
+                masks |= (rows.capacity_bytes < asked) * memory
             else:
-                short = rows.column("free_milli") < milli
+                short = rows.free_milli < milli
                 masks = np.where(milli == TOO_MUCH, never.of(rows), short * share)
-                lacking = rows.column("free_bytes") < asked
+                lacking = rows.free_bytes < asked
                 # Memory that goes with the share is named only if the share itself is there.
                 masks |= (lacking & ~short if claim.memory_bytes is None else lacking) * memory
             masks = np.where(flags, by_flags.take(flags), masks)
-            kept = (rows.column("reservations") > 0) & (masks > 0)
+            kept = (rows.reservations > 0) & (masks > 0)
             if not kept.any():
                 return masks
             kept &= flags & (ABSENT | UNHEALTHY | HELD_BACK) == 0
@@ -99,31 +97,31 @@ class GpuFit:
         shared = not claim.exclusive and claim.memory_bytes is None and not claim.share_of
         return CardPredicate(fits_claim(claim), reasons_of, claim.milli if shared else None)
 
-    def queueing_hint(self, shape: Shape, tables: Tables, row: int) -> bool:
+    def queueing_hint(self, shape: Shape, row: Rows) -> bool:
         """False if too few cards are idle, or none has the share; in plain integers."""
         claim = shape.claim
         if claim is None:
             return True
         if claim.exclusive:
-            return int(tables.columns.idle[row].sum()) >= claim.count
+            return int(row.idle.sum()) >= claim.count
         least = min((milli for _, milli in claim.shares), default=claim.milli)
-        return int(tables.columns.share_headroom[row].max()) >= least
+        return int(row.share_headroom.max()) >= least
 
     def capacity_bound(self, shape: Shape) -> RowHeadroom | None:
         """How many claims the row's cards hold, each card counted alone."""
         claim = shape.claim
         return None if claim is None else partial(headroom_for, claim, asked_milli(claim))
 
-    def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterator[Shortfall]:
+    def explain(self, shape: Shape, row: Rows) -> Iterator[Shortfall]:
         """Each card that cannot hold the claim, and what it lacks."""
-        claim, columns = shape.claim, ledger.columns
+        claim = shape.claim
         if claim is None:
             return
-        for slot, uuid in enumerate(columns.uuids[row]):
-            yield from card_shortfalls(claim, ledger, row, slot, uuid)
-        if columns.gpu_count[row] < claim.count:
+        for slot, uuid in enumerate(row.uuids[0]):
+            yield from card_shortfalls(claim, row, slot, uuid)
+        count = row.gpu_count.item()
+        if count < claim.count:
             text = NO_GPU if claim.count == 1 else TOO_FEW_GPUS
-            count = columns.gpu_count[row].item()
             yield Shortfall(
                 reason=text, resource="gpu", asked=claim.count, free=count, unit="count"
             )

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from kubeshare_py.cluster.columns import IntArray
-from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.pod import Shape
@@ -49,24 +48,24 @@ class GpuModel:
 
         def reasons_of(rows: Rows) -> IntArray:
             # A node without cards has a nearer reason than a missing model.
-            any_card = (rows.column("model") > 0).any(1, keepdims=True)
+            any_card = (rows.model > 0).any(1, keepdims=True)
             return np.where(any_card, masks.of(rows), 0)
 
         return CardPredicate(lambda rows: reasons_of(rows) == 0, reasons_of)
 
-    def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterator[Shortfall]:
+    def explain(self, shape: Shape, row: Rows) -> Iterator[Shortfall]:
         """Each card of another model; one line if all are."""
         claim = shape.claim
         if claim is None or not is_choosy(claim):
             return
-        columns = ledger.columns
-        models = [columns.model_names[code] for code in columns.model[row].tolist()]
+        codes, names = row.models()
+        models = [names[code] for code in codes[0].tolist()]
         others = sorted({model for model in models if model and not claim.takes(model)})
         if others and not any(model and claim.takes(model) for model in models):
-            names = " and ".join(_described(claim, model) for model in others)
-            yield Shortfall(reason=f"its GPUs are {names}")
+            described = " and ".join(_described(claim, model) for model in others)
+            yield Shortfall(reason=f"its GPUs are {described}")
             return
-        for uuid, model in zip(columns.uuids[row], models, strict=False):
+        for uuid, model in zip(row.uuids[0], models, strict=False):
             if model in others:
                 yield Shortfall(reason=f"is a {_described(claim, model)}", subject=uuid)
 

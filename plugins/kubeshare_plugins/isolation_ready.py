@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from kubeshare_py.cluster.columns import ABSENT, IntArray
-from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.isolation import IsolationBackend
@@ -43,7 +42,7 @@ class IsolationReady:
         def reasons_of(rows: Rows) -> IntArray:
             found = masks.of(rows)
             # An empty slot must not be a nearer miss than a card that lacks something.
-            is_empty = rows.column("flags") & ABSENT > 0
+            is_empty = rows.flags & ABSENT > 0
             return np.where(is_empty, found.max(1, keepdims=True), found)
 
         return CardPredicate(lambda rows: reasons_of(rows) == 0, reasons_of)
@@ -64,13 +63,14 @@ class IsolationReady:
 
         return best_card
 
-    def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterator[Shortfall]:
+    def explain(self, shape: Shape, row: Rows) -> Iterator[Shortfall]:
         """Each card that lacks something."""
-        columns = ledger.columns
-        for slot, uuid in enumerate(columns.uuids[row] if _matters(shape) else ()):
-            report = columns.readiness_sets[columns.readiness.item(row, slot)]
-            reason = not_ready_reason(report, shape.isolation)
-            if reason and not columns.flags.item(row, slot) & ABSENT:
+        if not _matters(shape):
+            return
+        numbers, reports = row.readiness()
+        for slot, uuid in enumerate(row.uuids[0]):
+            reason = not_ready_reason(reports[numbers.item(0, slot)], shape.isolation)
+            if reason and not row.flags.item(0, slot) & ABSENT:
                 yield Shortfall(reason=_reason(reason), subject=uuid)
 
 

@@ -41,4 +41,4 @@ class KubeShareGuarantee:
         """The emptiest card that fits."""
         if not shape.guarantee:
             return None
-        return lambda rows: TENFOLD * rows.column("cell_priority") + rows.column("free_milli")
+        return lambda rows: TENFOLD * rows.cell_priority + rows.free_milli

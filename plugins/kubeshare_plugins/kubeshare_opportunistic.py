@@ -58,19 +58,17 @@ class KubeShareOpportunistic:
         """The fullest card that fits."""
         if shape.guarantee:
             return None
-        return lambda rows: (
-            TENFOLD * rows.column("cell_priority") + WHOLE_MILLI - rows.column("free_milli")
-        )
+        return lambda rows: TENFOLD * rows.cell_priority + WHOLE_MILLI - rows.free_milli
 
 
 def used_cards(shape: Shape, rows: Rows) -> tuple[IntArray, IntArray]:
     """Which cards count (0 or 1), and the used milli of each; (k, width) int64 both."""
-    counted = (rows.column("flags") & (ABSENT | UNHEALTHY)) == 0
+    counted = (rows.flags & (ABSENT | UNHEALTHY)) == 0
     claim = shape.claim
     if claim is not None and (claim.models or claim.preferred is not None):
         numbers, names = rows.models()
         counted &= np.array([claim.takes(name) for name in names]).take(numbers)
-    used = WHOLE_MILLI - np.clip(rows.column("free_milli"), 0, WHOLE_MILLI)
+    used = WHOLE_MILLI - np.clip(rows.free_milli, 0, WHOLE_MILLI)
     return counted.astype(np.int64), np.where(counted, used, 0)
 
 
@@ -79,7 +77,7 @@ def tenfold_priorities(counted: IntArray, rows: Rows) -> IntArray:
 
     `counted` is (k, width), 0 or 1.
     """
-    priorities: IntArray = TENFOLD * (counted * rows.column("cell_priority")).sum(1)
+    priorities: IntArray = TENFOLD * (counted * rows.cell_priority).sum(1)
     return priorities
 
 

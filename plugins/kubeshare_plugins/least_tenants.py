@@ -31,9 +31,9 @@ class LeastTenants:
 
 
 def _card(rows: Rows) -> IntArray:
-    return _MAX - np.minimum(rows.column("tenants"), _MAX)
+    return _MAX - np.minimum(rows.tenants, _MAX)
 
 
 def _row(rows: Rows, cards: BestCards | None) -> IntArray:
     assert cards is not None
-    return _MAX - np.minimum(cards.of(rows.column("tenants")), _MAX)
+    return _MAX - np.minimum(cards.of(rows.tenants), _MAX)

@@ -107,8 +107,8 @@ def _best_alike(
         if alike.sum() >= count:
             enough.append((-worth[alike].max(), alike.sum(), code))
     if enough:
-        fits &= codes[0] == min(enough)[2]
-        return fits
+        chosen: NDArray[np.bool_] = fits & (codes[0] == min(enough)[2])
+        return chosen
     if points is None:
         return fits
     # No model has enough: all better cards, and as many of the worst as needed.

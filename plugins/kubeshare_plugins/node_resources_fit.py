@@ -1,13 +1,11 @@
 """Filter: cpu, memory, ephemeral storage, pods, extended resources and pod-manager ports."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from kubeshare_py.cluster.columns import FIXED_RESOURCES, PODS, PORT_RESOURCE, PORTS, IntArray
-from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import Rows
-from kubeshare_py.cluster.tables import Tables
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.points import Depends, Ground, RowFilter, RowHeadroom
@@ -44,12 +42,12 @@ class NodeResourcesFit:
         # Once the reason table is full, several resources share a bit, and masks cannot be added.
         distinct = len({*masks.values()}) == len(masks)
         needed = bits = np.zeros(0, np.int64)
-        known: dict[str, int] = {}
+        known: Mapping[str, int] = {}
         unoffered = 0
 
         def ask(rows: Rows) -> IntArray | None:
             nonlocal needed, bits, known, unoffered
-            free, columns = rows.column("free"), rows.resources
+            free, columns = rows.free, rows.resources
             if columns is not known:
                 known, unoffered = columns, 0
                 needed = np.full(free.shape[1], _NOT_ASKED, np.int64)
@@ -71,9 +69,9 @@ class NodeResourcesFit:
 
         return ask
 
-    def queueing_hint(self, shape: Shape, tables: Tables, row: int) -> bool:
+    def queueing_hint(self, shape: Shape, row: Rows) -> bool:
         """Compare the pod's resources with the row's free amounts, in plain integers."""
-        free, columns = tables.columns.free[row].tolist(), tables.columns.resources
+        free, columns = row.free[0].tolist(), row.resources
         return all(
             name in columns and free[columns[name]] >= amount
             for name, amount in shape.resources
@@ -85,7 +83,7 @@ class NodeResourcesFit:
         asked = dict(_amounts(shape))
 
         def room(rows: Rows) -> IntArray:
-            free, columns = rows.column("free"), rows.resources
+            free, columns = rows.free, rows.resources
             known = [(columns[name], amount) for name, amount in asked.items() if name in columns]
             counts = [free[:, column] // amount for column, amount in known]
             least: IntArray = np.minimum.reduce(counts)  # never empty: every pod takes a place
@@ -93,12 +91,11 @@ class NodeResourcesFit:
 
         return room
 
-    def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterator[Shortfall]:
+    def explain(self, shape: Shape, row: Rows) -> Iterator[Shortfall]:
         """Each resource of which too little is free."""
-        columns = ledger.columns
         for name, amount in _amounts(shape):
-            column = columns.resources.get(name)
-            free = columns.free[row, column].item() if column is not None else 0
+            column = row.resources.get(name)
+            free = row.free.item(0, column) if column is not None else 0
             if free < amount:
                 yield Shortfall(
                     reason=_text(name),

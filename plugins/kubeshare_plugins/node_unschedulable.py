@@ -25,6 +25,6 @@ class NodeUnschedulable:
         mask = reasons.register(self.name, "node(s) were unschedulable", resolvable=False)
 
         def ask(rows: Rows) -> IntArray:
-            return rows.column("unschedulable") * mask
+            return rows.unschedulable * mask
 
         return ask

@@ -2,10 +2,7 @@
 
 from collections.abc import Iterator
 
-import numpy as np
-
-from kubeshare_py.cluster.ledger import Ledger
-from kubeshare_py.cluster.rows import SomeRows
+from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.claims.card_groups import in_one_group, too_few
@@ -35,10 +32,9 @@ class NumaBinding:
             return None
         return in_one_group(claim, reasons.register(self.name, TOO_FEW_NEAR))
 
-    def explain(self, shape: Shape, ledger: Ledger, row: int) -> Iterator[Shortfall]:
+    def explain(self, shape: Shape, row: Rows) -> Iterator[Shortfall]:
         """How many fitting cards are near the NUMA node that has most of them."""
         claim = shape.claim
         if claim is None or not claim.one_numa_node:
             return
-        rows = SomeRows(ledger.columns, np.array([row]))
-        yield from too_few(claim, rows, "numa", TOO_FEW_NEAR)
+        yield from too_few(claim, row, row.numa, TOO_FEW_NEAR)

@@ -40,7 +40,7 @@ class Random:
         """A number for each card, drawn anew when its node changes."""
 
         def draw(rows: Rows) -> IntArray:
-            return self._numbers.integers(0, _RANKS, rows.column("flags").shape)
+            return self._numbers.integers(0, _RANKS, rows.flags.shape)
 
         return draw
 

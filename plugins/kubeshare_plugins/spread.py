@@ -30,17 +30,17 @@ class Spread:
 
 def _gpu_room(rows: Rows, cards: BestCards | None) -> IntArray:
     """The free share of the node's GPUs in percent."""
-    return 100 - rows.column("gpu_used_percent")
+    return 100 - rows.gpu_used_percent
 
 
 def _share_room(rows: Rows, cards: BestCards | None) -> IntArray:
     assert cards is not None
-    return cards.of(rows.column("headroom")) * 8 // 100 + _gpu_room(rows, None) // 5
+    return cards.of(rows.headroom) * 8 // 100 + _gpu_room(rows, None) // 5
 
 
 def _machine_room(rows: Rows, cards: BestCards | None) -> IntArray:
     """The mean of free cpu and memory in percent, as kube-scheduler's LeastAllocated; (k,)."""
-    capacity = np.maximum(rows.column("allocatable")[:, [CPU, MEMORY]], 1)
-    free = np.clip(rows.column("free")[:, [CPU, MEMORY]], 0, capacity)
+    capacity = np.maximum(rows.allocatable[:, [CPU, MEMORY]], 1)
+    free = np.clip(rows.free[:, [CPU, MEMORY]], 0, capacity)
     room: IntArray = (free * 100 // capacity).sum(1) // 2
     return room

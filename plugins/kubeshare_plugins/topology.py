@@ -72,7 +72,7 @@ class Topology:
         return partial(self._points, count)
 
     def _points(self, count: int, rows: Rows, cards: BestCards | None) -> IntArray:
-        boards, idle = rows.column("board"), rows.column("idle_cards")
+        boards, idle = rows.board, rows.idle_cards
         points = np.zeros(len(boards), np.int64)
         for number in sorted({*boards.tolist()}):
             there = np.flatnonzero(boards == number)
@@ -139,10 +139,10 @@ def _set(
     fits: NDArray[np.bool_],
     choose: Callable[[CardSets, PositionSet], PositionSet],
 ) -> tuple[int, ...]:
-    bits: list[int] = rows.column("position_bit")[0].tolist()
+    bits: list[int] = rows.position_bit[0].tolist()
     slots = np.flatnonzero(fits).tolist()
     there = PositionSet(sum(bits[slot] for slot in slots))
-    chosen = choose(rows.boards[rows.column("board").item(0)], there)
+    chosen = choose(rows.boards[rows.board.item(0)], there)
     if not chosen:
         return tuple(slots[:count])
     best = [slot for slot in slots if bits[slot] & chosen]

@@ -36,7 +36,7 @@ def of_node(ledger: Ledger, rows: Rows, name: NodeName) -> dict[str, object]:
     slots = [(uuid, slot) for slot, uuid in enumerate(columns.uuids[row]) if uuid in known]
     found: dict[str, object] = {}
     for column in COMPARED:
-        values = rows.column(column)[row]
+        values = getattr(rows, column)[row]
         if column == "free":
             found[column] = {one: values[at] for one, at in columns.resources.items() if values[at]}
         elif column in CARD_COLUMNS:
@@ -60,7 +60,7 @@ def test_many_rows_at_once_are_derived_as_one_card_after_the_other(
     rows = ledger.what_if(every)
     rows.derive(every)
     for name in CHARGED_COLUMNS:
-        assert rows.column(name).tolist() == getattr(ledger.columns, name).tolist(), name
+        assert getattr(rows, name).tolist() == getattr(ledger.columns, name).tolist(), name
 
 
 @examples(120)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kubeshare_plugins.priority_sort import PrioritySort
 from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
@@ -38,7 +39,7 @@ class Plugin:
     """Answers as it is told to, at the point where it is listed."""
 
     depends = Depends.ROW
-    normaliser = None
+    normaliser: Any = None
 
     def __init__(self, answer: Any, prepared: Any = None) -> None:
         self.name = "Odd"
@@ -234,8 +235,8 @@ def test_a_shape_that_failed_is_not_asked_about_until_it_is_tried_again() -> Non
 
 def test_a_hint_or_a_bound_that_fails_lets_the_shape_be_tried() -> None:
     class Odd(Plugin):
-        def queueing_hint(self, shape: Shape, ledger: Ledger, row: int) -> bool:
-            raise KeyError(row)
+        def queueing_hint(self, shape: Shape, row: Rows) -> bool:
+            raise KeyError(row.index.item())
 
         def capacity_bound(self, shape: Shape) -> Any:
             raise KeyError("x")
@@ -320,3 +321,41 @@ def test_plugins_of_this_project_answer_as_their_contracts_say(
             found.headroom(shape, ledger.what_if(np.arange(ledger.columns.rows)))
         assert not found.failed
         assert found.boundary.failures.total == 0
+
+
+def _overwrite(array: Any) -> Any:
+    array[...] = 0
+    return array
+
+
+@pytest.mark.parametrize(
+    ("shape", "point", "answer"),
+    [
+        (ONE, "filters", lambda rows: _overwrite(rows.free)),
+        (ONE, "card_filters", lambda rows: _overwrite(rows.flags)),
+        (ONE, "card_scores", lambda rows: _overwrite(rows.headroom)),
+        (ONE, "scores", lambda rows, cards: _overwrite(rows.idle_cards)),
+        (ONE, "scores", lambda rows, cards: _overwrite(cards.slot)),
+        (ONE, "scores", lambda rows, cards: _overwrite(cards.picked)),
+        (SEVERAL, "card_scores", CardSetScore(lambda rows, fits: _overwrite(fits))),
+        (SEVERAL, "card_scores", CardPreselection(lambda rows, fits: _overwrite(fits))),
+        (ONE, "scores", lambda rows, cards: rows.fre_milli),
+    ],
+)
+def test_a_plugin_that_writes_to_its_arguments_fails(shape: Shape, point: str, answer: Any) -> None:
+    prepared = CardPredicate(answer, answer) if point == "card_filters" else answer
+    text = fails(shape, **{point: Plugin(None, prepared)})
+    assert "read-only" in text or "no attribute 'fre_milli'" in text
+
+
+def test_a_raw_score_may_be_a_column_or_an_array_that_the_plugin_keeps() -> None:
+    kept = np.zeros(K, np.int64)
+    for question in (lambda rows, cards: rows.idle_cards, lambda rows, cards: kept[rows.index]):
+        raw = Plugin(None, question)
+        raw.normaliser = np.zeros_like
+        found = evaluator(scores=raw)
+        assert found.best(ONE) is not None
+        before = found.tables.columns.idle_cards.copy()
+        found._ledger.changed.add(0)
+        assert found.best(ONE) is not None
+        assert found.tables.columns.idle_cards.tolist() == before.tolist()

@@ -8,7 +8,7 @@ import numpy as np
 from kubeshare_plugins.priority_sort import PrioritySort
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.ledger import Ledger
-from kubeshare_py.cluster.rows import AllRows
+from kubeshare_py.cluster.rows import AllRows, OneRow
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.gpu import Gpu
@@ -125,9 +125,10 @@ class SmallCluster:
 
     def explain(self, shape: Shape, node: str = "n1") -> list[Shortfall]:
         """What is missing on one node, by the plugins that can tell."""
-        row = self.ledger.columns.row_of[NodeName(node)]
+        columns = self.ledger.columns
+        row = OneRow(columns, columns.row_of[NodeName(node)])
         told = [plugin for plugin in self.plugins if isinstance(plugin, Explain)]
-        return [each for plugin in told for each in plugin.explain(shape, self.ledger, row)]
+        return [each for plugin in told for each in plugin.explain(shape, row)]
 
     def scores(self, shape: Shape) -> dict[str, int]:
         """The scoring plugin's answer per node, normalised where it says so."""
@@ -149,7 +150,7 @@ class SmallCluster:
             return None
         rows = AllRows(self.ledger.columns)
         ranks = [p.card_score(shape) for p in self.plugins if isinstance(p, CardScore)]
-        total = np.where(rows.column("flags") == 0, 0, -1)
+        total = np.where(rows.flags == 0, 0, -1)
         for rank in ranks:
             if rank is not None and not isinstance(rank, CardSetScore | CardPreselection):
                 total = np.where(total < 0, total, rank(rows))

@@ -180,7 +180,7 @@ def test_a_card_fits_exactly_when_nothing_speaks_against_it(
         assert (allowed == (reasons == 0)).all()
         assert (reasons >= 0).all()
         if question.least_headroom is not None:
-            assert ((rows.column("headroom") >= question.least_headroom) == allowed).all()
+            assert ((rows.headroom >= question.least_headroom) == allowed).all()
 
 
 @examples(200)

@@ -37,7 +37,7 @@ class Fickle:
             broken, _ = rows.labels("broken")
             if shape.claim is not None and shape.claim.milli == 443 and broken.any():
                 raise ValueError("this node is broken")
-            return rows.column("unschedulable") * 0
+            return rows.unschedulable * 0
 
         return ask
 

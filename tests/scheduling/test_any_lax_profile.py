@@ -65,7 +65,7 @@ class Careless:
 
     def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardPredicate | None:
         def lacks(rows: Rows) -> IntArray:
-            return rows.column("flags") * 0
+            return rows.flags * 0
 
         return CardPredicate(lambda rows: lacks(rows) == 0, lacks)
 

@@ -8,7 +8,6 @@ import pytest
 from kubeshare_plugins import IN_TREE
 from kubeshare_plugins.priority_sort import PrioritySort
 from kubeshare_py.cluster.columns import IntArray
-from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.allocation import Allocation
@@ -91,7 +90,7 @@ class Everywhere:
     def filter(self, shape: Shape, reasons: ReasonTable) -> RowFilter | None:
         return None
 
-    def queueing_hint(self, shape: Shape, ledger: Ledger, row: int) -> bool:
+    def queueing_hint(self, shape: Shape, row: Rows) -> bool:
         self.fail()
         return True
 
@@ -103,7 +102,7 @@ class Everywhere:
 
         return bound
 
-    def explain(self, shape: Shape, ledger: Ledger, row: int) -> list[Shortfall]:
+    def explain(self, shape: Shape, row: Rows) -> list[Shortfall]:
         self.fail()
         return []
 

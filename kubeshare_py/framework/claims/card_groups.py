@@ -101,21 +101,22 @@ def in_one_group(claim: GpuClaim, mask: int) -> CardPredicate:
     return CardPredicate(fits, lambda rows: np.where(fits(rows), 0, mask))
 
 
-def too_few(claim: GpuClaim, rows: Rows, column: str, reason: str) -> Iterator[Shortfall]:
+def too_few(claim: GpuClaim, row: Rows, groups: IntArray, reason: str) -> Iterator[Shortfall]:
     """The number of fitting cards in the largest group, if more cards fit in other groups.
 
-    `rows` is one row. Groups are the values of a column; values below 0 are no group.
+    `row` is one row, and `groups` the number of each of its cards' group, (1, width); numbers below
+    0 are no group.
     """
-    fitting = fitting_cards(claim)(rows)
-    groups = rows.column(column)[fitting]
-    most = max(np.unique(groups[groups > NO_GROUP], return_counts=True)[1].tolist(), default=0)
+    fitting = fitting_cards(claim)(row)
+    there = groups[fitting]
+    most = max(np.unique(there[there > NO_GROUP], return_counts=True)[1].tolist(), default=0)
     if most < claim.count <= fitting.sum():
         yield Shortfall(reason=reason, resource="gpu", asked=claim.count, free=most, unit="count")
 
 
 def _groups(claim: GpuClaim, rows: Rows) -> IntArray:
     """The group of each card, (k, width); a card whose model or NUMA node is unknown has none."""
-    numa = rows.column("numa")
+    numa = rows.numa
     if not claim.one_model:
         return numa
     codes, names = rows.models()

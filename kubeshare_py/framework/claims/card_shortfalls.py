@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from kubeshare_py.cluster.columns import ABSENT, CROWDED, EXCLUSIVE, HELD_BACK, UNHEALTHY, Columns
-from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.cluster.columns import ABSENT, CROWDED, EXCLUSIVE, HELD_BACK, UNHEALTHY
+from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.gpu import share_bytes
 from kubeshare_py.domain.request import TOO_MUCH, GpuClaim
@@ -25,32 +25,30 @@ def never_texts(claim: GpuClaim) -> tuple[str, str]:
     )
 
 
-def card_shortfalls(
-    claim: GpuClaim, ledger: Ledger, row: int, slot: int, uuid: str
-) -> Iterator[Shortfall]:
-    """Why this card cannot hold one share of the claim; nothing if it can."""
-    columns = ledger.columns
-    if columns.flags.item(row, slot) & ABSENT:
+def card_shortfalls(claim: GpuClaim, row: Rows, slot: int, uuid: str) -> Iterator[Shortfall]:
+    """Why this card of the only row of `row` cannot hold one share of the claim; else nothing."""
+    if row.flags.item(0, slot) & ABSENT:
         yield Shortfall(reason="GPU is not in the inventory", subject=uuid)
         return
-    yield from _states(columns, row, slot, uuid)
-    model = columns.model_names[columns.model.item(row, slot)]
+    yield from _states(row, slot, uuid)
+    numbers, models = row.models()
+    model = models[numbers.item(0, slot)]
     milli = claim.milli_on(model)
     if milli == TOO_MUCH:
         yield Shortfall(reason=never_texts(claim)[not claim.compares(model)], subject=uuid)
         return
-    yield from _share(claim, columns, row, slot, milli)
-    yield from _memory(claim, columns, row, slot, milli)
+    yield from _share(claim, row, slot, uuid, milli)
+    yield from _memory(claim, row, slot, uuid, milli)
 
 
-def _states(columns: Columns, row: int, slot: int, uuid: str) -> Iterator[Shortfall]:
+def _states(row: Rows, slot: int, uuid: str) -> Iterator[Shortfall]:
     """States of the card in which it takes no further pod."""
-    flags = columns.flags.item(row, slot)
+    flags = row.flags.item(0, slot)
     if flags & UNHEALTHY:
         yield Shortfall(reason=NOT_HEALTHY, subject=uuid)
     if flags & HELD_BACK:
         yield Shortfall(reason=KEPT_FOR_NATIVE, subject=uuid)
-    if columns.reservations.item(row, slot):
+    if row.reservations.item(0, slot):
         yield Shortfall(reason=RESERVED, subject=uuid)
     if flags & CROWDED:
         yield Shortfall(
@@ -63,16 +61,14 @@ def _states(columns: Columns, row: int, slot: int, uuid: str) -> Iterator[Shortf
         )
 
 
-def _share(
-    claim: GpuClaim, columns: Columns, row: int, slot: int, milli: int
-) -> Iterator[Shortfall]:
-    free = _free_milli(columns, row, slot)
-    held = columns.flags.item(row, slot) & EXCLUSIVE
-    taken = claim.exclusive and columns.tenants.item(row, slot) > 0
+def _share(claim: GpuClaim, row: Rows, slot: int, uuid: str, milli: int) -> Iterator[Shortfall]:
+    free = _free_milli(row, slot)
+    held = row.flags.item(0, slot) & EXCLUSIVE
+    taken = claim.exclusive and row.tenants.item(0, slot) > 0
     if held or taken or free < milli:
         yield Shortfall(
             reason=NO_SHARE,
-            subject=columns.uuids[row][slot],
+            subject=uuid,
             resource="gpu",
             asked=milli,
             free=free,
@@ -80,18 +76,16 @@ def _share(
         )
 
 
-def _memory(
-    claim: GpuClaim, columns: Columns, row: int, slot: int, milli: int
-) -> Iterator[Shortfall]:
-    asked, free = claim.memory_bytes, columns.free_bytes.item(row, slot)
+def _memory(claim: GpuClaim, row: Rows, slot: int, uuid: str, milli: int) -> Iterator[Shortfall]:
+    asked, free = claim.memory_bytes, row.free_bytes.item(0, slot)
     if asked is None:
-        if _free_milli(columns, row, slot) < milli:
+        if _free_milli(row, slot) < milli:
             return  # the memory goes with the share, which is lacking
-        asked = share_bytes(columns.capacity_bytes.item(row, slot), milli)
+        asked = share_bytes(row.capacity_bytes.item(0, slot), milli)
     if free < asked:
         yield Shortfall(
             reason=NO_MEMORY,
-            subject=columns.uuids[row][slot],
+            subject=uuid,
             resource="gpu memory",
             asked=asked,
             free=free,
@@ -99,7 +93,7 @@ def _memory(
         )
 
 
-def _free_milli(columns: Columns, row: int, slot: int) -> int:
+def _free_milli(row: Rows, slot: int) -> int:
     """The free share in milli; none if the card is held exclusively."""
-    free = columns.free_milli.item(row, slot)
-    return min(free, 0) if columns.flags.item(row, slot) & EXCLUSIVE else free
+    free = row.free_milli.item(0, slot)
+    return min(free, 0) if row.flags.item(0, slot) & EXCLUSIVE else free

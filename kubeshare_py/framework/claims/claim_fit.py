@@ -30,7 +30,7 @@ def asked_bytes(claim: GpuClaim, milli: IntArray | int, rows: Rows) -> IntArray 
     """
     if claim.memory_bytes is not None:
         return claim.memory_bytes
-    with_share: IntArray = rows.column("capacity_bytes") * milli // WHOLE_MILLI
+    with_share: IntArray = rows.capacity_bytes * milli // WHOLE_MILLI
     return with_share
 
 
@@ -40,14 +40,12 @@ def fits_claim(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
     if claim.share_of:
         return _fits_share(claim)
     if claim.exclusive and not memory:
-        return lambda rows: rows.column("idle") == 1
+        return lambda rows: rows.idle == 1
     if claim.exclusive:
-        return lambda rows: (rows.column("idle") == 1) & (rows.column("capacity_bytes") >= memory)
+        return lambda rows: (rows.idle == 1) & (rows.capacity_bytes >= memory)
     if claim.memory_bytes is None:
-        return lambda rows: rows.column("headroom") >= milli
-    return lambda rows: (
-        (rows.column("share_headroom") >= milli) & (rows.column("free_bytes") >= memory)
-    )
+        return lambda rows: rows.headroom >= milli
+    return lambda rows: (rows.share_headroom >= milli) & (rows.free_bytes >= memory)
 
 
 def fits_but_for_reservations(claim: GpuClaim, rows: Rows) -> NDArray[np.bool_]:
@@ -56,12 +54,12 @@ def fits_but_for_reservations(claim: GpuClaim, rows: Rows) -> NDArray[np.bool_]:
     Flags are ignored.
     """
     wanted = asked_milli(claim)(rows)
-    milli = rows.column("free_milli") + rows.column("reserved_milli")
-    memory = rows.column("free_bytes") + rows.column("reserved_bytes")
-    others = rows.column("tenants") > rows.column("reservations")
+    milli = rows.free_milli + rows.reserved_milli
+    memory = rows.free_bytes + rows.reserved_bytes
+    others = rows.tenants > rows.reservations
     asked = asked_bytes(claim, wanted, rows)
     if claim.exclusive:
-        fits: NDArray[np.bool_] = ~others & (rows.column("capacity_bytes") >= asked)
+        fits: NDArray[np.bool_] = ~others & (rows.capacity_bytes >= asked)
         return fits
     return (milli >= wanted) & (memory >= asked)
 
@@ -70,10 +68,8 @@ def _fits_share(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
     """`fits_claim` for a share that depends on the card's model."""
     milli_of, memory = asked_milli(claim), claim.memory_bytes
     if memory is None:
-        return lambda rows: rows.column("headroom") >= milli_of(rows)
-    return lambda rows: (
-        (rows.column("share_headroom") >= milli_of(rows)) & (rows.column("free_bytes") >= memory)
-    )
+        return lambda rows: rows.headroom >= milli_of(rows)
+    return lambda rows: (rows.share_headroom >= milli_of(rows)) & (rows.free_bytes >= memory)
 
 
 def is_choosy(claim: GpuClaim) -> bool:
@@ -100,17 +96,17 @@ def headroom_for(
     `milli_of` gives the share taken of each card, (k, width) or one number.
     """
     if claim.exclusive:
-        cards = rows.column("idle") * (rows.column("capacity_bytes") >= (claim.memory_bytes or 0))
+        cards = rows.idle * (rows.capacity_bytes >= (claim.memory_bytes or 0))
     else:
-        tenants = rows.column("max_tenants") - rows.column("tenants")
-        cards = np.where(rows.column("max_tenants") > 0, tenants, MAX_PODS)
+        tenants = rows.max_tenants - rows.tenants
+        cards = np.where(rows.max_tenants > 0, tenants, MAX_PODS)
         milli = milli_of(rows)
         if claim.milli:
-            cards = np.minimum(cards, rows.column("share_headroom") // milli)
+            cards = np.minimum(cards, rows.share_headroom // milli)
         each = asked_bytes(claim, milli, rows)
         # A claim without memory is not refused for lack of memory.
-        lacking = rows.column("free_bytes") // np.maximum(each, 1)
+        lacking = rows.free_bytes // np.maximum(each, 1)
         cards = np.minimum(cards, np.where(np.asarray(each) > 0, lacking, MAX_PODS))
-        cards = np.where(rows.column("flags"), 0, np.maximum(cards, 0))
+        cards = np.where(rows.flags, 0, np.maximum(cards, 0))
     room: IntArray = cards.sum(1) // claim.count
     return room

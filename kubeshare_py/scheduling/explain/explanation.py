@@ -212,7 +212,7 @@ def _shortfalls(reading: ClusterReading, name: str, shape: Shape, row: int) -> l
     for plugin in (*profile.filters, *profile.card_filters):
         if isinstance(plugin, Explain):
             try:
-                found += explain(reading.boundary, plugin, shape, reading.ledger, row)
+                found += explain(reading.boundary, plugin, shape, reading.ledger.columns, row)
             except PluginFailed as failure:
                 failures.append(Shortfall(reason=str(failure)))
     hopeless = {one.subject for one in found if one.asked is None}

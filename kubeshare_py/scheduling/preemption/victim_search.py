@@ -118,8 +118,8 @@ class VictimSearch:
             return
         if not claim.exclusive:
             return
-        idle = self._rows.column("idle")[position]
-        tenants = self._rows.column("tenants")[position]
+        idle = self._rows.idle[position]
+        tenants = self._rows.tenants[position]
         lacking = claim.count - int(idle.sum())
         emptied = [slot for slot in on if len(on[slot]) == tenants[slot]]
         if not 0 < lacking <= len(emptied):
@@ -133,7 +133,7 @@ class VictimSearch:
         """The evictable pods of each usable card, by slot."""
         uuids = self._ledger.columns.uuids[int(self._rows.index[position])]
         slot_of = {uuid: slot for slot, uuid in enumerate(uuids)}
-        flags = self._rows.column("flags")[position].tolist()
+        flags = self._rows.flags[position].tolist()
         found: dict[int, list[Record]] = {}
         for record in records:
             for card in record.allocation.cards if record.allocation else ():

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 
 from kubeshare_plugins.gpu_fit import GpuFit
-from kubeshare_py.cluster.rows import AllRows
+from kubeshare_py.cluster.rows import AllRows, OneRow
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.claims.card_shortfalls import card_shortfalls
@@ -62,5 +62,5 @@ def test_of_a_card_something_is_told_exactly_when_it_does_not_fit(
     fits = question.fits(AllRows(ledger.columns))
     for row in range(ledger.columns.rows):
         for slot, uuid in enumerate(ledger.columns.uuids[row]):
-            told = [*card_shortfalls(claim, ledger, row, slot, uuid)]
+            told = [*card_shortfalls(claim, OneRow(ledger.columns, row), slot, uuid)]
             assert bool(told) != bool(np.asarray(fits)[row, slot])

@@ -34,8 +34,8 @@ def test_there_is_room_where_enough_cards_fit(nodes: Nodes, claim: GpuClaim) -> 
 @given(NODES, CLAIMS)
 def test_memory_is_what_was_asked_for_or_goes_with_the_share(nodes: Nodes, claim: GpuClaim) -> None:
     rows = AllRows(random_cluster(nodes, GpuFit()).ledger.columns)
-    asked = np.broadcast_to(asked_bytes(claim, claim.milli, rows), rows.column("flags").shape)
-    for capacity, memory in zip(rows.column("capacity_bytes").ravel(), asked.ravel(), strict=True):
+    asked = np.broadcast_to(asked_bytes(claim, claim.milli, rows), rows.flags.shape)
+    for capacity, memory in zip(rows.capacity_bytes.ravel(), asked.ravel(), strict=True):
         with_share = int(capacity) * claim.milli // 1000
         assert memory == (with_share if claim.memory_bytes is None else claim.memory_bytes)
 

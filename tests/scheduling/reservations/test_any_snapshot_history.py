@@ -50,7 +50,7 @@ class Fickle:
         def ask(rows: Rows) -> IntArray:
             if self.fails and shape.claim is not None and shape.claim.milli != 1000:
                 raise ValueError("it is Monday")
-            return rows.column("unschedulable") * 0
+            return rows.unschedulable * 0
 
         return ask
 
