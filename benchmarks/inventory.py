@@ -32,7 +32,6 @@ from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.events import (
-    Event,
     InventoryFailed,
     InventoryRead,
     NodesListed,
@@ -46,7 +45,7 @@ from kubeshare_py.edges.scheduler.process_health import ProcessHealth
 from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
 from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
 from kubeshare_py.framework.profile_making import profiles
-from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.machine import Machine, MachineEvent
 from tests.builders import a_node
 from tests.edges.bare_server import plain
 
@@ -64,7 +63,7 @@ class TimedMachine(Machine):
         super().__init__(profiles(read(None), IN_TREE), "benchmark")
         self.turn_s: list[float] = []
 
-    def handle(self, event: Event, now: float) -> list[Effect]:
+    def handle(self, event: MachineEvent, now: float) -> list[Effect]:
         """As ever."""
         began = perf_counter()
         effects = super().handle(event, now)

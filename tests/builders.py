@@ -69,12 +69,15 @@ def a_machine(
     reservation_after_s: float = 0.0,
     reservation_patience_s: float = 0.0,
     lingering_s: float = LINGERING_S,
+    max_waiting: int = 0,
 ) -> Machine:
     """A machine that evicts nobody for others, or that of a configuration document."""
     read_document = read(NO_PREEMPTION if document is None else document)
     reservations = ReservationRules(reservation_after_s, reservation_patience_s)
     made = profiles(read_document, IN_TREE)
-    return Machine(made, name, rules, reservations, lingering_s=lingering_s)
+    return Machine(
+        made, name, rules, reservations, lingering_s=lingering_s, max_waiting=max_waiting
+    )
 
 
 def a_cluster(cards: dict[str, int], **node_fields: Any) -> list[Event]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kubeshare_py.configuration.scheduler import ProfileConfiguration
 from kubeshare_py.domain.gpu_capacities import NO_CAPACITIES, Capacities
 from kubeshare_py.domain.isolation import NOTHING_TO_CHOOSE, IsolationChoice
 from kubeshare_py.framework.points import (
@@ -47,3 +48,16 @@ class Profile:
     def trusts(self, plugin: object) -> bool:
         """Whether this plugin's answers need no check."""
         return id(plugin) in self.trusted
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilesReplaced:
+    """The event that other plugins decide from now on; not in `domain`: plugins are no values.
+
+    The profiles have the same scheduler names as before: pods of other schedulers have no record.
+    `configured` is what they were made from, which the event log writes down and a replay makes
+    them from again.
+    """
+
+    profiles: tuple[Profile, ...]
+    configured: tuple[ProfileConfiguration, ...] = ()

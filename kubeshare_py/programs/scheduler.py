@@ -35,9 +35,9 @@ def machine(configuration: SchedulerConfiguration, in_tree: Mapping[str, PluginF
     rules = repair_rules(configuration), reservation_rules(configuration)
     evictions = preemption_rules(configuration)
     held_s = configuration.forced_delete_hold_seconds
-    made = Machine(profiles(configuration, in_tree), own_name(), *rules, evictions, held_s)
-    made.let_wait(configuration.max_waiting_pods_per_namespace)
-    return made
+    most = configuration.max_waiting_pods_per_namespace
+    made = profiles(configuration, in_tree)
+    return Machine(made, own_name(), *rules, evictions, held_s, max_waiting=most)
 
 
 async def main(

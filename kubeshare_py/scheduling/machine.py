@@ -1,4 +1,4 @@
-"""The scheduler's state machine: only `handle` and `use_profiles` change its state.
+"""The scheduler's state machine: only `handle` changes its state.
 
 No clock, no I/O. Production, simulation, explanation and tests run this same code. Every event is
 legal in every state: answers may come late, twice, or for pods that are gone.
@@ -36,7 +36,7 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.domain.group_objects import GroupApi
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.framework.cluster_reading import ClusterReading
-from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.framework.scheduler_profile import Profile, ProfilesReplaced
 from kubeshare_py.scheduling.assembly import assemble
 from kubeshare_py.scheduling.binding import external_binds
 from kubeshare_py.scheduling.binding.overcommitment import Overcommitment
@@ -47,6 +47,8 @@ from kubeshare_py.scheduling.queue.pod_records import PodProgress, PodState
 from kubeshare_py.scheduling.queue.waiting_limit import WaitingLimit
 from kubeshare_py.scheduling.reservations.reservation_patience import ReservationRules
 
+#: Everything that changes the machine's state.
+MachineEvent = Event | ProfilesReplaced
 #: The most placements that are decided and not answered yet.
 MAX_UNANSWERED = 64
 #: The longest time (s) that cards of a pod are held after a forced deletion.
@@ -67,10 +69,13 @@ class Machine:
         reservations: ReservationRules | None = None,
         preemption: PreemptionRules | None = None,
         lingering_s: float = LINGERING_S,
+        *,
+        max_waiting: int = 0,
     ) -> None:
         """Without rules, the configuration's defaults apply.
 
         `lingering_s`: the longest time (s) that cards of pods are held after a forced deletion.
+        `max_waiting`: the most pods of one namespace in the queue; 0 is no limit.
         """
         self.name = name
         parts = assemble(
@@ -99,13 +104,10 @@ class Machine:
         self._parts = parts
         self._enqueuer, self._binding_cycles = parts.steps.enqueuer, parts.steps.binding_cycles
         self._group_edits, self._event_handlers = parts.group_edits, parts.event_handlers
+        self._enqueuer.limit = WaitingLimit(max_waiting)
         self._policy, self._retries = parts.policy, parts.retries
         self._reports, self._iterations = parts.reports, parts.iterations
         self._overcommitment = Overcommitment(self.ledger, self.key_of)
-
-    def let_wait(self, most: int) -> None:
-        """Limit the pods of one namespace in the queue, 0: no limit; before the first event."""
-        self._enqueuer.limit = WaitingLimit(most)
 
     @property
     def ready(self) -> bool:
@@ -185,33 +187,7 @@ class Machine:
         """Whole seconds until a moment when the last event was handled, at least 1."""
         return max(1, math.ceil(until - self._now))
 
-    def use_profiles(self, profiles: Sequence[Profile], now: float) -> list[Effect]:
-        """Decide by other plugins from now on; waiting pods are sorted, gated and tried anew.
-
-        Charges stay as they are. The profiles must have the same scheduler names: pods of other
-        schedulers have no record. This is not an event, because plugins are no values: a history to
-        be replayed begins after it. One iteration, about 5 µs for each waiting pod.
-        """
-        self._now = now
-        assert {profile.scheduler_name for profile in profiles} == self.profiles.keys()
-        self._parts.profiles.use(profiles)
-        effects: list[Effect] = []
-        waiting = []
-        for record in self.records.values():
-            if record.state in (PodState.WAITING, PodState.GATED):
-                waiting.append(record)
-            elif record.node is not None and record.pod.scheduler_name in self.profiles:
-                self._parts.profiles.calls.reserve(record.pod, record.node, record.allocation)
-        # What is known of shape queues came from the former plugins.
-        self.queue.clear()
-        self._enqueuer.start_anew()
-        self.gang_cycles.start_anew()
-        for record in waiting:
-            effects += self._enqueuer.enqueue(record, now, queue_moves.FORCE_ACTIVATE)
-        self._enqueuer.settle(now)
-        return effects
-
-    def handle(self, event: Event, now: float) -> list[Effect]:
+    def handle(self, event: MachineEvent, now: float) -> list[Effect]:
         """Handle one event at monotonic time `now` (s); the effects to perform."""
         self._now = now
         effects = [] if self.decides else self._stand_by(now)
@@ -236,6 +212,8 @@ class Machine:
                 effects += self._event_handlers.listed(event, now, decides=self.decides)
             case PodGroupSeen() | PodGroupGone() | PodGroupsListed():
                 effects += self._group_edits.seen(event, now, decides=self.decides)
+            case ProfilesReplaced(profiles=profiles):
+                effects += self._use(profiles, now)
             case _:
                 self._cluster_changed(event)
         self._enqueuer.settle(now)
@@ -289,6 +267,28 @@ class Machine:
             self._retries.next_at,
         )
         return None if next_at == math.inf else next_at
+
+    def _use(self, profiles: Sequence[Profile], now: float) -> list[Effect]:
+        """Decide by other plugins; waiting pods are sorted, gated and tried anew.
+
+        Charges stay as they are. About 5 µs for each waiting pod.
+        """
+        assert {profile.scheduler_name for profile in profiles} == self.profiles.keys()
+        self._parts.profiles.use(profiles)
+        effects: list[Effect] = []
+        waiting = []
+        for record in self.records.values():
+            if record.state in (PodState.WAITING, PodState.GATED):
+                waiting.append(record)
+            elif record.node is not None and record.pod.scheduler_name in self.profiles:
+                self._parts.profiles.calls.reserve(record.pod, record.node, record.allocation)
+        # What is known of shape queues came from the former plugins.
+        self.queue.clear()
+        self._enqueuer.start_anew()
+        self.gang_cycles.start_anew()
+        for record in waiting:
+            effects += self._enqueuer.enqueue(record, now, queue_moves.FORCE_ACTIVATE)
+        return effects
 
     def _report(self, now: float) -> list[Effect]:
         effects: list[Effect] = []

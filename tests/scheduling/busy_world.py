@@ -9,12 +9,13 @@ from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.configuration.scheduler import SchedulerConfiguration, read
 from kubeshare_py.domain.effects import Bind, Evict
-from kubeshare_py.domain.events import Event, NodeSeen, PodGone, PodSeen
+from kubeshare_py.domain.events import NodeSeen, PodGone, PodSeen
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.points import Depends, RowFilter
 from kubeshare_py.framework.profile_making import PluginFactory, profiles
 from kubeshare_py.framework.reasons import ReasonTable
-from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.framework.scheduler_profile import ProfilesReplaced
+from kubeshare_py.scheduling.machine import Machine, MachineEvent
 from kubeshare_py.scheduling.reservations.reservation_patience import ReservationRules
 from tests.builders import a_claim, a_pod, a_shape
 from tests.scheduling.gang_world import GANG_ACTIONS, GangWorld
@@ -68,7 +69,7 @@ class BusyWorld(GangWorld):
     def begin_anew(self) -> None:
         self.machine = a_busy_machine(f"test-{self.count}")
 
-    def tell(self, event: Event) -> None:
+    def tell(self, event: MachineEvent) -> None:
         effects = self.machine.handle(event, self.now)
         self.log.append((event, self.now, tuple(effects)))
         self.sent += [effect for effect in effects if isinstance(effect, Bind)]
@@ -116,7 +117,9 @@ class BusyWorld(GangWorld):
 
     def replace_profiles(self, which: int) -> None:
         """The configuration file changed."""
-        self.machine.use_profiles(profiles(a_configuration(which), FACTORIES), self.now)
+        configured = a_configuration(which)
+        made = profiles(configured, FACTORIES)
+        self.tell(ProfilesReplaced(made, configured.profiles))
 
 
 def a_busy_machine(name: str) -> Machine:

@@ -21,6 +21,7 @@ from kubeshare_py.framework.per_node import NodeState, PerNodeScore
 from kubeshare_py.framework.points import Depends, RowFilter, RowHeadroom
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.reasons import ReasonTable
+from kubeshare_py.framework.scheduler_profile import ProfilesReplaced
 from kubeshare_py.scheduling.explain.explanation import why
 from kubeshare_py.scheduling.explain.figures import pod_figures
 from kubeshare_py.scheduling.machine import Machine
@@ -113,11 +114,14 @@ def told(made: GangDriver, name: str) -> str:
     return "" if said is None else said.message
 
 
-def driver(plugin: object, points: Any, cards: dict[str, int] | None = None) -> GangDriver:
+def driver(
+    plugin: object, points: Any, cards: dict[str, int] | None = None, max_waiting: int = 0
+) -> GangDriver:
     """A machine with the default profile and this plugin."""
     document = {"profiles": [{"plugins": points}]}
     made = GangDriver({})
-    made.machine = Machine(profiles(read(document), {**IN_TREE, "X": lambda: plugin}), "test")
+    known = {**IN_TREE, "X": lambda: plugin}
+    made.machine = Machine(profiles(read(document), known), "test", max_waiting=max_waiting)
     made.tell(*a_cluster({"n1": 4, "n2": 4} if cards is None else cards))
     return made
 
@@ -145,8 +149,7 @@ def test_a_label_that_a_plugin_cannot_read_holds_up_what_it_is_asked_about_alone
 def test_a_pod_outside_of_the_queue_for_which_a_plugin_fails_is_in_backoff_alone() -> None:
     plugin = Everywhere()
     plugin.broken = False
-    made = driver(plugin, at("preEnqueue"))
-    made.machine.let_wait(1)
+    made = driver(plugin, at("preEnqueue"), max_waiting=1)
     first, second = (a_pod(name, a_shape(whole(9))) for name in ("first", "second"))
     made.show(first, second)
     assert made.machine.records[second.uid].is_outside
@@ -316,7 +319,7 @@ def test_new_profiles_begin_anew() -> None:
     made = driver(CheapCards(), at("score"))
     made.tell(labelled("n2", "abc"))
     made.show(a_pod("gpu", a_shape(a_claim(300))))
-    made.machine.use_profiles(profiles(read(None), IN_TREE), made.now)
+    made.machine.handle(ProfilesReplaced(profiles(read(None), IN_TREE)), made.now)
     assert names(made.turn()) == ["gpu"]
 
 

@@ -13,7 +13,7 @@ from kubeshare_py.domain.events import BindAnswered, BindSlotsFree, Bound, PodSe
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.framework.profile_making import profiles as made_profiles
-from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.framework.scheduler_profile import Profile, ProfilesReplaced
 from kubeshare_py.scheduling.machine import Machine
 from tests.builders import a_claim, a_cluster, a_machine, a_pod, a_shape
 from tests.scale import examples
@@ -76,7 +76,7 @@ def test_placements_obey_the_new_profile() -> None:
     machine = started()
     first = place(machine, *shares("a", "b"))
     assert len(set(first)) == 1, "packed"
-    machine.use_profiles(profiles(SPREAD), 0.0)
+    machine.handle(ProfilesReplaced(profiles(SPREAD)), 0.0)
     [after] = place(machine, *shares("c"))
     assert after not in first, "spread"
 
@@ -86,7 +86,7 @@ def test_what_a_new_filter_no_longer_refuses_is_placed_at_once() -> None:
     choosy = a_pod("choosy", a_shape(a_claim(100), node_selector=FAST))
     machine.handle(PodSeen(choosy), 0.0)
     assert "node affinity" in told(machine.handle(BindSlotsFree(9), 0.0))
-    machine.use_profiles(profiles(ANY_NODE), 1.0)
+    machine.handle(ProfilesReplaced(profiles(ANY_NODE)), 1.0)
     [bind] = [e for e in machine.handle(BindSlotsFree(9), 1.0) if isinstance(e, Bind)]
     assert bind.uid == choosy.uid
 
@@ -96,7 +96,7 @@ def test_who_still_waits_is_told_the_new_reasons_without_delay() -> None:
     pod = a_pod("t4", a_shape(a_claim(100, models=("T4",)), node_selector=FAST))
     machine.handle(PodSeen(pod), 0.0)
     assert "node affinity" in told(machine.handle(BindSlotsFree(9), 0.0))
-    machine.use_profiles(profiles(ANY_NODE), 0.1)
+    machine.handle(ProfilesReplaced(profiles(ANY_NODE)), 0.1)
     reasons = told(machine.handle(BindSlotsFree(9), 0.1))
     assert "affinity" not in reasons
     assert "no GPU of model T4" in reasons
@@ -110,7 +110,7 @@ def test_what_was_known_of_the_lines_is_forgotten() -> None:
     shape_queue = machine.queue.queue_of(pod.uid)
     assert shape_queue is not None
     assert shape_queue.unschedulable
-    machine.use_profiles(profiles(), 0.1)
+    machine.handle(ProfilesReplaced(profiles()), 0.1)
     assert not shape_queue.unschedulable, "its timer finds nothing to report"
     assert machine.queue.queue_of(pod.uid) is not shape_queue
 
@@ -127,7 +127,7 @@ def test_the_ledger_stays_and_nobody_is_forgotten(before: list[Step], after: lis
     for step in before:
         world.step(step)
     held = picture(world.machine)
-    for effect in world.machine.use_profiles(profiles(SPREAD), world.now):
+    for effect in world.machine.handle(ProfilesReplaced(profiles(SPREAD)), world.now):
         world.reference.effect(effect)
     expect_same(held, picture(world.machine))
     for step in after:
@@ -155,5 +155,5 @@ def test_a_plugin_that_keeps_count_is_told_what_is_held_already() -> None:
     counting = Counting()
     document = {"profiles": [{"plugins": {"reserve": {"enabled": [{"name": "Counting"}]}}}]}
     factories = {**IN_TREE, "Counting": lambda: counting}
-    machine.use_profiles(made_profiles(read(document), factories), 0.0)
+    machine.handle(ProfilesReplaced(made_profiles(read(document), factories)), 0.0)
     assert counting.held == ["a", "b"]

@@ -30,6 +30,7 @@ from kubeshare_py.domain.identity import DecisionToken, NodeName, PodKey, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import InvalidRequest
+from kubeshare_py.scheduling.machine import MachineEvent
 from tests.builders import GIB, a_claim, a_gpu, a_machine, a_node, a_pod, a_shape, whole
 from tests.scheduling.reference_model import ReferenceModel
 
@@ -75,7 +76,7 @@ class World:
         self.watch: list[Event] = []
         self.asked: PodsListed | None = None
         self.sent: list[Bind] = []
-        self.log: list[tuple[Event, float, tuple[Effect, ...]]] = []
+        self.log: list[tuple[MachineEvent, float, tuple[Effect, ...]]] = []
         self.count = 0
         for name, cards in zip(NODES, (1, 2, 1), strict=True):
             self.nodes[name] = a_node(name, pods=6)

@@ -10,7 +10,11 @@ import os
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 
-from kubeshare_py.configuration.scheduler import ConfigurationError, SchedulerConfiguration
+from kubeshare_py.configuration.scheduler import (
+    ConfigurationError,
+    ProfileConfiguration,
+    SchedulerConfiguration,
+)
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.backoff import Sleep
 from kubeshare_py.edges.scheduler import configuration_file
@@ -24,10 +28,12 @@ INTERVAL_S = 2.0
 class Update:
     """The result of a change of the file: profiles, or the problem with it.
 
-    `for_restart` names fields whose change waits for the next start.
+    `configured` is what the profiles were made from. `for_restart` names fields whose change waits
+    for the next start.
     """
 
     profiles: tuple[Profile, ...] = ()
+    configured: tuple[ProfileConfiguration, ...] = ()
     problem: str = ""
     for_restart: tuple[str, ...] = ()
 
@@ -81,7 +87,8 @@ def _update(
         for name, shown in fields
         if name != "profiles" and getattr(found, name) != getattr(running, name)
     )
-    return Update(profiles=profiles(found, factories), for_restart=changed)
+    made = profiles(found, factories)
+    return Update(profiles=made, configured=found.profiles, for_restart=changed)
 
 
 def _warn(warning: str) -> None:

@@ -27,11 +27,11 @@ from kubeshare_py.edges.scheduler.leader_lease import LeadershipLost
 from kubeshare_py.edges.scheduler.process_health import ProcessHealth
 from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
 from kubeshare_py.framework.profile_making import warnings
-from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.framework.scheduler_profile import Profile, ProfilesReplaced
 from kubeshare_py.manifests.budget import BudgetFields
 from kubeshare_py.manifests.events import BUDGET_EVENTS, BadAllocation, R, T, Translation
 from kubeshare_py.manifests.watch import Changes, Codec, ListResult, Problem
-from kubeshare_py.scheduling.machine import MAX_UNANSWERED, Machine
+from kubeshare_py.scheduling.machine import MAX_UNANSWERED, Machine, MachineEvent
 
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 #: The most events handled before other tasks run.
@@ -149,11 +149,7 @@ class DecisionLoop:
                     continue
                 decision_log.inform("configuration", waits_for_restart=update.for_restart)
                 self._warn_of(update.profiles)
-                began_s = perf_counter()
-                effects = self.machine.use_profiles(
-                    update.profiles, asyncio.get_running_loop().time()
-                )
-                self._perform(effects, perf_counter() - began_s)
+                self._handle(ProfilesReplaced(update.profiles, update.configured))
                 self.wakeup.set()
 
     @staticmethod
@@ -172,7 +168,7 @@ class DecisionLoop:
             await asyncio.wait(self._binds, timeout=DRAIN_S)
         return not self._binds and not self.machine.unanswered
 
-    def _handle(self, event: Event) -> None:
+    def _handle(self, event: MachineEvent) -> None:
         began_s = perf_counter()
         effects = self.machine.handle(event, asyncio.get_running_loop().time())
         took_s = perf_counter() - began_s

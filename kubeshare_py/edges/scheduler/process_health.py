@@ -16,10 +16,10 @@ from kubeshare_py.domain.effects import (
     ReportOvercommit,
     ReportScheduled,
 )
-from kubeshare_py.domain.events import BindAnswered, BindRefused, BindSlotsFree, Event
+from kubeshare_py.domain.events import BindAnswered, BindRefused, BindSlotsFree
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.exporters.tallies import Tallies
-from kubeshare_py.scheduling.machine import MAX_UNANSWERED, Machine
+from kubeshare_py.scheduling.machine import MAX_UNANSWERED, Machine, MachineEvent
 
 #: Seconds between measurements of lateness, and for how long the worst is kept.
 LAG_INTERVAL_S, LAG_KEPT_S = 0.5, 60.0
@@ -55,7 +55,7 @@ class ProcessHealth:
 
     # --- reported by the loop ------------------------------------------------------------------
 
-    def handled(self, event: Event, effects: Iterable[Effect], took_s: float) -> None:
+    def handled(self, event: MachineEvent, effects: Iterable[Effect], took_s: float) -> None:
         """The machine just handled an event, in `took_s` (s)."""
         self.tallies.event_seconds.observe(took_s)
         if isinstance(event, BindSlotsFree):

@@ -16,6 +16,7 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.framework.profile_making import profiles
+from kubeshare_py.framework.scheduler_profile import ProfilesReplaced
 from kubeshare_py.scheduling.explain.explanation import why
 from tests.builders import GIB, a_claim, a_gpu, a_pod, a_shape
 from tests.scale import examples
@@ -121,7 +122,7 @@ def test_new_profiles_bring_a_new_table() -> None:
     driver = a_driver({}, n1="H100")
     driver.seen(of_a100("p", 500))
     document = {"profiles": [{"gpuCapacities": {"A100": 1, "H100": 2}}]}
-    driver.machine.use_profiles(profiles(read(document), IN_TREE), 0.0)
+    driver.machine.handle(ProfilesReplaced(profiles(read(document), IN_TREE)), 0.0)
     (bind,) = driver.decide()
     assert charges(bind)[0][1] == 250
 

@@ -7,6 +7,7 @@ from kubeshare_py.domain.events import PodGone, PodSeen
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.framework.profile_making import profiles
+from kubeshare_py.framework.scheduler_profile import ProfilesReplaced
 from kubeshare_py.scheduling.machine import Machine
 from tests.builders import a_claim, a_cluster, a_pod, a_shape
 from tests.scheduling.gang_driver import GangDriver, a_group, members, names
@@ -64,7 +65,7 @@ def test_members_of_a_gang_that_grows_after_new_profiles_wait_together() -> None
     tenant = a_pod("tenant", a_shape(a_claim(1000)))
     driver.bound(driver.show(tenant), tenant)
     driver.show(*members(a_group(1), 2))
-    driver.machine.use_profiles([*driver.machine.profiles.values()], driver.now)
+    driver.machine.handle(ProfilesReplaced((*driver.machine.profiles.values(),)), driver.now)
     (last,) = members(a_group(3), 1, start=2)
     driver.tell(PodSeen(last), PodGone(tenant.uid))
     assert driver.turn() == []

@@ -19,6 +19,7 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.framework.profile_making import profiles
+from kubeshare_py.framework.scheduler_profile import ProfilesReplaced
 from kubeshare_py.scheduling.explain.explanation import why
 from tests.builders import GIB, a_claim, a_machine, a_node, a_pod, a_shape, some_gpus
 from tests.scheduling.gang_driver import a_group, members, names
@@ -70,7 +71,7 @@ def test_news_of_its_node_gives_nothing_away(cluster: PreemptionDriver) -> None:
 
 def test_another_configuration_gives_nothing_away(cluster: PreemptionDriver) -> None:
     cluster.leaves("low")
-    cluster.machine.use_profiles(profiles(read({}), IN_TREE), cluster.now)
+    cluster.machine.handle(ProfilesReplaced(profiles(read({}), IN_TREE)), cluster.now)
     cluster.turn()
     assert names(cluster.left("low")) == ["urgent"]
     assert cluster.victims == ["low"]
@@ -94,7 +95,7 @@ def test_a_plugin_that_does_not_permit_it_yet_gives_nothing_away() -> None:
     cluster.show(POLITE)
     document = {"profiles": [{"plugins": {"permit": {"enabled": [{"name": "NotYet"}]}}}]}
     known = {**IN_TREE, "NotYet": lambda: plugin}
-    cluster.machine.use_profiles(profiles(read(document), known), cluster.now)
+    cluster.machine.handle(ProfilesReplaced(profiles(read(document), known)), cluster.now)
     cluster.show(URGENT)
     assert cluster.left("low") == []
     plugin.refused.clear()

@@ -7,6 +7,7 @@ from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.events import BindRefused, NodeSeen, PodGone, PodSeen, Refusal
 from kubeshare_py.domain.pod import Toleration
 from kubeshare_py.framework.profile_making import profiles
+from kubeshare_py.framework.scheduler_profile import ProfilesReplaced
 from tests.builders import a_claim, a_node, a_pod, a_shape
 from tests.scheduling.driver import Driver
 
@@ -99,5 +100,5 @@ def test_a_refused_pod_backs_off_and_comes_back() -> None:
 
 def test_new_profiles_activate_everybody() -> None:
     driver = full()
-    driver.machine.use_profiles(profiles(read({}), IN_TREE), 0.0)
+    driver.machine.handle(ProfilesReplaced(profiles(read({}), IN_TREE)), 0.0)
     assert moved(driver)["active", "ForceActivate"] == 2

@@ -124,8 +124,7 @@ class Limited(Driver):
     def __init__(self, cards: dict[str, int], most: int = MAX) -> None:
         self.told: list[tuple[str, str]] = []
         super().__init__(cards)
-        self.machine = a_machine()
-        self.machine.let_wait(most)
+        self.machine = a_machine(max_waiting=most)
         self.tell(*a_cluster(cards))
 
     def tell(self, *events: object) -> list[Effect]:

@@ -16,7 +16,7 @@ from kubeshare_py.framework.headroom import Headroom
 from kubeshare_py.framework.points import Depends, RowFilter
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.reasons import ReasonTable
-from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.framework.scheduler_profile import Profile, ProfilesReplaced
 from kubeshare_py.framework.snapshot import Snapshot
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.gangs import Gang
@@ -92,7 +92,7 @@ class SnapshotWorld(ReservationWorld):
         action, which, how = step
         self.fickle.fails = (which + how) % 3 == 0
         if action % 11 == 0 and how % 3 == 0:
-            effects = self.machine.use_profiles(self.profiles(which % 2), self.now)
+            effects = self.machine.handle(ProfilesReplaced(self.profiles(which % 2)), self.now)
             self.reference.effects(effects)
         super().step(step)
 

@@ -9,6 +9,7 @@ from kubeshare_py.domain.events import InventoryRead, NodeGone, PodSeen
 from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.framework.scheduler_profile import ProfilesReplaced
 from kubeshare_py.scheduling.explain.explanation import cluster_view, why
 from kubeshare_py.scheduling.explain.figures import card_figures, ledger_figures
 from tests.builders import a_claim, a_cluster, a_machine, a_pod, a_shape, some_gpus, whole
@@ -286,7 +287,7 @@ def test_a_foreign_binding_of_a_holder_leaves_nothing() -> None:
 def test_other_profiles_begin_without_reservations() -> None:
     driver = a_driver({"n1": 2})
     a_waiting_gang(driver)
-    driver.machine.use_profiles(list(driver.machine.profiles.values()), driver.now)
+    driver.machine.handle(ProfilesReplaced((*driver.machine.profiles.values(),)), driver.now)
     assert no_reservations(driver)
 
 
