@@ -1,6 +1,6 @@
-"""The rules of `dialects/sharedgpu` as CEL variables.
+"""The rules of `dialects/sharedgpu` and `dialects/standing` as CEL variables.
 
-Each ends in a variable that is empty, or the dialect's sentence about the first problem. Tests
+Each ends in a variable that is empty, or the module's sentence about the first problem. Tests
 compare them with the dialect for arbitrary labels. Amounts are compared digit by digit, so exactly;
 the minimum of a gang is compared as a double, which is exact for six decimals.
 """
@@ -21,8 +21,9 @@ from kubeshare_py.admission.cel_text import (
     sentence,
     shown,
 )
-from kubeshare_py.dialects import group_keys, sharedgpu
+from kubeshare_py.dialects import group_keys, sharedgpu, standing
 from kubeshare_py.dialects.group_keys import WITHIN
+from kubeshare_py.dialects.label_numbers import INT64_MOST
 from kubeshare_py.domain.bounds import GROUP_MEMBERS, HELD_BYTES
 
 _DECIMAL = "[0-9]+([.][0-9]+)?"
@@ -46,12 +47,12 @@ _HARDLY = 1e-7
 def group() -> Variables:
     """The rules of `_group`, and of the annotation `group_within`."""
     name = first(
-        [(f"{label(sharedgpu.GROUP)} != ''", label(sharedgpu.GROUP))],
-        label(sharedgpu.GROUP_OTHER_NAME),
+        [(f"{label(standing.GROUP)} != ''", label(standing.GROUP))],
+        label(standing.GROUP_OTHER_NAME),
     )
     headcount, threshold = "variables.headcount", "variables.threshold"
     count = digits(headcount)
-    too_long = exceeds(count, sharedgpu.INT64_MOST)
+    too_long = exceeds(count, INT64_MOST)
     is_count = f"{matches(headcount, _INTEGER)} && {count} != '' && !{too_long}"
     in_group = f"variables.group != '' && {headcount} != '' && {threshold} != ''"
     # threshold * headcount, rounded, is more than headcount.
@@ -63,25 +64,25 @@ def group() -> Variables:
     within = "variables.within"
     return {
         "group": name,
-        "headcount": label(sharedgpu.HEADCOUNT),
-        "threshold": label(sharedgpu.THRESHOLD),
+        "headcount": label(standing.HEADCOUNT),
+        "threshold": label(standing.THRESHOLD),
         "within": annotation(WITHIN),
         "groupProblem": first(
             [
                 (
                     f"{headcount} != '' && !({is_count})",
-                    problem_text(sharedgpu.HEADCOUNT, headcount, sharedgpu.HEADCOUNT_RULE),
+                    problem_text(standing.HEADCOUNT, headcount, standing.HEADCOUNT_RULE),
                 ),
                 (
                     exceeds(count, GROUP_MEMBERS.most),
-                    problem_text(sharedgpu.HEADCOUNT, headcount, sharedgpu.MAX_MEMBERS_RULE),
+                    problem_text(standing.HEADCOUNT, headcount, standing.MAX_MEMBERS_RULE),
                 ),
                 (
                     f"{threshold} != '' && !{matches(threshold, _ABOVE_ZERO)}",
-                    problem_text(sharedgpu.THRESHOLD, threshold, sharedgpu.THRESHOLD_RULE),
+                    problem_text(standing.THRESHOLD, threshold, standing.THRESHOLD_RULE),
                 ),
                 (f"!({in_group})", NOTHING),
-                (over, sentence(sharedgpu.THRESHOLD, threshold, *too_many)),
+                (over, sentence(standing.THRESHOLD, threshold, *too_many)),
                 (
                     f"{within} != '' && !{matches(within, group_keys.LABEL_KEY)}",
                     problem_text(WITHIN, shown(within, group_keys.SHOWN), group_keys.WITHIN_RULE),
@@ -96,12 +97,12 @@ def priority() -> Variables:
     text = "variables.priority"
     within_bounds = "[+]?0*([0-9]|[1-9][0-9]|100)|-0*[01]"
     return {
-        "priority": label(sharedgpu.PRIORITY),
+        "priority": label(standing.PRIORITY),
         "priorityProblem": first(
             [
                 (
                     f"{text} != '' && !{matches(text, within_bounds)}",
-                    problem_text(sharedgpu.PRIORITY, text, sharedgpu.PRIORITY_RULE),
+                    problem_text(standing.PRIORITY, text, standing.PRIORITY_RULE),
                 )
             ]
         ),
@@ -245,7 +246,7 @@ def _advice() -> str:
 
 
 def _is_memory(text: str) -> str:
-    in_bytes = f"{matches(text, _INTEGER)} && !{exceeds(digits(text), sharedgpu.INT64_MOST)}"
+    in_bytes = f"{matches(text, _INTEGER)} && !{exceeds(digits(text), INT64_MOST)}"
     return f"{matches(text, sharedgpu.MEMORY_QUANTITY)} || ({in_bytes})"
 
 

@@ -13,7 +13,7 @@ from kubeshare_py.admission.pod_patch import ephemeral_patch, pod_patch
 from kubeshare_py.dialects.card_visibility import card_visibility
 from kubeshare_py.dialects.pod_keys import PREFIX
 from kubeshare_py.dialects.pod_request import first_problem
-from kubeshare_py.dialects.sharedgpu import ISOLATION
+from kubeshare_py.dialects.standing import ISOLATION
 from kubeshare_py.domain.isolation import IsolationChoice
 from kubeshare_py.isolation.containers import NO_CARD, injection
 from kubeshare_py.manifests.admission import (

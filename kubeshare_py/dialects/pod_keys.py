@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 
-from kubeshare_py.dialects import group_keys, results, sharedgpu, sharedgpu_models
+from kubeshare_py.dialects import group_keys, results, sharedgpu, sharedgpu_models, standing
 from kubeshare_py.domain.request import InvalidRequest
 
 PREFIX = "sharedgpu/"
@@ -21,13 +21,13 @@ LABELS = (
     sharedgpu.MODEL,
     *sharedgpu_models.KEYS,
     sharedgpu.NUMA_BIND,
-    sharedgpu.PRIORITY,
-    sharedgpu.ISOLATION,
-    sharedgpu.GROUP,
-    sharedgpu.GROUP_OTHER_NAME,
-    sharedgpu.HEADCOUNT,
-    sharedgpu.THRESHOLD,
-    sharedgpu.MIN_AVAILABLE,
+    standing.PRIORITY,
+    standing.ISOLATION,
+    standing.GROUP,
+    standing.GROUP_OTHER_NAME,
+    standing.HEADCOUNT,
+    standing.THRESHOLD,
+    standing.MIN_AVAILABLE,
 )
 #: Annotation keys that users write.
 ASKING_ANNOTATIONS = (*sharedgpu_models.KEYS, group_keys.WITHIN)

@@ -1,17 +1,20 @@
-"""What a pod asks for by its labels and annotations, in whatever dialect: read once, in one place.
+"""What a pod asks for, in whatever dialect: read once, in one place.
 
-`sharedgpu` is the only dialect so far. What it says of GPUs comes back as a `ParsedRequest`; keys,
-groups and the scheduler's own annotations are the same in all dialects and are read here.
+Only here is a table of dialects asked what pods ask for. Keys `sharedgpu/*` that are not known,
+standing, groups and the scheduler's own annotations are the same in all dialects.
 """
 
 from collections.abc import Mapping
 
 import msgspec
 
-from kubeshare_py.dialects import sharedgpu
+from kubeshare_py.dialects.dialect import ContainerAmounts, PodAsk
+from kubeshare_py.dialects.dialect_table import DialectTable
+from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE
 from kubeshare_py.dialects.group_keys import LABEL, OLD_LABEL, membership
 from kubeshare_py.dialects.pod_keys import unknown_key
-from kubeshare_py.dialects.results import RESERVATION, is_result
+from kubeshare_py.dialects.results import RESERVATION
+from kubeshare_py.dialects.standing import ISOLATION, standing
 from kubeshare_py.domain.group_objects import GroupReference
 from kubeshare_py.domain.pod import PodGroup
 from kubeshare_py.domain.request import GpuRequest, InvalidRequest
@@ -20,7 +23,7 @@ _NOTHING: Mapping[str, str] = {}
 
 
 class PodRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The labels and annotations of a pod, understood.
+    """The keys of a pod, understood.
 
     `problem` is the first one in the order in which the scheduler reports them; `request` may be
     set beside it if the problem is about the pod's group. `group` is the group that labels
@@ -45,34 +48,44 @@ def read(
     labels: Mapping[str, str] | None,
     annotations: Mapping[str, str] | None,
     pod_group: str = "",
+    table: DialectTable = SHAREDGPU_ALONE.every,
+    containers: tuple[ContainerAmounts, ...] = (),
     *,
     bound: bool = False,
 ) -> PodRequest:
     """Read what a pod asks for. Never raises.
 
-    `pod_group` is the PodGroup that its spec names, "" if none. Unknown keys and results matter
+    `pod_group` is the PodGroup that its spec names, "" if none; `containers` are what its
+    containers ask of the table's resources, empty if it has none. Unknown keys and results matter
     only before the pod is `bound`, so not after its end either.
     """
     labels, annotations = labels or _NOTHING, annotations or _NOTHING
     unknown = None if bound else unknown_key(labels, annotations)
-    parsed = sharedgpu.read(labels, annotations)
-    group, reference = membership(labels, annotations, pod_group, parsed.group)
+    found = standing(labels)
+    asked: GpuRequest | InvalidRequest | None = found.problem or table.read(
+        PodAsk(labels, annotations, containers, found.priority > 0, found.group is not None)
+    )
+    problem = asked if isinstance(asked, InvalidRequest) else None
+    group, reference = membership(labels, annotations, pod_group, found.group)
     of_group = reference if isinstance(reference, InvalidRequest) else None
     return PodRequest(
-        request=None if unknown is not None else parsed.request,
-        problem=unknown or of_group or parsed.problem,
-        priority=parsed.priority,
+        request=asked if unknown is None and isinstance(asked, GpuRequest) else None,
+        problem=unknown or of_group or problem,
+        priority=found.priority,
         group=group,
         reference=reference if isinstance(reference, GroupReference) else None,
         in_group=group is not None or reference is not None,
-        isolation=labels.get(sharedgpu.ISOLATION, ""),
+        isolation=labels.get(ISOLATION, ""),
         has_reservation=bool(annotations.get(RESERVATION)),
-        stale_results=() if bound else tuple(sorted(filter(is_result, annotations))),
+        stale_results=() if bound else tuple(sorted(filter(table.is_result, annotations))),
     )
 
 
 def first_problem(
-    labels: Mapping[str, str], annotations: Mapping[str, str]
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str],
+    table: DialectTable = SHAREDGPU_ALONE.every,
+    containers: tuple[ContainerAmounts, ...] = (),
 ) -> InvalidRequest | None:
     """The problem of a pod that is not bound; None if there is none.
 
@@ -80,4 +93,4 @@ def first_problem(
     isolation back-end.
     """
     own = {key: text for key, text in labels.items() if key not in (LABEL, OLD_LABEL)}
-    return read(own, annotations).problem
+    return read(own, annotations, "", table, containers).problem

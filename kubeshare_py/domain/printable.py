@@ -35,3 +35,13 @@ def listed(names: Sequence[str]) -> str:
     shown = ", ".join(beginning(name, _MAX_NAME) for name in names[:_MAX_LISTED])
     more = len(names) - _MAX_LISTED
     return f"{shown} and {more} more" if more > 0 else shown
+
+
+def error_text(error: Exception) -> str:
+    """An exception's type and text on one line, for sentences about code that is not ours."""
+    try:
+        text = " ".join(str(error).split())
+    except Exception:  # noqa: BLE001 - the exception is another's, and so is its __str__
+        text = "its text cannot be read"
+    name = type(error).__name__
+    return beginning(f"{name}: {text}" if text else name, _MAX_NAME)

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
 from kubeshare_py.domain.budget import Budget
 from kubeshare_py.domain.events import (
     BudgetGone,
@@ -106,10 +107,10 @@ def _key(problem: Problem) -> PodKey:
     return PodKey(problem.namespace, problem.name)
 
 
-def _listed_pod(fields: PodFields) -> ListedPod:
+def _listed_pod(dialects: Dialects, fields: PodFields) -> ListedPod:
     if pod.is_finished(fields):
         return pod.finished_member(fields) or PodUid(fields.metadata.uid)
-    return pod.to_domain(fields)
+    return pod.to_domain(fields, dialects)
 
 
 def _pod_seen(found: ListedPod) -> PodSeen | PodGone:
@@ -133,22 +134,32 @@ def _pods_listed(update: ListResult[ListedPod]) -> PodsListed:
     )
 
 
-POD_EVENTS: Translation[PodFields, ListedPod] = Translation(
-    reduce=_listed_pod,
-    seen=_pod_seen,
-    gone=lambda fields: PodGone(PodUid(fields.metadata.uid), stopped=pod.is_finished(fields)),
-    deleted=lambda problem: PodGone(PodUid(problem.uid)),
-    listed=_pods_listed,
-)
-NODE_EVENTS: Translation[NodeFields, Node] = Translation(
-    reduce=node.to_domain,
-    seen=NodeSeen,
-    gone=lambda fields: NodeGone(NodeName(fields.metadata.name)),
-    deleted=lambda problem: NodeGone(NodeName(problem.name)),
-    listed=lambda update: NodesListed(
-        tuple(update.items), frozenset(NodeName(problem.name) for problem in update.problems)
-    ),
-)
+def pod_events(dialects: Dialects) -> Translation[PodFields, ListedPod]:
+    """Of pods, which ask in these dialects."""
+    return Translation(
+        reduce=partial(_listed_pod, dialects),
+        seen=_pod_seen,
+        gone=lambda fields: PodGone(PodUid(fields.metadata.uid), stopped=pod.is_finished(fields)),
+        deleted=lambda problem: PodGone(PodUid(problem.uid)),
+        listed=_pods_listed,
+    )
+
+
+def node_events(dialects: Dialects) -> Translation[NodeFields, Node]:
+    """Of nodes, on which these dialects own names of resources."""
+    return Translation(
+        reduce=lambda fields: node.to_domain(fields, dialects),
+        seen=NodeSeen,
+        gone=lambda fields: NodeGone(NodeName(fields.metadata.name)),
+        deleted=lambda problem: NodeGone(NodeName(problem.name)),
+        listed=lambda update: NodesListed(
+            tuple(update.items), frozenset(NodeName(problem.name) for problem in update.problems)
+        ),
+    )
+
+
+POD_EVENTS = pod_events(SHAREDGPU_ALONE)
+NODE_EVENTS = node_events(SHAREDGPU_ALONE)
 BUDGET_EVENTS: Translation[BudgetFields, Budget] = Translation(
     reduce=budget.to_domain,
     seen=BudgetSeen,

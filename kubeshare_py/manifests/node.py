@@ -5,10 +5,13 @@ https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/node-v1/
 
 import msgspec
 
+from kubeshare_py.dialects.dialect import NodeKeys
+from kubeshare_py.dialects.dialect_table import mark
+from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
 from kubeshare_py.domain.bounds import NODE_RESOURCES
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.node import Node, Taint
-from kubeshare_py.domain.quantity import BadQuantity, Quantity, amount
+from kubeshare_py.domain.quantity import MAX, BadQuantity, Quantity, amount
 from kubeshare_py.manifests.metadata import ObjectMeta
 
 _EVERY_NODES = ("cpu", "ephemeral-storage", "memory", "nvidia.com/gpu", "pods")
@@ -51,27 +54,54 @@ class NodeFields(msgspec.Struct, frozen=True, gc=False):
     status: NodeStatus = NodeStatus()
 
 
-def to_domain(node: NodeFields) -> Node:
+def to_domain(node: NodeFields, dialects: Dialects = SHAREDGPU_ALONE) -> Node:
     """The domain's Node. Never raises.
 
     A resource that is not in `allocatable` (pods included), or is no quantity there, is not
     offered. At most `NODE_RESOURCES` count: those of every node, then by name.
+
+    Of a resource that a dialect owns, a node that does not have it in `allocatable` has any amount:
+    the dialect's request decides, and the kubelet bounds only what it knows itself
+    (removeMissingExtendedResources in pkg/kubelet/lifecycle/predicate.go of
+    github.com/kubernetes/kubernetes).
     """
     spec = node.spec
+    offered = node.status.allocatable or {}
+    allocatable = _allocatable(offered, dialects.every.resources)
+    if dialects.every.resources:
+        allocatable = tuple(
+            sorted({**_unbounded(node, offered, dialects), **dict(allocatable)}.items())
+        )
     return Node(
         name=NodeName(node.metadata.name),
         labels=node.metadata.labels or {},
         taints=tuple(Taint(one.key, one.value, one.effect) for one in spec.taints or ()),
         unschedulable=spec.unschedulable,
-        allocatable=_allocatable(node.status.allocatable or {}),
+        allocatable=allocatable,
         address=_internal_ip(node.status.addresses or ()),
     )
 
 
-def _allocatable(resources: dict[str, Quantity]) -> tuple[tuple[str, int], ...]:
+def _unbounded(
+    node: NodeFields, offered: dict[str, Quantity], dialects: Dialects
+) -> dict[str, int]:
+    """Names that dialects own and the kubelet does not bound, and the marks of contested names."""
+    meta = node.metadata
+    keys = NodeKeys(meta.name, meta.labels or {}, meta.annotations or {})
+    owners = dict(dialects.owners(keys))
+    native = dialects.contested - owners.keys()
+    names = dialects.every.resources - native - offered.keys()
+    marks = [mark(resource, dialect) for resource, dialect in owners.items()]
+    return dict.fromkeys((*names, *marks), MAX)
+
+
+def _allocatable(
+    resources: dict[str, Quantity], owned: frozenset[str]
+) -> tuple[tuple[str, int], ...]:
     amounts = []
     # Each takes a column of all nodes' tables, and a node may write anything here.
-    names = sorted(resources, key=lambda name: (name not in _EVERY_NODES, name))
+    first = owned.union(_EVERY_NODES)
+    names = sorted(resources, key=lambda name: (name not in first, name))
     for name in sorted(names[: NODE_RESOURCES.most]):
         quantity = resources[name]
         try:

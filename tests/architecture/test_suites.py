@@ -15,6 +15,7 @@ MAX_LINES = 100
 #: The modules whose tests have another name.
 ELSEWHERE = {
     "admission/model_rules": "admission/test_label_rules",
+    "dialects/dialect": "dialects/test_dialect_table",
     "exporters/client_metrics": "exporters/test_scheduler_metrics",
     "inventory/card_annotation": "inventory/test_node_annotations",
     "manifests/admission": "admission/test_review",

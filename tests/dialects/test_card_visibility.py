@@ -2,8 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.dialects import sharedgpu
+from kubeshare_py.dialects import sharedgpu, standing
 from kubeshare_py.dialects.card_visibility import CardVisibility, card_visibility
+from tests.dialects.parsed import read
 
 numbers = st.one_of(
     st.integers(0, 12).map(str),
@@ -22,7 +23,7 @@ def test_it_agrees_with_what_the_labels_mean(
         sharedgpu.LIMIT: limit, sharedgpu.REQUEST: request, sharedgpu.MEMORY: memory
     }  # fmt: skip
     labels = {key: value for key, value in given_labels.items() if value is not None}
-    parsed = sharedgpu.read(labels)
+    parsed = read(labels)
     found = card_visibility(labels)
     if parsed.request is not None:
         whole = parsed.request.claims[0].claim.exclusive
@@ -31,7 +32,7 @@ def test_it_agrees_with_what_the_labels_mean(
         assert found is CardVisibility.VOID  # no label, or a limit of 0
 
 
-@pytest.mark.parametrize("label", [sharedgpu.MODEL, sharedgpu.PRIORITY, sharedgpu.GROUP])
+@pytest.mark.parametrize("label", [sharedgpu.MODEL, standing.PRIORITY, standing.GROUP])
 def test_labels_that_ask_for_no_card_leave_the_pod_without(label: str) -> None:
     assert card_visibility({label: "1"}) is CardVisibility.VOID
 

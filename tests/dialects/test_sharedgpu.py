@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.dialects.sharedgpu import ParsedRequest, read
 from kubeshare_py.domain.pod import PodGroup
 from kubeshare_py.domain.request import GpuClaim, GpuRequest, InvalidRequest
+from tests.dialects.parsed import ParsedRequest, read
 
 LIMIT, REQUEST, MEMORY = "sharedgpu/gpu_limit", "sharedgpu/gpu_request", "sharedgpu/gpu_mem"
 PRIORITY, MODEL = "sharedgpu/priority", "sharedgpu/gpu_model"

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.dialects.sharedgpu import read
 from kubeshare_py.dialects.sharedgpu_models import LONGEST, MAX_NAMES
 from kubeshare_py.domain.gpu_models import PreferredModels
 from kubeshare_py.domain.request import GpuClaim, InvalidRequest
+from tests.dialects.parsed import read
 
 SHARE = {"sharedgpu/gpu_limit": "1", "sharedgpu/gpu_request": "0.5"}
 TWO = {"sharedgpu/gpu_limit": "2", "sharedgpu/gpu_request": "2"}

@@ -17,6 +17,7 @@ from kubeshare_py.dialects.pod_request import first_problem
 from kubeshare_py.domain.bounds import CARDS_OF_NODE, CLAIMED_CARDS, GROUP_MEMBERS, HELD_BYTES
 from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
 from kubeshare_py.domain.request import GpuRequest
+from tests.dialects.parsed import read
 from tests.fuzz import odd
 from tests.fuzz.family import Family, loaded, said, text_at
 from tests.fuzz.objects import KEYS, odd_object
@@ -52,9 +53,9 @@ def _odd_labels(rng: Random) -> Any:
 def judge_labels(given: Any) -> None:
     """The dialect's reading, against sums of our own."""
     labels, annotations = given
-    parsed = sharedgpu.read(labels, annotations)
+    parsed = read(labels, annotations)
     backwards = dict(reversed(labels.items())), dict(reversed(annotations.items()))
-    assert parsed == sharedgpu.read(*backwards), "the order of labels matters"
+    assert parsed == read(*backwards), "the order of labels matters"
     problem = first_problem(labels, annotations)
     assert problem == first_problem(*backwards)
     for one in (parsed.problem, problem):

@@ -40,10 +40,10 @@ def demand(spec: PodSpec, status: PodStatus | None) -> Demand:
     """The pod's demand. `status` is a bound pod's; None if no kubelet has seen the pod yet."""
     containers, inits, level = spec.containers or (), spec.init_containers or (), spec.resources
     statuses = {one.name: one for one in _statuses(status)} if status else {}
-    if status is None or _as_asked(status, statuses, containers + inits):
+    if status is None or _asasked_amounts(status, statuses, containers + inits):
         return _demand(
-            tuple([(_asked(one.resources),) for one in containers]),
-            tuple([(_is_sidecar(one), (_asked(one.resources),)) for one in inits]),
+            tuple([(asked_amounts(one.resources),) for one in containers]),
+            tuple([(is_sidecar(one), (asked_amounts(one.resources),)) for one in inits]),
             (_items(level.requests),) if level else (),
             _items(level.limits) if level else (),
             _items(spec.overhead),
@@ -54,7 +54,7 @@ def demand(spec: PodSpec, status: PodStatus | None) -> Demand:
         tuple([_alternatives(one, statuses.get(one.name), refused) for one in containers]),
         tuple(
             [
-                (_is_sidecar(one), _alternatives(one, statuses.get(one.name), refused))
+                (is_sidecar(one), _alternatives(one, statuses.get(one.name), refused))
                 for one in inits
             ]
         ),
@@ -68,7 +68,7 @@ def _items(resources: ResourceList | None) -> _Items:
     return tuple(resources.items()) if resources else ()
 
 
-def _asked(resources: ContainerResources | None) -> _Items:
+def asked_amounts(resources: ContainerResources | None) -> _Items:
     """A container's requests; a limit without a request counts as one."""
     if resources is None:
         return ()
@@ -77,11 +77,12 @@ def _asked(resources: ContainerResources | None) -> _Items:
     return _items(resources.requests or resources.limits)
 
 
-def _is_sidecar(container: Container) -> bool:
+def is_sidecar(container: Container) -> bool:
+    """Whether an init container keeps running."""
     return container.restart_policy == "Always"
 
 
-def _as_asked(
+def _asasked_amounts(
     status: PodStatus, statuses: dict[str, ContainerStatus], containers: tuple[Container, ...]
 ) -> bool:
     """Whether the pod has what its spec asks for, as nearly all have.
@@ -122,7 +123,7 @@ def _actual(resources: ContainerResources | None) -> _Items:
 def _alternatives(
     container: Container, status: ContainerStatus | None, refused: bool
 ) -> _Alternatives:
-    wanted = _asked(container.resources)
+    wanted = asked_amounts(container.resources)
     if status is None or status.resources is None:
         return (wanted,)
     held = (_items(status.allocated_resources), _actual(status.resources))

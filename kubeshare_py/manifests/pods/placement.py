@@ -49,18 +49,48 @@ class NodeNeeds(msgspec.Struct, frozen=True, gc=False):
     unsupported: tuple[str, ...] = ()
 
 
-def node_needs(spec: PodSpec, status: PodStatus | None, request: GpuRequest | None) -> NodeNeeds:
+class OwnedNames(msgspec.Struct, frozen=True, gc=False):
+    """Resource names that dialects own, as far as they matter to a pod.
+
+    `own` are those of the pod's profile, which it may ask for, and `foreign` those of other
+    profiles. `marks` are resources of nodes on which a contested name that the pod asks for is its
+    dialect's.
+    """
+
+    own: frozenset[str] = frozenset()
+    foreign: frozenset[str] = frozenset()
+    marks: tuple[str, ...] = ()
+
+
+NONE_OWNED = OwnedNames()
+
+
+def node_needs(
+    spec: PodSpec,
+    status: PodStatus | None,
+    request: GpuRequest | None,
+    owned: OwnedNames = NONE_OWNED,
+) -> NodeNeeds:
     """What a pod with this request needs. `status` is a bound pod's, else None."""
     problem = _placement_problem(spec)
     is_bound = status is not None
     needs = demand(spec, status) if problem is None or is_bound else Demand(())
+    resources = _marked(needs.resources, owned.marks) if owned.marks else needs.resources
     if problem is None:
-        shape = _shape_of(spec, needs.resources, request)
+        shape = _shape_of(spec, resources, request)
     else:
-        shape = _shape_without_place(needs.resources, request)
+        shape = _shape_without_place(resources, request)
     if is_bound:
         return NodeNeeds(shape)
-    return NodeNeeds(shape, problem, needs.problems + unsupported_fields(spec, needs.resources))
+    unsupported = unsupported_fields(spec, needs.resources, owned.own, owned.foreign)
+    return NodeNeeds(shape, problem, needs.problems + unsupported)
+
+
+@remembered(1024)
+def _marked(
+    resources: tuple[tuple[str, int], ...], marks: tuple[str, ...]
+) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted((*resources, *((mark, 1) for mark in marks))))
 
 
 def _placement_problem(spec: PodSpec) -> InvalidRequest | None:

@@ -2,11 +2,13 @@
 
 from kubeshare_py.dialects import pod_request
 from kubeshare_py.dialects.allocation import NOTHING_HELD, read_back
+from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
 from kubeshare_py.domain.events import FinishedMember
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Labels, Pod
 from kubeshare_py.domain.remembered import remembered
-from kubeshare_py.manifests.pods.placement import node_needs
+from kubeshare_py.manifests.pods.container_amounts import container_amounts
+from kubeshare_py.manifests.pods.placement import NONE_OWNED, OwnedNames, node_needs
 from kubeshare_py.manifests.pods.pod_end import grace_s, has_stopped
 from kubeshare_py.manifests.pods.pod_fields import PodFields
 
@@ -24,6 +26,7 @@ def is_finished(pod: PodFields) -> bool:
 def finished_member(pod: PodFields) -> FinishedMember | None:
     """A finished pod as a member of its group; None if it was in none."""
     meta = pod.metadata
+    # What it asked for of GPUs, in whatever dialect, does not matter any more.
     asked = pod_request.read(meta.labels, meta.annotations, pod.spec.pod_group, bound=True)
     if asked.reference is not None:
         gang = asked.reference.gang
@@ -41,7 +44,7 @@ def finished_member(pod: PodFields) -> FinishedMember | None:
     )
 
 
-def to_domain(pod: PodFields) -> Pod:
+def to_domain(pod: PodFields, dialects: Dialects = SHAREDGPU_ALONE) -> Pod:
     """The domain's Pod for an unfinished pod. Never raises.
 
     A bound pod's allocation is read from its annotation. On a pod without a node that annotation,
@@ -49,8 +52,17 @@ def to_domain(pod: PodFields) -> Pod:
     """
     meta, spec, status = pod.metadata, pod.spec, pod.status
     bound = bool(spec.node_name)
-    asked = pod_request.read(meta.labels, meta.annotations, spec.pod_group, bound=bound)
-    needs = node_needs(spec, status if bound else None, asked.request)
+    table = dialects.of(spec.scheduler_name)
+    containers = container_amounts(spec, table.resources) if table.resources else ()
+    asked = pod_request.read(
+        meta.labels, meta.annotations, spec.pod_group, table, containers, bound=bound
+    )
+    owned = NONE_OWNED
+    if dialects.every.resources:
+        foreign = dialects.every.resources - table.resources
+        marks = () if bound or asked.request is None else table.marks(asked.request, containers)
+        owned = OwnedNames(table.resources, foreign, marks)
+    needs = node_needs(spec, status if bound else None, asked.request, owned)
     held = read_back(meta.annotations) if bound and meta.annotations else NOTHING_HELD
     return Pod(
         uid=PodUid(meta.uid),

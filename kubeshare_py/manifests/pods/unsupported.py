@@ -35,9 +35,18 @@ _OWNERS = "|".join(one.replace(".", "[.]") for one in (*_GPU_DOMAINS, _DEVICE_CL
 GPU_RESOURCE = f"gpu|(^|[.])nvidia[.]com/mig-|(^|[.])({_OWNERS})/"
 
 
-def unsupported_fields(spec: PodSpec, resources: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
-    """The paths of such fields; empty for nearly every pod."""
-    found = list(_unsupported_resources(resources))
+def unsupported_fields(
+    spec: PodSpec,
+    resources: tuple[tuple[str, int], ...],
+    own: frozenset[str] = frozenset(),
+    foreign: frozenset[str] = frozenset(),
+) -> tuple[str, ...]:
+    """The paths of such fields; empty for nearly every pod.
+
+    `own` are the resource names that dialects of the pod's profile understand, `foreign` those of
+    other profiles.
+    """
+    found = list(_unsupported_resources(resources, own, foreign))
     if spec.affinity:
         found += _affinity(spec.affinity)
     for volume in spec.volumes or ():
@@ -58,8 +67,14 @@ def unsupported_fields(spec: PodSpec, resources: tuple[tuple[str, int], ...]) ->
 
 
 @remembered(4096)
-def _unsupported_resources(resources: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
-    return tuple(f"resources[{name}]" for name, _ in resources if _is_anothers(name))
+def _unsupported_resources(
+    resources: tuple[tuple[str, int], ...], own: frozenset[str], foreign: frozenset[str]
+) -> tuple[str, ...]:
+    return tuple(
+        f"resources[{name}]"
+        for name, _ in resources
+        if name not in own and (name in foreign or _is_anothers(name))
+    )
 
 
 def _is_anothers(resource: str) -> bool:

@@ -1,0 +1,144 @@
+"""The contract of a dialect: one way of asking for GPUs, with all that belongs to it.
+
+A dialect is one object of a class that inherits from `Dialect`. It is pure: the same question gets
+the same answer, without a clock, the network or a file. What it raises, or answers in another form,
+costs the pod in question and no other: that pod waits with the reason `dialect X failed`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import msgspec
+
+from kubeshare_py.dialects.card_visibility import CardVisibility
+from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.request import ContainerRef, GpuRequest, InvalidRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnedKeys:
+    """The keys by which pods ask in a dialect; one of them on a pod is enough.
+
+    `prefixes` are beginnings of keys of labels and annotations, such as `example.com/`. `resources`
+    are names of extended resources that the dialect owns on every node, `contested` those that it
+    owns on some nodes only, where `Dialect.owns_on` says so.
+    """
+
+    labels: frozenset[str] = frozenset()
+    annotations: frozenset[str] = frozenset()
+    prefixes: tuple[str, ...] = ()
+    resources: frozenset[str] = frozenset()
+    contested: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultKeys:
+    """The annotations by which a dialect says what a pod got, besides `sharedgpu/*`.
+
+    Users must not write any of them. `scheduler` are those that only the scheduler writes,
+    `device_plugin` those that a device plugin writes too, on pods of its own node, each with the
+    ServiceAccount of that plugin as `namespace/name`.
+    """
+
+    scheduler: frozenset[str] = frozenset()
+    device_plugin: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def every(self) -> frozenset[str]:
+        """All of them."""
+        return self.scheduler | self.device_plugin.keys()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """What the dialect's own documentation calls the parts of a request, for messages.
+
+    `title` is its name for people, "" for the dialect's, and `documentation` a URL; `cards`,
+    `share` and `memory` are the keys that ask for them, "" where a pod cannot ask for that.
+    """
+
+    title: str = ""
+    documentation: str = ""
+    cards: str = ""
+    share: str = ""
+    memory: str = ""
+
+
+class ContainerAmounts(msgspec.Struct, frozen=True, gc=False):
+    """What a container asks of the resources that the dialect owns; limits count as requests.
+
+    A `sidecar` is an init container that keeps running. `amounts` are sorted (name, count) pairs.
+    """
+
+    name: str
+    container: ContainerRef
+    sidecar: bool
+    amounts: tuple[tuple[str, int], ...]
+
+
+class PodAsk(msgspec.Struct, frozen=True, gc=False):
+    """What a dialect sees of a pod: the labels, annotations and resources that it owns.
+
+    `containers` are all containers of the pod, init containers first; empty if no dialect of the
+    profile owns resources. `guarantee`: the label `sharedgpu/priority` is above 0. `grouped`: the
+    pod is a member of a gang by its labels.
+    """
+
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    containers: tuple[ContainerAmounts, ...] = ()
+    guarantee: bool = False
+    grouped: bool = False
+
+
+class NodeKeys(msgspec.Struct, frozen=True, gc=False):
+    """A node's name, labels and annotations."""
+
+    name: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+
+
+class Dialect(Protocol):
+    """One way of asking for GPUs. A class that inherits from this needs `name`, `owns`, `read`."""
+
+    #: In configurations, messages and allocations: letters, digits, dashes.
+    name: str
+    owns: OwnedKeys
+    #: The annotations that `results` or the dialect's device plugin writes.
+    result_keys: ResultKeys = ResultKeys()
+    #: What the dialect's documentation calls things.
+    words: Words = Words()
+
+    def read(self, pod: PodAsk) -> GpuRequest | InvalidRequest | None:
+        """What a pod with some of the owned keys asks for.
+
+        None if it asks for no GPU. An InvalidRequest names the field, its value and the rule that
+        it breaks. A request's `dialect` is this dialect's name.
+        """
+        ...
+
+    def results(self, allocation: Allocation) -> Mapping[str, str]:
+        """The annotations of the Binding for the dialect's own tools; keys of `result_keys`."""
+        return {}
+
+    def read_back(self, pod: PodAsk) -> Allocation | str | None:
+        """What a bound pod without `sharedgpu/allocation` holds, by its predecessor's annotations.
+
+        The annotations of `pod` have the result keys too. None if they say nothing; a sentence if
+        they cannot be read.
+        """
+        return None
+
+    def visibility(self, pod: PodAsk) -> CardVisibility:
+        """Which cards the containers of a new pod may see, before it is placed."""
+        asked = self.read(pod)
+        if asked is None:
+            return CardVisibility.VOID
+        whole = isinstance(asked, GpuRequest) and asked.is_exclusive
+        return CardVisibility.WHOLE if whole else CardVisibility.SHARE
+
+    def owns_on(self, resource: str, node: NodeKeys) -> bool:
+        """Whether a contested resource name is the dialect's on this node, and not native."""
+        return False

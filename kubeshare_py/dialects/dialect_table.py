@@ -1,0 +1,227 @@
+"""The dialects of one profile, and which of them a pod uses.
+
+A pod uses the dialect that owns some of its keys. Keys of two dialects are a problem of the pod,
+and so are labels of `sharedgpu` where the profile does not enable it: what a pod asks for is never
+ignored. With `sharedgpu` alone, which is nearly always so, nothing is searched.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+
+from kubeshare_py.dialects import results
+from kubeshare_py.dialects.card_visibility import CardVisibility
+from kubeshare_py.dialects.dialect import ContainerAmounts, Dialect, PodAsk
+from kubeshare_py.dialects.dialect_calls import failure, read_by, visibility_by
+from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
+from kubeshare_py.domain.remembered import remembered
+from kubeshare_py.domain.request import GpuRequest, InvalidRequest
+
+# Each distinct request is read once; a cluster has few distinct requests and many pods.
+_REMEMBERED = 4096
+_KeyTexts = tuple[tuple[str, str], ...]
+Reader = Callable[[PodAsk], GpuRequest | InvalidRequest | None]
+
+
+def mark(resource: str, dialect: str) -> str:
+    """The resource that marks nodes on which a contested resource name is this dialect's.
+
+    No resource of Kubernetes has such a name.
+    """
+    return f"{resource} of {dialect}"
+
+
+class DialectConflict(ValueError):
+    """Two dialects own the same key, or one owns what it must not."""
+
+
+class DialectTable:
+    """Some dialects that own different keys, in the order of the profile.
+
+    `resources` are the names of extended resources that they own, on some nodes at least.
+    """
+
+    def __init__(self, dialects: Sequence[Dialect] = (SHAREDGPU,)) -> None:
+        """Raises DialectConflict for dialects that cannot be used together."""
+        self.dialects = tuple(dialects)
+        for one in self.dialects:
+            _check_keys(one)
+        for one, other in combinations(self.dialects, 2):
+            _check_pair(one, other)
+        owned = [one.owns.resources | one.owns.contested for one in self.dialects]
+        self.resources: frozenset[str] = frozenset().union(*owned)
+        self.result_keys: frozenset[str] = frozenset().union(
+            *(one.result_keys.every for one in self.dialects)
+        )
+        self._is_plain = self.dialects == (SHAREDGPU,)
+        #: What a pod asks for in its dialect; None if it has no key of any. Never raises.
+        self.read: Reader = SHAREDGPU.read if self._is_plain else self._read
+        #: Whether users must not write an annotation.
+        self.is_result: Callable[[str], bool] = (
+            self._is_result if self.result_keys else results.is_result
+        )
+        self._readings = {
+            one.name: remembered(_REMEMBERED)(_RememberedRead(one)) for one in self.dialects
+        }
+        self._searched = (*self.dialects, *(() if SHAREDGPU in self.dialects else (SHAREDGPU,)))
+
+    def _read(self, pod: PodAsk) -> GpuRequest | InvalidRequest | None:
+        found = self._chosen(pod)
+        if found is None or isinstance(found, InvalidRequest):
+            return found
+        dialect, own = found
+        return self._readings[dialect.name](
+            tuple(sorted(own.labels.items())),
+            tuple(sorted(own.annotations.items())),
+            own.containers,
+            own.guarantee,
+            own.grouped,
+        )
+
+    def visibility(self, pod: PodAsk) -> CardVisibility:
+        """Which cards the pod's containers may see; none for a pod without keys of a dialect."""
+        if self._is_plain:
+            return SHAREDGPU.visibility(pod)
+        found = self._chosen(pod)
+        if isinstance(found, InvalidRequest):
+            return CardVisibility.SHARE  # until it is mended no container can start
+        return CardVisibility.VOID if found is None else visibility_by(*found)
+
+    def dialect_of(self, pod: PodAsk) -> Dialect | None:
+        """The dialect that the pod uses; None if it uses none or several."""
+        found = self._chosen(pod)
+        return found[0] if isinstance(found, tuple) else None
+
+    def marks(self, request: GpuRequest, containers: Sequence[ContainerAmounts]) -> tuple[str, ...]:
+        """The marks of nodes on which the request's dialect owns what these containers ask for."""
+        owner = next((one for one in self.dialects if one.name == request.dialect), None)
+        if owner is None or not owner.owns.contested:
+            return ()
+        asked = {name for one in containers for name, amount in one.amounts if amount}
+        return tuple(mark(name, owner.name) for name in sorted(asked & owner.owns.contested))
+
+    def _is_result(self, key: str) -> bool:
+        return results.is_result(key) or key in self.result_keys
+
+    def _chosen(self, pod: PodAsk) -> tuple[Dialect, PodAsk] | InvalidRequest | None:
+        """The pod's dialect, and what that owns of the pod."""
+        found = [
+            (dialect, keys) for dialect in self._searched if (keys := asking_keys(dialect, pod))
+        ]
+        if not found:
+            return None
+        dialect, keys = found[0]
+        if len(found) > 1:
+            other, others = found[1]
+            rule = (
+                f"asks in dialect {dialect.name}, and {others[0]} in dialect {other.name}: "
+                "a pod can only use one dialect"
+            )
+            return InvalidRequest(field=keys[0], rule=rule)
+        if dialect not in self.dialects:
+            rule = f"asks in dialect {dialect.name}, which this pod's profile does not enable"
+            return InvalidRequest(field=keys[0], rule=rule)
+        return dialect, owned_part(dialect, pod)
+
+
+class _RememberedRead:
+    """A dialect's `read` as a function of hashable parts."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self.__name__ = dialect.name
+
+    def __call__(
+        self,
+        labels: _KeyTexts,
+        annotations: _KeyTexts,
+        containers: tuple[ContainerAmounts, ...],
+        guarantee: bool,
+        grouped: bool,
+    ) -> GpuRequest | InvalidRequest | None:
+        pod = PodAsk(dict(labels), dict(annotations), containers, guarantee, grouped)
+        answer = read_by(self._dialect, pod)
+        if not isinstance(answer, GpuRequest):
+            return answer
+        known = {one.container for one in containers}
+        for claim in answer.claims:
+            if claim.container is not None and claim.container not in known:
+                return failure(self._dialect, f"the pod has no {claim.container}")
+        return answer
+
+
+def asking_keys(dialect: Dialect, pod: PodAsk) -> list[str]:
+    """The pod's keys by which it asks in this dialect: labels, annotations, resources; sorted."""
+    owns = dialect.owns
+    resources = {name for one in pod.containers for name, amount in one.amounts if amount}
+    return [
+        *_owned(pod.labels, owns.labels, dialect),
+        *_owned(pod.annotations, owns.annotations, dialect),
+        *(f"resources[{name}]" for name in sorted(resources & (owns.resources | owns.contested))),
+    ]
+
+
+def owned_part(dialect: Dialect, pod: PodAsk, *, results_too: bool = False) -> PodAsk:
+    """The pod with only those keys that the dialect owns; its result keys only if `results_too`."""
+    owns = dialect.owns
+    resources = owns.resources | owns.contested
+    annotations = {
+        key: pod.annotations[key] for key in _owned(pod.annotations, owns.annotations, dialect)
+    }
+    if results_too:
+        own = dialect.result_keys.every
+        annotations |= {key: text for key, text in pod.annotations.items() if key in own}
+    return PodAsk(
+        {key: pod.labels[key] for key in _owned(pod.labels, owns.labels, dialect)},
+        annotations,
+        tuple(_only(one, resources) for one in pod.containers),
+        pod.guarantee,
+        pod.grouped,
+    )
+
+
+def _only(container: ContainerAmounts, resources: frozenset[str]) -> ContainerAmounts:
+    amounts = tuple(pair for pair in container.amounts if pair[0] in resources)
+    return ContainerAmounts(container.name, container.container, container.sidecar, amounts)
+
+
+def _owned(keys: Mapping[str, str], owned: frozenset[str], dialect: Dialect) -> list[str]:
+    """Those of the keys that are owned by name or prefix and are no results, sorted."""
+    prefixes, own_results = dialect.owns.prefixes, dialect.result_keys.every
+    return sorted(
+        key
+        for key in keys
+        if key in owned or (prefixes and key.startswith(prefixes) and key not in own_results)
+    )
+
+
+def _check_keys(dialect: Dialect) -> None:
+    wrong = sorted(filter(results.is_result, dialect.result_keys.every))
+    if wrong:
+        raise DialectConflict(f"{dialect.name}: {wrong[0]} is a result of every dialect")
+    asks = dialect.owns.labels | dialect.owns.annotations
+    twice = sorted(dialect.result_keys.every & asks)
+    if twice:
+        raise DialectConflict(f"{dialect.name}: {twice[0]} asks and is a result")
+
+
+def _check_pair(one: Dialect, other: Dialect) -> None:
+    if one.name == other.name:
+        raise DialectConflict(f"{one.name} is there twice")
+    first, second = one.owns, other.owns
+    both = (
+        (first.labels & second.labels)
+        | (first.annotations & second.annotations)
+        | (one.result_keys.every & other.result_keys.every)
+        | (first.resources & (second.resources | second.contested))
+        | (second.resources & first.contested)
+        | {key for key in first.prefixes if key.startswith(second.prefixes or ("\0",))}
+        | {key for key in second.prefixes if key.startswith(first.prefixes or ("\0",))}
+        | _below(first.prefixes, second.labels | second.annotations | other.result_keys.every)
+        | _below(second.prefixes, first.labels | first.annotations | one.result_keys.every)
+    )
+    if both:
+        raise DialectConflict(f"{one.name} and {other.name} both own {min(both)}")
+
+
+def _below(prefixes: tuple[str, ...], keys: frozenset[str]) -> set[str]:
+    return {key for key in keys if prefixes and key.startswith(prefixes)}

@@ -1,0 +1,59 @@
+"""All enabled dialects: those of each profile, and what concerns the whole cluster.
+
+Which annotations are results, the owner of a resource name on a node, and what pods of other
+schedulers hold do not depend on a profile: for them the dialects of all profiles count.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from kubeshare_py.dialects.dialect import Dialect, NodeKeys
+from kubeshare_py.dialects.dialect_calls import owns_by, results_by
+from kubeshare_py.dialects.dialect_table import DialectTable
+from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
+from kubeshare_py.domain.allocation import Allocation
+
+#: The owners of contested resource names on a node, as sorted (resource, dialect) pairs; names
+#: that are not in it are native there.
+Owners = tuple[tuple[str, str], ...]
+
+
+class Dialects:
+    """The tables of the profiles by schedulerName. A dialect is one object in all of them."""
+
+    def __init__(self, profiles: Mapping[str, Sequence[Dialect]]) -> None:
+        """Raises DialectConflict for dialects that cannot be used in one cluster."""
+        found: dict[str, Dialect] = {}
+        for dialects in profiles.values():
+            found |= {one.name: one for one in dialects}
+        self.every = DialectTable(tuple(found.values()) or (SHAREDGPU,))
+        self._tables = {name: DialectTable(dialects) for name, dialects in profiles.items()}
+        self._by_name = {one.name: one for one in self.every.dialects}
+        self._contesting = [one for one in self.every.dialects if one.owns.contested]
+        #: Resource names that have different owners on different nodes.
+        self.contested: frozenset[str] = frozenset().union(
+            *(one.owns.contested for one in self._contesting)
+        )
+
+    def of(self, scheduler_name: str) -> DialectTable:
+        """The table for pods with this schedulerName; of other schedulers' pods, all dialects."""
+        return self._tables.get(scheduler_name, self.every)
+
+    def owners(self, node: NodeKeys) -> Owners:
+        """The owners of contested resource names on this node: the first dialect that says so."""
+        owners: dict[str, str] = {}
+        for dialect in self._contesting:
+            for resource in sorted(dialect.owns.contested - owners.keys()):
+                if owns_by(dialect, resource, node):
+                    owners[resource] = dialect.name
+        return tuple(sorted(owners.items()))
+
+    def results(self, allocation: Allocation) -> Mapping[str, str] | str:
+        """The annotations of the allocation's dialect; a sentence if the dialect failed."""
+        dialect = self._by_name.get(allocation.dialect)
+        if dialect is None or dialect is SHAREDGPU:
+            return {}
+        return results_by(dialect, allocation)
+
+
+#: `sharedgpu` in every profile: the default.
+SHAREDGPU_ALONE = Dialects({})

@@ -1,0 +1,44 @@
+"""KubeShare 2.0's labels, as a dialect."""
+
+from kubeshare_py.dialects import sharedgpu, sharedgpu_models
+from kubeshare_py.dialects.card_visibility import CardVisibility, card_visibility
+from kubeshare_py.dialects.dialect import Dialect, OwnedKeys, PodAsk, Words
+from kubeshare_py.domain.request import GpuRequest, InvalidRequest
+
+
+class SharedGpu(Dialect):
+    """Labels `sharedgpu/gpu_*`. Results are those of every dialect (`results`)."""
+
+    name = sharedgpu.DIALECT
+    owns = OwnedKeys(
+        labels=frozenset(
+            {
+                sharedgpu.REQUEST,
+                sharedgpu.LIMIT,
+                sharedgpu.MEMORY,
+                sharedgpu.MODEL,
+                sharedgpu.NUMA_BIND,
+                *sharedgpu_models.KEYS,
+            }
+        ),
+        annotations=frozenset(sharedgpu_models.KEYS),
+    )
+
+    words = Words(
+        title="KubeShare",
+        documentation="https://github.com/NTHU-LSALab/KubeShare",
+        cards=sharedgpu.REQUEST,
+        share=sharedgpu.REQUEST,
+        memory=sharedgpu.MEMORY,
+    )
+
+    def read(self, pod: PodAsk) -> GpuRequest | InvalidRequest | None:
+        """See `sharedgpu.read`."""
+        return sharedgpu.read(pod.labels, pod.annotations, pod.guarantee, pod.grouped)
+
+    def visibility(self, pod: PodAsk) -> CardVisibility:
+        """By the labels as written: the admission policies decide by the same patterns."""
+        return card_visibility(pod.labels)
+
+
+SHAREDGPU = SharedGpu()

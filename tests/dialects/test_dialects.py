@@ -1,0 +1,91 @@
+"""What concerns the whole cluster: owners of names, results, other schedulers' pods."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from kubeshare_py.dialects.dialect import Dialect, NodeKeys, OwnedKeys, PodAsk
+from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
+from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid
+from kubeshare_py.domain.request import GpuRequest, InvalidRequest
+from tests.dialects.halves import CARDS, DIALECTS, GPU, HALF, Halves
+
+HELD = Allocation(
+    token=DecisionToken("t"), dialect="halves", cards=(CardCharge(GpuUuid("GPU-1"), 500, 1),)
+)
+
+
+def a_node(**annotations: str) -> NodeKeys:
+    return NodeKeys("n", {}, {f"example.com/{name}": text for name, text in annotations.items()})
+
+
+class Odd(Halves):
+    """Answers what the test says."""
+
+    def __init__(self, answer: object) -> None:
+        super().__init__()
+        self.answer = answer
+
+    def _answer(self) -> object:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    def results(self, allocation: Allocation) -> Mapping[str, str]:
+        return self._answer()  # type: ignore[return-value]
+
+    def owns_on(self, resource: str, node: NodeKeys) -> bool:
+        return self._answer()  # type: ignore[return-value]
+
+
+class Late(Dialect):
+    """Contests the same name, and says that it owns it everywhere."""
+
+    name = "late"
+    owns = OwnedKeys(contested=frozenset({GPU}))
+
+    def read(self, pod: PodAsk) -> GpuRequest | InvalidRequest | None:
+        return None
+
+    def owns_on(self, resource: str, node: NodeKeys) -> bool:
+        return True
+
+
+def test_pods_are_read_in_the_dialects_of_their_profile_and_others_in_all() -> None:
+    assert [one.name for one in DIALECTS.of("other").dialects] == ["sharedgpu"]
+    for name in ("kubeshare-scheduler", "default-scheduler"):
+        assert [one.name for one in DIALECTS.of(name).dialects] == ["sharedgpu", "halves"]
+    assert SHAREDGPU_ALONE.of("any").dialects == SHAREDGPU_ALONE.every.dialects
+
+
+def test_a_name_has_one_owner_per_node_and_is_native_on_all_other_nodes() -> None:
+    assert DIALECTS.owners(a_node(register="yes")) == ((GPU, "halves"),)
+    assert DIALECTS.owners(a_node()) == ()
+    both = Dialects({"a": (Halves(),), "b": (Late(),)})
+    assert both.owners(a_node(register="yes")) == ((GPU, "halves"),)
+    assert both.owners(a_node()) == ((GPU, "late"),)
+
+
+@pytest.mark.parametrize("answer", [ValueError("x"), None, "yes", 1])
+def test_a_dialect_that_fails_owns_no_name(answer: object) -> None:
+    assert Dialects({"a": (Odd(answer),)}).owners(a_node(register="yes")) == ()
+
+
+def test_the_allocations_dialect_writes_its_results() -> None:
+    assert DIALECTS.results(HELD) == {CARDS: "GPU-1"}
+    assert DIALECTS.results(Allocation(token=DecisionToken("t"), dialect="sharedgpu")) == {}
+    assert DIALECTS.results(Allocation(token=DecisionToken("t"), dialect="gone")) == {}
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (ValueError("x"), "ValueError: x"),
+        (["a"], "results answered ['a'], which is no mapping"),
+        ({HALF: "1"}, "'example.com/half' is none of its result keys"),
+        ({CARDS: 1}, "example.com/cards is 1, which is no text"),
+    ],
+)
+def test_results_that_are_none_are_told(answer: object, why: str) -> None:
+    assert Dialects({"a": (Odd(answer),)}).results(HELD) == f"dialect halves failed: {why}"

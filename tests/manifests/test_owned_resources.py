@@ -1,0 +1,158 @@
+"""Resources that dialects own: the dialect decides, and the kubelet bounds what it knows."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from kubeshare_py.domain.bounds import NODE_RESOURCES
+from kubeshare_py.domain.effects import Bind, ReportWaiting
+from kubeshare_py.domain.events import (
+    BindSlotsFree,
+    Event,
+    InventoryRead,
+    NodesListed,
+    PodSeen,
+    PodsListed,
+)
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.node import Node
+from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.request import ContainerRef, GpuClaim
+from kubeshare_py.manifests.events import node_events, pod_events
+from kubeshare_py.manifests.node import NodeFields
+from kubeshare_py.manifests.pods.container_amounts import container_amounts
+from kubeshare_py.manifests.pods.pod import to_domain
+from tests.builders import a_machine, some_gpus
+from tests.dialects.halves import DIALECTS, GPU, HALF, REGISTER
+from tests.manifests.written import container, pod_fields, sidecar
+
+OURS = "kubeshare-scheduler"
+
+
+def a_pod(name: str = "p", node: str = "", scheduler: str = OURS, **amounts: int) -> Pod:
+    """A pod of one container with some halves (`half`) or GPUs (`gpu`)."""
+    names = {"half": HALF, "gpu": GPU}
+    asked = {names[one]: str(count) for one, count in amounts.items()}
+    spec = {
+        "schedulerName": scheduler,
+        "nodeName": node,
+        "containers": [{"name": "main", "resources": {"limits": asked}}],
+    }
+    return to_domain(pod_fields(spec, name=name, uid=f"uid-{name}"), DIALECTS)
+
+
+def a_node(name: str, *annotations: str, **allocatable: str) -> Node:
+    names = {"half": HALF, "gpu": GPU}
+    amounts = {names.get(one, one): text for one, text in allocatable.items()}
+    written = {
+        "metadata": {"name": name, "annotations": dict.fromkeys(annotations, "x")},
+        "status": {"allocatable": {"cpu": "8", "pods": "110", **amounts}},
+    }
+    fields = msgspec.json.decode(msgspec.json.encode(written), type=NodeFields)
+    return node_events(DIALECTS).reduce(fields)
+
+
+def placed(nodes: list[Node], pods: list[Pod], cards: int = 4) -> dict[str, str]:
+    """Where the machine binds these pods; for a pod that waits, its reasons."""
+    machine = a_machine()
+    inventory = tuple((node.name, some_gpus(node.name, cards)) for node in nodes)
+    found: dict[str, str] = {}
+    events: list[Event] = [PodsListed((), 0.0), NodesListed(tuple(nodes)), InventoryRead(inventory)]
+    for event in [*events, *map(PodSeen, pods), BindSlotsFree(99)]:
+        for effect in machine.handle(event, 0.0):
+            if isinstance(effect, Bind):
+                found[effect.key.name] = str(effect.node)
+            if isinstance(effect, ReportWaiting):
+                found.setdefault(effect.key.name, effect.diagnosis.message)
+    return found
+
+
+def test_what_each_container_asks_is_read_init_containers_and_sidecars_too() -> None:
+    init = {"initContainers": [container("i", **{HALF: "1"}), sidecar("s", cpu="1")]}
+    main = {"containers": [{"name": "a", "resources": {"limits": {HALF: "2", "cpu": "1"}}}]}
+    found = container_amounts(pod_fields({**init, **main}).spec, frozenset({HALF}))
+    assert [(one.name, one.container, one.sidecar, one.amounts) for one in found] == [
+        ("i", ContainerRef(True, 0), False, ((HALF, 1),)),
+        ("s", ContainerRef(True, 1), True, ()),
+        ("a", ContainerRef(False, 0), False, ((HALF, 2),)),
+    ]
+
+
+def test_what_is_no_quantity_is_left_to_the_pods_demand() -> None:
+    spec = {"schedulerName": OURS, "containers": [container(**{HALF: "many"})]}
+    found = to_domain(pod_fields(spec), DIALECTS)
+    assert found.request is None
+    assert found.unsupported[0].startswith("resources[example.com/half]: ")
+
+
+def test_an_owned_resource_becomes_a_claim() -> None:
+    found = a_pod(half=1)
+    assert (found.problem, found.unsupported) == (None, ())
+    assert found.shape.claims == (GpuClaim(milli=500),)
+
+
+def test_where_the_profile_lacks_the_dialect_such_a_pod_is_not_understood() -> None:
+    found = a_pod(scheduler="other", half=1)
+    assert (found.request, found.unsupported) == (None, ("resources[example.com/half]",))
+    assert a_pod(scheduler="other", gpu=1).unsupported == ("resources[nvidia.com/gpu]",)
+
+
+def test_the_ledger_decides_where_no_node_offers_the_resource() -> None:
+    nodes = [a_node("n1")]
+    pods = [a_pod(f"p{number}", half=1) for number in range(3)]
+    found = placed(nodes, pods, cards=1)
+    assert [found["p0"], found["p1"]] == ["n1", "n1"]
+    assert "Insufficient" in found["p2"] or "GPU" in found["p2"]
+
+
+def test_a_node_that_offers_the_resource_must_have_enough_left() -> None:
+    nodes = [a_node("n1", half="1")]
+    found = placed(nodes, [a_pod("a", half=1), a_pod("b", half=1)])
+    assert found["a"] == "n1"
+    assert "Insufficient example.com/half" in found["b"]
+
+
+def test_a_node_whose_plugin_has_gone_offers_none() -> None:
+    found = placed([a_node("n1", half="0"), a_node("n2")], [a_pod("a", half=1)])
+    assert found == {"a": "n2"}
+
+
+def test_pods_that_another_bound_count_against_the_kubelets_bound() -> None:
+    held = a_pod("held", node="n1", scheduler="default-scheduler", half=1)
+    found = placed([a_node("n1", half="1")], [held, a_pod("a", half=1)])
+    assert "Insufficient example.com/half" in found["a"]
+
+
+def test_a_contested_name_is_the_dialects_on_its_own_nodes_alone() -> None:
+    native, own = a_node("native", gpu="4"), a_node("own", REGISTER)
+    assert placed([native, own], [a_pod("a", gpu=1)]) == {"a": "own"}
+    found = placed([native], [a_pod("a", gpu=1)])
+    assert "Insufficient nvidia.com/gpu of halves" in found["a"]
+
+
+def test_the_kubelet_bounds_a_contested_name_too() -> None:
+    own = a_node("own", REGISTER, gpu="1")
+    found = placed([own], [a_pod("a", gpu=1), a_pod("b", gpu=1)])
+    assert found["a"] == "own"
+    assert "Insufficient nvidia.com/gpu" in found["b"]
+
+
+def test_native_pods_still_hold_back_cards() -> None:
+    native = a_pod("native", node="n1", scheduler="default-scheduler", gpu=1)
+    found = placed([a_node("n1", gpu="1")], [native, a_pod("a", half=1)], cards=1)
+    assert "a" in found
+    assert found["a"] != "n1"
+
+
+@pytest.mark.parametrize("name", [HALF, GPU])
+def test_owned_names_count_on_nodes_with_many_others(name: str) -> None:
+    many = {f"a.example/{number}": "1" for number in range(2 * NODE_RESOURCES.most)}
+    amounts: dict[str, Any] = {**many, name: "7"}
+    assert dict(a_node("n", **amounts).allocatable)[name] == 7
+
+
+def test_pods_and_nodes_without_dialects_are_as_ever() -> None:
+    fields = pod_fields({"containers": [container(**{"example.com/nic": "1"})]})
+    assert pod_events(DIALECTS).reduce(fields) == to_domain(fields)
+    assert NodeName("n1") == a_node("n1").name
