@@ -9,7 +9,7 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod, Shape
-from kubeshare_py.domain.request import GpuClaim, GpuRequest
+from kubeshare_py.domain.request import ContainerClaim, ContainerRef, GpuClaim, GpuRequest
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.scheduling.machine import LINGERING_S, Machine
 from kubeshare_py.scheduling.pod_groups.gang_repair import RepairRules
@@ -42,11 +42,12 @@ def whole(count: int, **fields: Any) -> GpuClaim:
     return GpuClaim(milli=1000, count=count, exclusive=True, **fields)
 
 
-def a_shape(claim: GpuClaim | None = None, *, cpu: int = 100, **fields: Any) -> Shape:
-    """A small pod's shape."""
-    shared = claim is not None and not claim.exclusive
+def a_shape(*claims: GpuClaim | None, cpu: int = 100, **fields: Any) -> Shape:
+    """A small pod's shape; None is no claim."""
+    asked = tuple(claim for claim in claims if claim is not None)
+    shared = any(not claim.exclusive for claim in asked)
     given: dict[str, Any] = {"resources": (("cpu", cpu),), "needs_port": shared, **fields}
-    return Shape(claims=(claim,) if claim is not None else (), **given)
+    return Shape(claims=asked, **given)
 
 
 def a_pod(name: str = "p", shape: Shape | None = None, **fields: Any) -> Pod:
@@ -54,6 +55,17 @@ def a_pod(name: str = "p", shape: Shape | None = None, **fields: Any) -> Pod:
     shape = shape or a_shape()
     claim = shape.claim
     request = None
+    if len(shape.claims) > 1:
+        claims = tuple(
+            ContainerClaim(claim=one, container=ContainerRef(False, index), limit_milli=1000)
+            for index, one in enumerate(shape.claims)
+        )
+        request = GpuRequest(
+            claims=claims,
+            dialect="sharedgpu",
+            relation=shape.relation,
+            needs_port=shape.needs_port,
+        )
     if claim is not None:
         request = GpuRequest.of_pod(
             claim, dialect="sharedgpu", limit_milli=1000, needs_port=shape.needs_port

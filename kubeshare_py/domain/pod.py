@@ -93,6 +93,17 @@ def with_isolation(shape: Shape, backend: IsolationBackend) -> Shape:
     return replace(shape, isolation=backend)
 
 
+@remembered(4096)
+def by_claim(shape: Shape) -> tuple[Shape, ...]:
+    """The shape once for each different claim, with that claim alone; itself if it has none."""
+    if len(shape.claims) <= 1:
+        return (shape,)
+    return tuple(
+        replace(shape, claims=(claim,), relation=CardRelation.FREE)
+        for claim in dict.fromkeys(shape.claims)
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodGroup:
     """A gang: its name, its size, and how many members must start together.

@@ -12,7 +12,7 @@ from kubeshare_py.topology.gang_context import GangContext
 
 @dataclass(slots=True)
 class Choice:
-    """The best row for a shape, and the slots of its cards there, best first."""
+    """The best row for a shape, and the slots of its cards there, claim by claim."""
 
     row: int
     slots: tuple[int, ...]
@@ -40,16 +40,16 @@ def cards_on(
     With a context, cards near those that the pod's gang has there, or is to get. Raises
     PluginFailed.
     """
-    count = answers.questions.count
-    if not count:
+    asked = answers.questions.claim
+    if not answers.questions.asks_cards:
         return Choice(row, ())
-    if count == 1:
+    if asked is not None and asked.count == 1:
         slot = answers.slots.item(row)
         # In a gang, the best card is known only if the gang has it already.
         if gang_context is None or gang_context.taken & columns.position_bit.item(row, slot):
             return Choice(row, (slot,))
-    asked = SomeRows(columns, np.array([row]))
-    return Choice(row, answers.questions.best_slots(asked, gang_context))
+    rows = SomeRows(columns, np.array([row]))
+    return Choice(row, answers.questions.best_slots(rows, gang_context))
 
 
 def _best_normalised(answers: CachedResults) -> int | None:

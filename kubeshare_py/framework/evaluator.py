@@ -227,11 +227,9 @@ class Evaluator:
         prepared, masks = answers.questions, np.maximum(-answers.keys, 0)
         hopeless = prepared.reasons.unresolvable
         near: IntArray = np.flatnonzero((masks & (hopeless | NO_NODE) == 0) & (masks > 0))
-        if not prepared.count or answers.failure is not None:
+        if not prepared.asks_cards or answers.failure is not None:
             return near
-        rows = SomeRows(self.tables.columns, near)
-        useful = prepared.combined_reasons(rows) & prepared.reasons.unresolvable == 0
-        enough: IntArray = near[useful.sum(1) >= prepared.count]
+        enough: IntArray = near[prepared.may_fit_later(SomeRows(self.tables.columns, near))]
         return enough
 
     def fits(self, shape: Shape, rows: Rows) -> NDArray[np.bool_]:
@@ -289,9 +287,9 @@ class Evaluator:
         return bounds(self.profile, self.boundary, shape)
 
     def cards_of(self, shape: Shape, row: Rows) -> tuple[int, ...]:
-        """The slots of the cards that the shape gets on this one row, where it must fit.
+        """The slots of the cards that the shape gets on this row, where it must fit, by claim.
 
         Raises PluginFailed.
         """
         prepared = self.results.prepared(shape)
-        return prepared.best_slots(row) if prepared.count else ()
+        return prepared.best_slots(row)

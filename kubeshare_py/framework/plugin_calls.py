@@ -6,20 +6,24 @@ of how many of its pods do. Filters and scores of shapes are in `prepared_plugin
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
+from itertools import chain
 
 from kubeshare_py.cluster.columns import Columns, IntArray
 from kubeshare_py.cluster.rows import OneRow, Rows
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.domain.pod import Pod, Shape
+from kubeshare_py.domain.pod import Pod, Shape, by_claim
 from kubeshare_py.domain.preemption import Preemptor
 from kubeshare_py.framework import answer_checks
 from kubeshare_py.framework.answer_checks import SortKeys
 from kubeshare_py.framework.boundary import Boundary, PluginFailed
+from kubeshare_py.framework.claims.claim_fit import headroom_together
 from kubeshare_py.framework.points import (
     BestCards,
     CapacityBound,
+    CardFilter,
     Explain,
     GangScore,
     Locality,
@@ -128,41 +132,72 @@ def gang_scores(boundary: Boundary, plugin: GangScore, count: int, rows: Rows) -
 def explain(
     boundary: Boundary, plugin: Explain, shape: Shape, columns: Columns, row: int
 ) -> list[Shortfall]:
-    """What the shape lacks on a row; raises PluginFailed."""
+    """What the shape lacks on a row; raises PluginFailed.
+
+    Card filters are asked about one claim after the other.
+    """
+    asked = by_claim(shape) if isinstance(plugin, CardFilter) else (shape,)
 
     def listed() -> list[Shortfall]:
-        return answer_checks.each(plugin.explain(shape, OneRow(columns, row)), Shortfall)
+        found = [
+            answer_checks.each(plugin.explain(one, OneRow(columns, row)), Shortfall)
+            for one in asked
+        ]
+        return [*dict.fromkeys(chain.from_iterable(found))]
 
     return boundary.call(plugin, "Explain", None, listed)
 
 
 def hints(profile: Profile, boundary: Boundary) -> list[Hint]:
     """The plugins' hints of whether a shape may fit a row; they raise PluginFailed."""
-    return [
-        boundary.guarded(
-            plugin, HINT, None if profile.trusts(plugin) else _yes_or_no, plugin.queueing_hint
-        )
-        for plugin in (*profile.card_filters, *profile.filters)
-        if isinstance(plugin, QueueingHint)
-    ]
+    found = []
+    for plugin in (*profile.card_filters, *profile.filters):
+        if isinstance(plugin, QueueingHint):
+            check = None if profile.trusts(plugin) else _yes_or_no
+            hint = boundary.guarded(plugin, HINT, check, plugin.queueing_hint)
+            found.append(_of_each_claim(hint) if isinstance(plugin, CardFilter) else hint)
+    return found
+
+
+def _of_each_claim(hint: Hint) -> Hint:
+    """The hint of a card filter, which is asked about one claim after the other."""
+
+    def may_fit(shape: Shape, row: Rows) -> bool:
+        if len(shape.claims) <= 1:
+            return hint(shape, row)
+        return all(hint(one, row) for one in by_claim(shape))
+
+    return may_fit
 
 
 def bounds(profile: Profile, boundary: Boundary, shape: Shape) -> list[RowHeadroom]:
     """The plugins' bounds of how many pods of the shape a row takes. Raises PluginFailed."""
-    found = []
+    found: list[RowHeadroom] = []
+    if len(shape.claims) > 1:
+        found.append(partial(headroom_together, shape.claims))
     for plugin in (*profile.card_filters, *profile.filters):
         if isinstance(plugin, CapacityBound):
-            bound = boundary.call(
-                plugin,
-                CAPACITY_BOUND,
-                answer_checks.function_or_none,
-                plugin.capacity_bound,
-                shape,
-            )
-            check = None if profile.trusts(plugin) else answer_checks.row_numbers
-            if bound is not None:
-                found.append(boundary.guarded(plugin, CAPACITY_BOUND, check, bound))
+            of_claims = isinstance(plugin, CardFilter)
+            for one in by_claim(shape) if of_claims else (shape,):
+                found += _bound(profile, boundary, plugin, one)
     return found
+
+
+def _bound(
+    profile: Profile, boundary: Boundary, plugin: CapacityBound, shape: Shape
+) -> list[RowHeadroom]:
+    """The plugin's bound, if it has one."""
+    bound = boundary.call(
+        plugin,
+        CAPACITY_BOUND,
+        answer_checks.function_or_none,
+        plugin.capacity_bound,
+        shape,
+    )
+    if bound is None:
+        return []
+    check = None if profile.trusts(plugin) else answer_checks.row_numbers
+    return [boundary.guarded(plugin, CAPACITY_BOUND, check, bound)]
 
 
 def _yes_or_no(answer: object, shape: Shape, row: Rows) -> str | None:

@@ -197,7 +197,9 @@ class Guard(Protocol):
 class CardFilter(Protocol):
     """Which cards of a row may hold this claim? A row fits when at least `count` of its cards may.
 
-    Depends on the row. Asked only for shapes that claim GPUs.
+    Depends on the row. Asked only for shapes that claim GPUs; about a pod with several claims once
+    for each different claim, with a shape that has it alone. So are a card filter's CapacityBound,
+    QueueingHint and Explain. The framework sees to it that the claims fit together.
     """
 
     name: str
@@ -230,6 +232,8 @@ def lower_priority(preemptor: Preemptor) -> Callable[[Pod], bool]:
 class CardScore(Protocol):
     """Which of the cards that fit are best? Weighted sums decide.
 
+    A pod with several claims is asked about as by CardFilter. The sum over its claims decides.
+
     Score gets the best card of each row.
 
     For a claim of several cards, the first plugin that answers with a CardSetScore decides alone.
@@ -245,6 +249,8 @@ class CardScore(Protocol):
 @runtime_checkable
 class Score(Protocol):
     """How good are these rows? Weighted sums decide; ties go to the row that was added first.
+
+    The shape has all claims of the pod.
 
     Rows that do not fit are asked about too, and their answers ignored. With `normaliser` None,
     answers are absolute; this is the fast way. With a normaliser, raw answers may be any integers,

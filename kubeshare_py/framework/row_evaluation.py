@@ -53,25 +53,35 @@ class RowEvaluation:
         subtracting them one after the other.
         """
         minus = prepared.without_cards(rows, static)
-        if not prepared.count:
-            return minus, None
-        if prepared.by_room is not None:
-            ranked = prepared.by_room.take(rows.headroom)
-            if prepared.keeps:
+        asked = prepared.claim
+        if asked is None:
+            return self._together(prepared, rows, minus), None
+        if asked.by_room is not None:
+            ranked = asked.by_room.take(rows.headroom)
+            if asked.keeps:
                 # Only idle cards have a `break_order` above 0, and an idle card fits every claim
                 # that by_room covers.
                 ranked -= rows.break_order
         else:
-            fits = prepared.card_fits(rows)
-            if prepared.count > 1:
-                return minus - (fits.sum(1) < prepared.count), None
-            ranked = np.where(fits, prepared.rank(rows, fits), -NO_CARD)
+            fits = asked.card_fits(rows)
+            if asked.count > 1:
+                return minus - (fits.sum(1) < asked.count), None
+            ranked = np.where(fits, asked.rank(rows, fits), -NO_CARD)
         slot = ranked.argmax(1)
         picked = slot + self._offsets(*ranked.shape)
         slot.setflags(write=False)
         picked.setflags(write=False)
         # The best rank is 0 or more, or -NO_CARD where no card fits.
         return minus + np.minimum(ranked.take(picked), 0), BestCards(slot, picked)
+
+    def _together(self, prepared: PreparedPlugins, rows: Rows, minus: IntArray) -> IntArray:
+        """`minus` with NO_CARD for rows that have no place for several claims, (k,)."""
+        if prepared.claims is None:
+            return minus
+        width = rows.flags.shape[1]
+        self._work.other += prepared.claims.cost(len(minus), width)
+        without: IntArray = minus - ~prepared.claims.fits(rows)
+        return without
 
     def _offsets(self, rows: int, width: int) -> IntArray:
         """The flat index of each row's first card in a (rows, width) column."""

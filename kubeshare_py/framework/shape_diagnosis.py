@@ -23,7 +23,7 @@ def masks(answers: CachedResults, columns: Columns) -> IntArray:
     Rows without a node carry NO_NODE.
     """
     found: IntArray = np.maximum(-answers.keys, 0)
-    if answers.questions.count:
+    if answers.questions.asks_cards:
         rows = np.flatnonzero(found & NO_CARD)
         found[rows] &= ~NO_CARD
         found[rows] |= _card_reasons(answers.questions, SomeRows(columns, rows))

@@ -16,7 +16,7 @@ class AvoidGpuNodes:
 
     def score(self, shape: Shape) -> RowScore | None:
         """Asked only for pods without a claim."""
-        return _ask if shape.claim is None else None
+        return None if shape.claims else _ask
 
 
 def _ask(rows: Rows, cards: BestCards | None) -> IntArray:

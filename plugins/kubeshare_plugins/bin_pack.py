@@ -26,9 +26,9 @@ class BinPack:
 
     def score(self, shape: Shape) -> RowScore | None:
         """The question depends on whether the pod claims no card, one or several."""
-        if shape.claim is None:
+        if not shape.claims:
             return _machine_fill
-        return _gpu_fill if shape.claim.count > 1 else _share_fill
+        return _share_fill if shape.claim is not None and shape.claim.count == 1 else _gpu_fill
 
     def card_score(self, shape: Shape) -> CardRank | None:
         """The fuller the better; idle cards last."""

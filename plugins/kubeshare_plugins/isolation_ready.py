@@ -75,7 +75,7 @@ class IsolationReady:
 
 
 def _matters(shape: Shape) -> bool:
-    return shape.claim is not None and shape.isolation is not IsolationBackend.NONE
+    return bool(shape.claims) and shape.isolation is not IsolationBackend.NONE
 
 
 def _reason(reason: str) -> str:

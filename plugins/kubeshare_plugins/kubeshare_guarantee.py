@@ -27,7 +27,7 @@ class KubeShareGuarantee:
 
     def score(self, shape: Shape) -> RowScore | None:
         """Only for pods with a claim and a guarantee."""
-        if shape.claim is None or not shape.guarantee:
+        if not shape.claims or not shape.guarantee:
             return None
 
         def ask(rows: Rows, cards: BestCards | None) -> IntArray:

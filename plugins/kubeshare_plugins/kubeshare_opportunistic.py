@@ -42,7 +42,7 @@ class KubeShareOpportunistic:
 
     def score(self, shape: Shape) -> RowScore | None:
         """Only for pods with a claim and without a guarantee."""
-        if shape.claim is None or shape.guarantee:
+        if not shape.claims or shape.guarantee:
             return None
 
         def ask(rows: Rows, cards: BestCards | None) -> IntArray:
@@ -64,10 +64,10 @@ class KubeShareOpportunistic:
 def used_cards(shape: Shape, rows: Rows) -> tuple[IntArray, IntArray]:
     """Which cards count (0 or 1), and the used milli of each; (k, width) int64 both."""
     counted = (rows.flags & (ABSENT | UNHEALTHY)) == 0
-    claim = shape.claim
-    if claim is not None and (claim.models or claim.preferred is not None):
+    if shape.claims and all(claim.models or claim.preferred for claim in shape.claims):
         numbers, names = rows.models()
-        counted &= np.array([claim.takes(name) for name in names]).take(numbers)
+        taken = [any(claim.takes(name) for claim in shape.claims) for name in names]
+        counted &= np.array(taken).take(numbers)
     used = WHOLE_MILLI - np.clip(rows.free_milli, 0, WHOLE_MILLI)
     return counted.astype(np.int64), np.where(counted, used, 0)
 

@@ -1,5 +1,6 @@
 """Score and CardScore: cards of the models that the pod prefers."""
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -9,6 +10,7 @@ from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.claims.card_groups import (
     WORTHLESS,
     chosen_group,
@@ -42,23 +44,13 @@ class ModelPreference:
 
     def score(self, shape: Shape) -> RowScore | None:
         """Only for pods that prefer some models."""
-        claim = shape.claim
-        points = tier_points(claim.preferred) if claim is not None else None
-        if claim is None or points is None:
+        asked = [(claim, tier_points(claim.preferred)) for claim in shape.claims]
+        preferring = [(claim, points) for claim, points in asked if points is not None]
+        if not preferring:
             return None
-        if claim.count == 1:
-            return partial(best_card, points)
-        fitting_of, count = fitting_cards(claim), claim.count
-
-        def worst_card(rows: Rows, cards: BestCards | None) -> IntArray:
-            fitting = fitting_of(rows)
-            if claim.one_model or claim.one_numa_node:
-                _, worst = chosen_group(claim, fitting, points, rows)
-            else:
-                worst = nth_best(np.where(fitting, points.of(rows), WORTHLESS), count)
-            return np.maximum(worst.ravel(), 0)
-
-        return worst_card
+        if shape.claim is not None and shape.claim.count == 1:
+            return partial(best_card, preferring[0][1])
+        return worst_of([_worst_card(claim, points) for claim, points in preferring])
 
     def card_score(self, shape: Shape) -> CardRank | CardPreselection | None:
         """Weighs more than policies for cards of one model."""
@@ -71,6 +63,33 @@ class ModelPreference:
         if points is None:
             return None
         return lambda rows: np.maximum(points.of(rows), 0) * WHOLE_MILLI
+
+
+def worst_of(scores: Sequence[RowScore]) -> RowScore:
+    """The lowest of several scores: those of a pod's claims."""
+
+    def worst(rows: Rows, cards: BestCards | None) -> IntArray:
+        points = scores[0](rows, cards)
+        for score in scores[1:]:
+            points = np.minimum(points, score(rows, cards))
+        return points
+
+    return worst
+
+
+def _worst_card(claim: GpuClaim, points: ModelTable) -> RowScore:
+    """The points of the worst of a claim's best cards."""
+    fitting_of, count = fitting_cards(claim), claim.count
+
+    def worst_card(rows: Rows, cards: BestCards | None) -> IntArray:
+        fitting = fitting_of(rows)
+        if claim.one_model or claim.one_numa_node:
+            _, worst = chosen_group(claim, fitting, points, rows)
+        else:
+            worst = nth_best(np.where(fitting, points.of(rows), WORTHLESS), count)
+        return np.maximum(worst.ravel(), 0)
+
+    return worst_card
 
 
 def best_card(points: ModelTable, rows: Rows, cards: BestCards | None) -> IntArray:

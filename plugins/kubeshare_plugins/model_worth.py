@@ -9,11 +9,12 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from kubeshare_plugins.model_preference import best_card, best_cards
+from kubeshare_plugins.model_preference import best_card, best_cards, worst_of
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.gpu_models import name_part, names_model
 from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.arguments import ArgumentError, checked
 from kubeshare_py.framework.claims.card_groups import (
     WORTHLESS,
@@ -87,22 +88,12 @@ class ModelWorth:
 
     def score(self, shape: Shape) -> RowScore | None:
         """For every pod that claims cards."""
-        claim = shape.claim
-        if claim is None or not self._points:
+        if not shape.claims or not self._points:
             return None
         points = ModelTable(self._points_of, empty=WORTHLESS)
-        if claim.count == 1:
+        if shape.claim is not None and shape.claim.count == 1:
             return partial(best_card, points)
-        fitting_of, count = fitting_cards(claim), claim.count
-
-        def worst_card(rows: Rows, cards: BestCards | None) -> IntArray:
-            fitting = fitting_of(rows)
-            if claim.one_model or claim.one_numa_node:
-                fitting, _ = chosen_group(claim, fitting, None, rows)
-            worst = nth_best(np.where(fitting, points.of(rows), WORTHLESS), count)
-            return np.maximum(worst.ravel(), 0)
-
-        return worst_card
+        return worst_of([_worst_card(claim, points) for claim in shape.claims])
 
     def card_score(self, shape: Shape) -> CardRank | CardPreselection | None:
         """The same for each card; of several cards, those that are worth most."""
@@ -117,6 +108,20 @@ class ModelWorth:
     def _points_of(self, model: str) -> int:
         named = (points for part, points in self._points.items() if names_model(part, model))
         return next(named, 0)
+
+
+def _worst_card(claim: GpuClaim, points: ModelTable) -> RowScore:
+    """The points of the worst of a claim's best cards, of one group if it asks for one."""
+    fitting_of, count = fitting_cards(claim), claim.count
+
+    def worst_card(rows: Rows, cards: BestCards | None) -> IntArray:
+        fitting = fitting_of(rows)
+        if claim.one_model or claim.one_numa_node:
+            fitting, _ = chosen_group(claim, fitting, None, rows)
+        worst = nth_best(np.where(fitting, points.of(rows), WORTHLESS), count)
+        return np.maximum(worst.ravel(), 0)
+
+    return worst_card
 
 
 def _in_proportion(worths: Mapping[str, Fraction]) -> dict[str, int]:

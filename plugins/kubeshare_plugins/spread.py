@@ -19,9 +19,9 @@ class Spread:
 
     def score(self, shape: Shape) -> RowScore | None:
         """The question depends on whether the pod claims no card, one or several."""
-        if shape.claim is None:
+        if not shape.claims:
             return _machine_room
-        return _gpu_room if shape.claim.count > 1 else _share_room
+        return _share_room if shape.claim is not None and shape.claim.count == 1 else _gpu_room
 
     def card_score(self, shape: Shape) -> CardRank | None:
         """The emptier the better."""

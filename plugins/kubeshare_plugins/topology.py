@@ -54,11 +54,9 @@ class Topology:
         self._tables: dict[tuple[CardSets, int], IntArray] = {}
 
     def score(self, shape: Shape) -> RowScore | None:
-        """Only for pods of several whole cards."""
-        claim = shape.claim
-        if claim is None or not claim.exclusive or claim.count == 1:
-            return None
-        return partial(self._points, claim.count)
+        """Only for pods of several whole cards; of several such claims, by the largest."""
+        counts = [claim.count for claim in shape.claims if claim.exclusive and claim.count > 1]
+        return partial(self._points, max(counts)) if counts else None
 
     def card_score(self, shape: Shape) -> CardRank | CardSetScore | None:
         """A set for several whole cards, otherwise a rank for each card."""

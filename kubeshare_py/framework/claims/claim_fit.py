@@ -3,7 +3,7 @@
 Shapes: (k,) for k rows, (k, width) for their cards. Shares are int64 in milli, memory in bytes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,3 +110,21 @@ def headroom_for(
         cards = np.where(rows.flags, 0, np.maximum(cards, 0))
     room: IntArray = cards.sum(1) // claim.count
     return room
+
+
+def headroom_together(claims: Sequence[GpuClaim], rows: Rows) -> IntArray:
+    """An upper bound of how many pods with all of these claims fit on each row, (k,) int64.
+
+    By the sums alone: idle cards for exclusive claims, and the free share for others.
+    """
+    bound: IntArray = np.full(len(rows.index), MAX_PODS, np.int64)
+    alone = sum(claim.count for claim in claims if claim.exclusive)
+    if alone:
+        bound = np.minimum(bound, rows.idle.sum(1) // alone)
+    milli = sum(
+        claim.count * claim.milli for claim in claims if not claim.exclusive and not claim.share_of
+    )
+    if milli:
+        free = np.maximum(rows.share_headroom, 0).sum(1)
+        bound = np.minimum(bound, free // milli)
+    return bound

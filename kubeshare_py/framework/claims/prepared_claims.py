@@ -1,0 +1,214 @@
+"""One profile's questions about several claims of one pod, which are placed together."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.rows import Rows, read_only
+from kubeshare_py.framework.boundary import PluginFailed
+from kubeshare_py.framework.claims.claim_fit import asked_bytes, asked_milli
+from kubeshare_py.framework.claims.joint_greedy import GreedyPlacement, UnitAmounts
+from kubeshare_py.framework.claims.joint_layout import ClaimLayout, Kind, Way
+from kubeshare_py.framework.claims.joint_search import BoolArray, best_units, possible
+from kubeshare_py.framework.claims.prepared_claim import CARD_FILTER, PreparedClaim
+from kubeshare_py.framework.reasons import ReasonTable
+from kubeshare_py.topology.gang_context import GangContext
+
+NOT_TOGETHER = "too little GPU for all of its containers together"
+#: So many uses of one card by one way cost as much as asking about one row.
+_USES_OF_ROW = 50
+
+
+class PreparedClaims:
+    """Several claims: each is asked about alone, and then it is searched for a place for all.
+
+    A row has a place if each claim's cards fit it, and if what claims take of one card together is
+    free there. Arrays have the shape (k,) for k rows, or (k, width) for their cards.
+    """
+
+    __slots__ = ("_layout", "_milli_of", "_reasons", "claims")
+
+    def __init__(
+        self, layout: ClaimLayout, claims: Sequence[PreparedClaim], reasons: ReasonTable
+    ) -> None:
+        """`claims` are the layout's distinct ones."""
+        self._layout, self._reasons = layout, reasons
+        self.claims = claims
+        self._milli_of = [asked_milli(one.claim) for one in claims]
+
+    def cost(self, rows: int, width: int) -> int:
+        """The cost, in rows, of searching so many rows for a place."""
+        return rows * width * max(1, len(self._layout.ways)) // _USES_OF_ROW
+
+    def fits(self, rows: Rows) -> BoolArray:
+        """Which rows have a place for all claims, (k,) bool."""
+        fits = [one.card_fits(rows) for one in self.claims]
+        found: BoolArray = np.ones(len(rows.index), np.bool_)
+        for kind in self._layout.kinds:
+            found &= self._of_kind(kind, fits).sum(1) * kind.most >= kind.units
+        if not found.any():
+            return found
+        if not self._layout.ways:
+            amounts = self._amounts(rows, self._by_kind(fits))
+            return found & GreedyPlacement(self._layout, amounts, rows).found
+        lines = np.flatnonzero(found)
+        found[lines] = possible(
+            self._layout, [one.take(lines, 0) for one in self._allowed(rows, self._by_kind(fits))]
+        )
+        return found
+
+    def best_slots(self, rows: Rows, gang_context: GangContext | None = None) -> tuple[int, ...]:
+        """The best cards of this one row, where there is a place: slots, one claim after another.
+
+        Claims whose cards are chosen as a set get their best sets first, if the others then still
+        have a place. Raises PluginFailed.
+        """
+        fits = [one.card_fits(rows) for one in self.claims]
+        narrowed, every = self._narrowed(rows, fits, gang_context), self._by_kind(fits)
+        # The row was found without a context: with one, a search that is not exact may end wrong.
+        attempts = ((narrowed, gang_context), (every, gang_context), (every, None))
+        for by_kind, context in attempts:
+            units = None if by_kind is None else self._units(rows, by_kind, context)
+            if units is not None:
+                return self._layout.slots(units)
+        raise PluginFailed(CARD_FILTER, CARD_FILTER, "answers differ about the same cards")
+
+    def card_reasons(self, rows: Rows) -> IntArray:
+        """The mask of each row, (k,): what single claims lack, or that they do not fit together."""
+        masks: IntArray = np.zeros(len(rows.index), np.int64)
+        for one in self.claims:
+            masks |= one.card_reasons(rows)
+        inexact = f" ({self._layout.inexact})" if self._layout.inexact else ""
+        together = self._reasons.register("framework", f"{NOT_TOGETHER}{inexact}")
+        return np.where(masks, masks, np.where(self.fits(rows), 0, together))
+
+    def may_fit_later(self, rows: Rows) -> BoolArray:
+        """Which rows have cards enough for each claim alone that evictions could free, (k,)."""
+        found: BoolArray = np.ones(len(rows.index), np.bool_)
+        for one in self.claims:
+            found &= one.may_fit_later(rows)
+        return found
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _of_kind(self, kind: Kind, fits: Sequence[BoolArray]) -> BoolArray:
+        """Which cards one unit fits, (k, width)."""
+        found = fits[kind.asks[0]]
+        for number in kind.asks[1:]:
+            found = found & fits[number]
+        return found
+
+    def _by_kind(self, fits: Sequence[BoolArray]) -> list[BoolArray]:
+        return [self._of_kind(kind, fits) for kind in self._layout.kinds]
+
+    def _allowed(self, rows: Rows, single: Sequence[BoolArray]) -> list[BoolArray]:
+        """For each way the cards that may be used so, (k, width) each.
+
+        `single` are those that one unit of each kind fits.
+        """
+        free_milli, free_bytes = rows.free_milli, rows.free_bytes
+        milli = [of(rows) for of in self._milli_of]
+        memory = [
+            asked_bytes(one.claim, taken, rows)
+            for one, taken in zip(self.claims, milli, strict=True)
+        ]
+        return [
+            self._may(way, single, free_milli, free_bytes, milli, memory)
+            for way in self._layout.ways
+        ]
+
+    def _may(
+        self,
+        way: Way,
+        single: Sequence[BoolArray],
+        free_milli: IntArray,
+        free_bytes: IntArray,
+        milli: Sequence[IntArray | int],
+        memory: Sequence[IntArray | int],
+    ) -> BoolArray:
+        found: BoolArray | None = None
+        all_milli: IntArray | int = 0
+        all_bytes: IntArray | int = 0
+        for kind, fits, count in zip(self._layout.kinds, single, way.counts, strict=True):
+            if count:
+                found = fits if found is None else found & fits
+                for number in kind.asks:
+                    all_milli = all_milli + count * milli[number]
+                    all_bytes = all_bytes + count * memory[number]
+        assert found is not None
+        if not way.is_shared:
+            return found
+        return found & (free_milli >= all_milli) & (free_bytes >= all_bytes)
+
+    def _narrowed(
+        self, rows: Rows, fits: Sequence[BoolArray], gang_context: GangContext | None
+    ) -> list[BoolArray] | None:
+        """The cards of each kind, (1, width), once claims with sets have theirs; None if too few.
+
+        None also if no claim's cards are chosen as a set.
+        """
+        found = self._by_kind(fits)
+        asked = [self.claims[kind.asks[0]] for kind in self._layout.kinds]
+        if not any(one.among or one.best_set for one in asked):
+            return None
+        for number, (kind, one) in enumerate(zip(self._layout.kinds, asked, strict=True)):
+            if kind.units != one.count or not (one.among or one.best_set):
+                continue
+            if found[number].sum() < one.count:
+                return None
+            left = one.preselected(rows, read_only(found[number][0]))
+            slots = one.best_set_of(rows, left, gang_context)
+            if slots is None:
+                found[number] = left[None]
+                continue
+            chosen = np.zeros_like(left)
+            chosen[list(slots)] = True
+            for other, there in enumerate(found):
+                found[other] = chosen[None] if other == number else there & ~chosen
+        return found
+
+    def _units(
+        self, rows: Rows, by_kind: Sequence[BoolArray], gang_context: GangContext | None
+    ) -> Sequence[Sequence[int]] | None:
+        """The slots of each kind's units on this one row; None if there is no place."""
+        layout = self._layout
+        if not layout.ways:
+            amounts = self._amounts(rows, by_kind, gang_context)
+            found = GreedyPlacement(layout, amounts, rows)
+            return [slots[:, 0].tolist() for slots in found.units] if found.found[0] else None
+        worth = self._worth(rows, by_kind, gang_context)
+        return best_units(
+            layout,
+            [one[0].tolist() for one in self._allowed(rows, by_kind)],
+            [points[0].tolist() for points in worth],
+        )
+
+    def _worth(
+        self, rows: Rows, by_kind: Sequence[BoolArray], gang_context: GangContext | None
+    ) -> list[IntArray]:
+        """The rank of each card for one unit of each kind, (k, width) each."""
+        found = []
+        for kind, fits in zip(self._layout.kinds, by_kind, strict=True):
+            points: IntArray = np.zeros(fits.shape, np.int64)
+            for number in kind.asks:
+                points = points + self.claims[number].worth(rows, fits, gang_context)
+            found.append(points)
+        return found
+
+    def _amounts(
+        self,
+        rows: Rows,
+        by_kind: Sequence[BoolArray],
+        gang_context: GangContext | None = None,
+    ) -> list[UnitAmounts]:
+        """What one unit of each kind asks, for kinds that ask for one claim."""
+        found = []
+        worth = self._worth(rows, by_kind, gang_context)
+        for kind, fits, points in zip(self._layout.kinds, by_kind, worth, strict=True):
+            [number] = kind.asks
+            milli = self._milli_of[number](rows)
+            memory = asked_bytes(self.claims[number].claim, milli, rows)
+            each_milli, each_bytes = (np.broadcast_to(part, fits.shape) for part in (milli, memory))
+            found.append(UnitAmounts(fits, each_milli, each_bytes, points))
+        return found
