@@ -12,6 +12,14 @@ ALLOCATION = (
     '"bytes":1073741824,"model":"m","cell":"n/1"}],"exclusive":false,"port":50051,"group":"g",'
     '"min":2,"isolation":"mps","limit":1000}'
 )
+#: Of a pod whose containers differ: two of them share a card.
+ALLOCATION_BY_CONTAINER = (
+    '{"v":2,"token":"t","dialect":"d","claims":[{"container":"container-0","limit_milli":500,'
+    '"cards":[{"uuid":"GPU-n1-0","milli":500,"bytes":1073741824,"model":"m","cell":"n/1"}]},'
+    '{"container":"init-1","limit_milli":0,"cards":[{"uuid":"GPU-n1-0","milli":100,"bytes":1},'
+    '{"uuid":"GPU-n1-1","milli":1000,"bytes":1073741824,"exclusive":true}]}],"port":50051,'
+    '"group":"g","min":2,"isolation":"mps","limit":500}'
+)
 POD: dict[str, Any] = {
     "metadata": {
         "name": "p",

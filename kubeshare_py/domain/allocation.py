@@ -41,6 +41,11 @@ class ClaimCharge:
     cards: tuple[CardCharge, ...]
     limit_milli: int = 0
 
+    @property
+    def exclusive(self) -> bool:
+        """Whether all of its cards are for the pod alone."""
+        return all(card.exclusive for card in self.cards)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allocation:
@@ -65,6 +70,26 @@ class Allocation:
     def holds_alone(self, uuid: GpuUuid) -> bool:
         """Whether this card is for this pod alone."""
         return any(card.exclusive and card.uuid == uuid for card in self.cards)
+
+    @property
+    def containers(self) -> tuple[ClaimCharge, ...]:
+        """What each container with a claim holds: once each, sorted, with its claims together.
+
+        Empty if all containers see all cards. The largest of a container's limits counts.
+        """
+        if not self.claims:
+            return ()
+        of: dict[ContainerRef, list[ClaimCharge]] = {}
+        for claim in self.claims:
+            of.setdefault(claim.container, []).append(claim)
+        return tuple(
+            ClaimCharge(
+                container=container,
+                cards=summed(card for claim in of[container] for card in claim.cards),
+                limit_milli=max(claim.limit_milli for claim in of[container]),
+            )
+            for container in sorted(of)
+        )
 
     @property
     def memory_bytes(self) -> int:

@@ -4,10 +4,10 @@ The webhook patches pods from these values, and the admission policy's CEL is ge
 so that both do the same.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.allocation import CardCharge
 from kubeshare_py.domain.isolation import IsolationBackend
 
 
@@ -50,9 +50,14 @@ class Mount:
     read_only: bool = False
 
 
-def no_results(allocation: Allocation) -> Mapping[str, str]:
+#: The annotations that a back-end's variables refer to, for these cards and this limit of time in
+#: thousandths of each card.
+Results = Callable[[Sequence[CardCharge], int], Mapping[str, str]]
+
+
+def no_results(cards: Sequence[CardCharge], limit_milli: int) -> Mapping[str, str]:
     """For back-ends that need only the usual result annotations."""
-    del allocation
+    del cards, limit_milli
     return {}
 
 
@@ -62,7 +67,8 @@ class Backend:
 
     `domain.isolation.HOLDS` says what it enforces. `variables`, `volumes`, `mounts` and `preload`
     (a library that must come first in LD_PRELOAD) go into every container of a pod with a share.
-    `results` gives the annotations that the variables refer to, for an allocation with cards.
+    `results` gives the annotations that the variables refer to, for the cards of a pod; or for
+    those of one container, where containers differ.
     """
 
     name: IsolationBackend
@@ -70,7 +76,7 @@ class Backend:
     volumes: tuple[HostVolume, ...] = ()
     mounts: tuple[Mount, ...] = ()
     preload: str = ""
-    results: Callable[[Allocation], Mapping[str, str]] = no_results
+    results: Results = no_results
 
     @property
     def reserved(self) -> tuple[str, ...]:

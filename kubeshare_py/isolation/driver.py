@@ -7,21 +7,22 @@ apply-cuda-memory-limits). Needs driver r615, cgroup v2, and a CDI specification
 MIG instances.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kubeshare_py.dialects.results import MEMORY_MIB
-from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.allocation import CardCharge
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.isolation.backend import Backend, Variable
 from kubeshare_py.isolation.mebibytes import least_mebibytes
 
 
-def _results(allocation: Allocation) -> Mapping[str, str]:
+def _results(cards: Sequence[CardCharge], limit_milli: int) -> Mapping[str, str]:
     """The memory of each card, if it is above 0; a container without memory does not start.
 
     The meaning of a limit of 0 is not documented, so it is never set.
     """
-    least = least_mebibytes(allocation)
+    del limit_milli
+    least = least_mebibytes(cards)
     return {MEMORY_MIB: str(least)} if least else {}
 
 

@@ -9,10 +9,10 @@ and the kubelet finds them by the variable that names the card. Without a card t
 with a slash, which the kubelet refuses: no container ever sees the folders of all cards.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kubeshare_py.dialects.results import MPS_MEMORY, MPS_THREADS
-from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.allocation import CardCharge
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.isolation.backend import Backend, HostVolume, Mount, Variable
@@ -27,15 +27,14 @@ _VOLUME = "kubeshare-mps"
 _WHOLE_PERCENT = 100
 
 
-def _results(allocation: Allocation) -> Mapping[str, str]:
-    """Threads from the limit, and each card's memory as charged; no charge means no limit."""
+def _results(cards: Sequence[CardCharge], limit_milli: int) -> Mapping[str, str]:
+    """Threads from the limit, and each card's memory as charged; 0 of either means no limit."""
     limits = ",".join(
         f"{ordinal}={card.memory_bytes // MEBIBYTE}M"
-        for ordinal, card in enumerate(allocation.cards)
+        for ordinal, card in enumerate(cards)
         if card.memory_bytes >= MEBIBYTE
     )
-    milli = allocation.isolation.limit_milli if allocation.isolation else 0
-    percent = min(milli * _WHOLE_PERCENT // WHOLE_MILLI, _WHOLE_PERCENT)
+    percent = min((limit_milli or WHOLE_MILLI) * _WHOLE_PERCENT // WHOLE_MILLI, _WHOLE_PERCENT)
     return {MPS_THREADS: str(max(percent, 1)), MPS_MEMORY: limits}
 
 

@@ -16,6 +16,7 @@ MAX_LINES = 100
 ELSEWHERE = {
     "admission/model_rules": "admission/test_label_rules",
     "dialects/dialect": "dialects/test_dialect_table",
+    "dialects/stored_allocation": "dialects/test_allocation",
     "exporters/client_metrics": "exporters/test_scheduler_metrics",
     "inventory/card_annotation": "inventory/test_node_annotations",
     "manifests/admission": "admission/test_review",

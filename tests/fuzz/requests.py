@@ -14,14 +14,16 @@ from kubeshare_py.dialects import sharedgpu
 from kubeshare_py.dialects.allocation import read_allocation, write_allocation
 from kubeshare_py.dialects.pod_keys import ASKING_ANNOTATIONS, LABELS
 from kubeshare_py.dialects.pod_request import first_problem
+from kubeshare_py.dialects.unknown_allocation import whole_cards_of
+from kubeshare_py.domain.allocation import Allocation, ClaimCharge
 from kubeshare_py.domain.bounds import CARDS_OF_NODE, CLAIMED_CARDS, GROUP_MEMBERS, HELD_BYTES
 from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
-from kubeshare_py.domain.request import GpuRequest
+from kubeshare_py.domain.request import ContainerRef, GpuRequest
 from tests.dialects.parsed import read
 from tests.fuzz import odd
 from tests.fuzz.family import Family, loaded, said, text_at
 from tests.fuzz.objects import KEYS, odd_object
-from tests.valid_objects import ALLOCATION, POD
+from tests.valid_objects import ALLOCATION, ALLOCATION_BY_CONTAINER, POD
 
 _LABELS: dict[str, str] = POD["metadata"]["labels"]
 _ANNOTATIONS: dict[str, str] = {
@@ -92,29 +94,76 @@ def _amounts(request: GpuRequest, labels: dict[str, str]) -> None:
         assert (claim.memory_bytes or 0) * claim.count < int(memory) + claim.count
 
 
+_ALLOCATIONS = [
+    ALLOCATION,
+    ALLOCATION_BY_CONTAINER,
+    ALLOCATION_BY_CONTAINER.replace('"v":2', '"v":3'),
+]
+
+
 def _odd_allocation(rng: Random) -> str:
     if rng.random() < 0.1:
-        return odd.text(rng, ALLOCATION)
-    return odd_object(rng, [ALLOCATION]).decode(errors="surrogateescape")
+        return odd.text(rng, rng.choice(_ALLOCATIONS))
+    return odd_object(rng, _ALLOCATIONS).decode(errors="surrogateescape")
 
 
 def judge_allocation(text: str) -> None:
     """An allocation within its bounds, which is written and read again; or why it is none."""
     found = read_allocation(text)
     assert found == read_allocation(text)
+    whole = whole_cards_of(text)
     if isinstance(found, str):
         said(found)
         is_json, value = loaded(text.encode(errors="surrogatepass"))
         named = "`" in found or "recursion" in found
         assert not is_json or named or not isinstance(value, dict), found
+        assert whole is None or "is not known" in found
+        if whole is not None and is_json:
+            _held_wholly(whole, value)
         return
+    assert whole is None, "a known version is guessed at"
     assert len(found.cards) <= CARDS_OF_NODE.most
     assert len({card.uuid for card in found.cards}) == len(found.cards)
+    for part in found.claims or [ClaimCharge(container=_FIRST, cards=found.cards)]:
+        for card in part.cards:
+            assert 0 <= card.milli <= 1000
     for card in found.cards:
-        assert 0 <= card.milli <= 1000
         assert HELD_BYTES.allows(card.memory_bytes)
+    _adds_up(found)
     assert found.port is None or 1 <= found.port <= 65_535
     assert read_allocation(write_allocation(found)) == found
+
+
+_FIRST = ContainerRef(False, 0)
+
+
+def _held_wholly(found: Allocation, value: Any) -> None:
+    """All cards that the text names, and no others."""
+    assert 0 < len(found.cards) <= CARDS_OF_NODE.most
+    assert {(card.milli, card.exclusive) for card in found.cards} == {(1000, True)}
+    named = [
+        one["uuid"]
+        for claim in value["claims"]
+        for one in (claim, *claim.get("cards", ()))
+        if one.get("uuid") is not None
+    ]
+    assert [card.uuid for card in found.cards] == [*dict.fromkeys(named)]
+
+
+def _adds_up(found: Allocation) -> None:
+    """What a pod holds of a card is what its containers hold of it, by sums of our own."""
+    sums: dict[str, list[int]] = {}
+    for part in found.claims:
+        assert len({card.uuid for card in part.cards}) == len(part.cards) > 0
+        for card in part.cards:
+            held = sums.setdefault(card.uuid, [0, 0, 0])
+            held[0] += card.milli
+            held[1] += card.memory_bytes
+            held[2] |= card.exclusive
+    if found.claims:
+        assert sums == {
+            card.uuid: [card.milli, card.memory_bytes, card.exclusive] for card in found.cards
+        }
 
 
 _CONTAINER = {"name": "c", "image": "i", "env": [{"name": "LD_PRELOAD", "value": "/x.so"}]}

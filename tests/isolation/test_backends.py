@@ -1,7 +1,7 @@
 import pytest
 
 from kubeshare_py.dialects.results import is_result
-from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge, summed
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
 from kubeshare_py.domain.isolation import (
     HOLDS,
@@ -12,6 +12,7 @@ from kubeshare_py.domain.isolation import (
     IsolationChoice,
     Part,
 )
+from kubeshare_py.domain.request import ContainerRef
 from kubeshare_py.isolation.backends import BACKENDS, isolation_results
 
 MIB = 2**20
@@ -69,7 +70,55 @@ def test_mps_is_told_threads_by_the_limit_and_memory_of_each_card_as_it_counts_t
     }
 
 
-@pytest.mark.parametrize(("limit", "percent"), [(1, "1"), (9, "1"), (1000, "100"), (3000, "100")])
+def placed_by_container(backend: str, *parts: tuple[str, int, int, bool]) -> Allocation:
+    """Of container, memory, limit, and whether the card is its own."""
+    claims = tuple(
+        ClaimCharge(
+            container=ContainerRef(name.startswith("init"), int(name[-1])),
+            cards=(CardCharge(GpuUuid(f"GPU-{alone}"), 500, size, exclusive=alone),),
+            limit_milli=limit,
+        )
+        for name, size, limit, alone in parts
+    )
+    return Allocation(
+        token=DecisionToken("t"),
+        cards=summed(card for claim in claims for card in claim.cards),
+        claims=claims,
+        isolation=Isolation(IsolationBackend(backend), 800),
+    )
+
+
+PARTS = (
+    ("init-1", 3 * MIB, 800, False),
+    ("container-0", 2 * MIB, 250, False),
+    ("container-2", 9 * MIB, 1000, True),
+)
+
+
+def test_where_containers_differ_each_with_a_share_has_the_limits_of_its_own_claim() -> None:
+    assert isolation_results(placed_by_container("driver", *PARTS)) == {
+        "sharedgpu/container-0.gpu_mem_mib": "2",
+        "sharedgpu/init-1.gpu_mem_mib": "3",
+    }
+    assert isolation_results(placed_by_container("mps", *PARTS)) == {
+        "sharedgpu/container-0.mps_thread_percentage": "25",
+        "sharedgpu/container-0.mps_memory": "0=2M",
+        "sharedgpu/init-1.mps_thread_percentage": "80",
+        "sharedgpu/init-1.mps_memory": "0=3M",
+    }
+    assert isolation_results(placed_by_container("gemini", *PARTS)) == {}
+
+
+@pytest.mark.parametrize("backend", IsolationBackend)
+def test_what_containers_have_of_their_own_is_the_schedulers_to_write(
+    backend: IsolationBackend,
+) -> None:
+    assert all(map(is_result, isolation_results(placed_by_container(backend, *PARTS))))
+
+
+@pytest.mark.parametrize(
+    ("limit", "percent"), [(1, "1"), (9, "1"), (1000, "100"), (3000, "100"), (0, "100")]
+)
 def test_mps_percentages_are_from_1_to_100(limit: int, percent: str) -> None:
     found = isolation_results(placed("mps", MIB, limit=limit))
     assert found["sharedgpu/mps_thread_percentage"] == percent

@@ -115,6 +115,18 @@ async def test_an_allocation_that_nobody_understands_is_told(stage: Stage) -> No
     assert shown["kubeshare_allocation_problems",] == 1
 
 
+async def test_cards_of_a_version_that_nobody_understands_are_held_wholly(stage: Stage) -> None:
+    [uuid] = [card.uuid for node in stage.nodes for card in node.cards]
+    newer = json.dumps({"v": 9, "token": "t", "claims": [{"uuid": uuid, "part": "a bit"}]})
+    await stage.create("newer", annotations={"sharedgpu/allocation": newer}, **HERE)
+    told = await stage.expect_event("newer", "AllocationUnreadable")
+    assert told["note"].startswith(f"all of {uuid} is charged")
+    await stage.create("small", gpu("0.1"))
+    await stage.expect_waiting("small")
+    await stage.expect_deleted("newer")
+    await stage.expect_running("small")
+
+
 async def test_a_pod_that_was_put_on_a_node_without_its_cards_is_told(stage: Stage) -> None:
     await stage.create("bare", gpu("0.5"), **HERE)
     await stage.expect_event("bare", "GPUNotAllocated")

@@ -1,8 +1,8 @@
 """A v1 Pod as the domain's Pod: decoded, then what it asks for, what it needs, what it holds."""
 
 from kubeshare_py.dialects import pod_request
-from kubeshare_py.dialects.allocation import NOTHING_HELD, read_back
 from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
+from kubeshare_py.dialects.read_back import NOTHING_HELD, read_back
 from kubeshare_py.domain.events import FinishedMember
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Labels, Pod

@@ -18,12 +18,17 @@ _NAMED = 8
 def warnings_of(pod: Pod, is_ours: bool) -> Iterator[ReportPodWarning]:
     """Problems of a bound pod by itself; `is_ours`: it names this scheduler."""
     if pod.allocation_problem:
-        note = f"what it holds of GPUs is not charged: {pod.allocation_problem}"
-        yield _report(pod, PodWarning.UNREADABLE, note)
+        note = "what it holds of GPUs is not charged"
+        if pod.allocation is not None:
+            cards = _named([card.uuid for card in pod.allocation.cards])
+            note = (
+                f"all of {cards} is charged, because it is not known how much of it the pod holds"
+            )
+        yield _report(pod, PodWarning.UNREADABLE, f"{note}: {pod.allocation_problem}")
     elif pod.mismatch:
         note = f"its containers may use what it does not hold: {pod.mismatch}"
         yield _report(pod, PodWarning.MISMATCH, note)
-    elif is_ours and pod.allocation is None and pod.shape.claim is not None:
+    elif is_ours and pod.allocation is None and pod.shape.claims:
         note = f"it asks for GPUs, but somebody else bound it to {pod.node_name} without any"
         yield _report(pod, PodWarning.MISSING, note)
 

@@ -3,6 +3,7 @@
 Reads; decides nothing.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from kubeshare_py.cluster.ledger import Ledger
@@ -57,20 +58,32 @@ def asks_for_other(record: Record) -> bool:
     profile relates it.
     """
     pod, allocation = record.pod, record.allocation
-    if record.node is None or allocation is None:
+    if record.node is None or allocation is None or pod.allocation_problem:
         return False
     if pod.problem is not None:
         return True
-    claim = pod.shape.claim
-    if claim is None:
+    asked, held = pod.shape.claims, allocation.claims
+    if not asked:
         return bool(allocation.cards)
-    if claim.count != len(allocation.cards) or claim.exclusive != allocation.exclusive:
+    if not held and (pod.request is None or pod.request.is_pod_wide):
+        return len(asked) > 1 or _is_other(asked[0], allocation.cards)
+    containers = [] if pod.request is None else [one.container for one in pod.request.claims]
+    if containers != [one.container for one in held]:
         return True
-    return any(_differs(claim, card) for card in allocation.cards)
+    return any(_is_other(claim, one.cards) for claim, one in zip(asked, held, strict=True))
+
+
+def _is_other(claim: GpuClaim, cards: Sequence[CardCharge]) -> bool:
+    """Whether the claim asks for something else than these cards."""
+    alone = all(card.exclusive for card in cards)
+    if claim.count != len(cards) or claim.exclusive != alone:
+        return True
+    return any(_differs(claim, card) for card in cards)
 
 
 def _differs(claim: GpuClaim, card: CardCharge) -> bool:
+    if claim.exclusive:
+        return False
     if claim.compares(card.model) and claim.milli_on(card.model) != card.milli:
         return True
-    asked = None if claim.exclusive else claim.memory_bytes
-    return asked is not None and asked != card.memory_bytes
+    return claim.memory_bytes not in (None, card.memory_bytes)

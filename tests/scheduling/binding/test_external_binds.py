@@ -93,6 +93,26 @@ def test_an_allocation_that_cannot_be_read_is_told_once() -> None:
     assert troubles(driver.tell(PodSeen(pod), PodSeen(pod))) == [("a", PodWarning.UNREADABLE)]
 
 
+def test_of_an_allocation_of_another_version_whole_cards_are_charged_and_it_is_told() -> None:
+    driver = a_leader()
+    card = CardCharge(GpuUuid("GPU-n1-0"), 1000, 0, exclusive=True)
+    whole = replace(THEIRS, cards=(card,))
+    pod = share(node_name=N1, allocation=whole, allocation_problem="version 3 is not known")
+    effects = driver.tell(PodSeen(pod))
+    [note] = [
+        one.note
+        for one in effects
+        if isinstance(one, ReportPodWarning) and one.warning is PodWarning.UNREADABLE
+    ]
+    assert note == (
+        "all of GPU-n1-0 is charged, because it is not known how much of it the pod holds: "
+        "version 3 is not known"
+    )
+    assert driver.place(share("b")).allocation.cards[0].uuid == "GPU-n1-1"
+    assert driver.place(share("c")).allocation.cards[0].uuid == "GPU-n1-1"
+    assert not driver.seen(share("d"))
+
+
 def test_a_pod_of_ours_that_was_bound_without_cards_is_told() -> None:
     driver = a_leader()
     assert troubles(driver.tell(PodSeen(share(node_name=N1)))) == [("a", PodWarning.MISSING)]

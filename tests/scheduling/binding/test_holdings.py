@@ -4,10 +4,18 @@ from dataclasses import replace
 
 import pytest
 
+from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge, summed
 from kubeshare_py.domain.events import PodSeen
-from kubeshare_py.domain.identity import NodeName, PodKey
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.domain.request import InvalidRequest
+from kubeshare_py.domain.request import (
+    ContainerClaim,
+    ContainerRef,
+    GpuClaim,
+    GpuRequest,
+    InvalidRequest,
+)
+from kubeshare_py.scheduling.binding.holdings import asks_for_other
 from kubeshare_py.scheduling.explain.explanation import cluster_view, why
 from kubeshare_py.views.holding import HoldingView, PlacementView
 from kubeshare_py.views.view import PodView
@@ -79,6 +87,52 @@ def test_labels_that_cannot_be_understood_any_more_are_other_ones() -> None:
     problem = InvalidRequest(field="gpu_limit", value="half", rule="must be a number")
     driver.tell(PodSeen(replace(bound, problem=problem)))
     assert view_of(driver, "a").asks_for_other
+
+
+def a_request(*claims: tuple[GpuClaim, int]) -> GpuRequest:
+    """Of claims, and the containers that they are of."""
+    found = (
+        ContainerClaim(claim=claim, container=ContainerRef(False, index)) for claim, index in claims
+    )
+    return GpuRequest(claims=tuple(found), dialect="d")
+
+
+SMALL, LARGE = a_claim(200), a_claim(500, memory_bytes=GIB)
+
+
+@pytest.mark.parametrize(
+    ("asked", "differs"),
+    [
+        (a_request((SMALL, 0), (LARGE, 2)), False),
+        (a_request((SMALL, 0), (a_claim(300, memory_bytes=GIB), 2)), True),
+        (a_request((SMALL, 0), (a_claim(500, memory_bytes=2 * GIB), 2)), True),
+        (a_request((SMALL, 0), (LARGE, 1)), True),
+        (a_request((LARGE, 0), (SMALL, 2)), True),
+        (a_request((SMALL, 0)), True),
+        (a_request((SMALL, 0), (whole(1), 2)), True),
+        (a_request((SMALL, 0), (LARGE, 2), (SMALL, 3)), True),
+        (GpuRequest.of_pod(a_claim(700), dialect="d", limit_milli=0), True),
+        (None, True),
+    ],
+)
+def test_each_container_is_compared_with_what_it_holds(
+    asked: GpuRequest | None, differs: bool
+) -> None:
+    card = GpuUuid("GPU-n1-0")
+    parts = (CardCharge(card, 200, 5), CardCharge(card, 500, GIB))
+    claims = tuple(
+        ClaimCharge(container=ContainerRef(False, index), cards=(part,))
+        for index, part in zip((0, 2), parts, strict=True)
+    )
+    held = Allocation(token=DecisionToken("t"), cards=summed(parts), claims=claims)
+    shape = a_shape() if asked is None else Shape(claims=tuple(one.claim for one in asked.claims))
+    driver = Driver({"n1": 1})
+    pod = a_pod("a", shape, node_name=NodeName("n1"), allocation=held, request=asked)
+    driver.tell(PodSeen(pod))
+    record = driver.machine.records[pod.uid]
+    assert asks_for_other(record) is differs
+    record.pod = replace(pod, allocation_problem="version 3 is not known")
+    assert not asks_for_other(record)
 
 
 def test_a_bound_pods_node_is_ranked_as_if_it_were_placed_now() -> None:

@@ -15,7 +15,7 @@
   expression: >-
     variables.annotations.filter(key, key.lowerAscii().matches('^(shared|kubeshare/)')
     && key.lowerAscii().matches("^(sharedgpu/.*|(kubeshare|(sharedgpu|shared[._-]gpu|sharedgpus)([.][A-Za-z0-9.-]*)?)/(allocation|cell_id|earmark|fence|gpu_limit|gpu_manager_port|gpu_mem|gpu_mem_mib|gpu_model|gpu_model_mix|gpu_models|gpu_models_denied|gpu_request|gpu_request_of|gpu_uuid|group_headcount|group_name|group_threshold|group_within|isolation|min_available|mps_memory|mps_thread_percentage|numa_bind|pod_group_name|priority))$")
-    && !(key in variables.knownAnnotations || key.matches("^(sharedgpu/(container|init)-[0-9]+\\.gpu_uuid)$"))) + (variables.annotations.exists(key, key in ["sharedgpu/allocation","sharedgpu/gpu_uuid"]) ? []
+    && !(key in variables.knownAnnotations || key.matches("^(sharedgpu/(container|init)-[0-9]+[.](gpu_uuid|gpu_mem_mib|mps_thread_percentage|mps_memory))$"))) + (variables.annotations.exists(key, key in ["sharedgpu/allocation","sharedgpu/gpu_uuid"]) ? []
     : ["sharedgpu/gpu_mem","sharedgpu/gpu_model"].filter(key, key in variables.annotations && !(key in variables.labels)))
 - name: badLabel
   expression: >-
@@ -25,7 +25,7 @@
     size(variables.badAnnotations) == 0 ? '' : variables.badAnnotations.min()
 - name: keyProblem
   expression: >-
-    variables.badLabel != '' && (variables.badLabel in variables.knownAnnotations || variables.badLabel.matches("^(sharedgpu/(container|init)-[0-9]+\\.gpu_uuid)$")) ? variables.badLabel + ' is an annotation, not a label' :
+    variables.badLabel != '' && (variables.badLabel in variables.knownAnnotations || variables.badLabel.matches("^(sharedgpu/(container|init)-[0-9]+[.](gpu_uuid|gpu_mem_mib|mps_thread_percentage|mps_memory))$")) ? variables.badLabel + ' is an annotation, not a label' :
     variables.badLabel != '' ? 'label ' + variables.badLabel + " is not known; labels are sharedgpu/gpu_request, sharedgpu/gpu_limit, sharedgpu/gpu_mem, sharedgpu/gpu_model, sharedgpu/gpu_models, sharedgpu/gpu_models_denied, sharedgpu/gpu_model_mix, sharedgpu/gpu_request_of, sharedgpu/numa_bind, sharedgpu/priority, sharedgpu/isolation, sharedgpu/group_name, sharedgpu/pod_group_name, sharedgpu/group_headcount, sharedgpu/group_threshold, sharedgpu/min_available" :
     variables.badAnnotation in variables.knownLabels ? variables.badAnnotation + ' is a label, not an annotation' :
     variables.badAnnotation != '' ? 'annotation ' + variables.badAnnotation + " is not known; annotations are sharedgpu/gpu_models, sharedgpu/gpu_models_denied, sharedgpu/gpu_model_mix, sharedgpu/gpu_request_of, sharedgpu/group_within" :

@@ -9,5 +9,5 @@ container too. */}}
 {{- /* Whether `key` is one of `variables.keys`, or one for one container. */}}
 {{- define "kubeshare.cel.isResult" -}}
 key in variables.keys
-|| key.matches('^sharedgpu/(container|init)-[0-9]+[.]gpu_uuid$')
+|| key.matches('^sharedgpu/(container|init)-[0-9]+[.](gpu_uuid|gpu_mem_mib|mps_thread_percentage|mps_memory)$')
 {{- end }}
