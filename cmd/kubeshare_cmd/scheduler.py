@@ -6,6 +6,7 @@ import sys
 from kubeshare_cmd.overrides import with_election, with_url
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import ConfigurationError
+from kubeshare_py.edges.process.configured_dialects import configured
 from kubeshare_py.edges.process.plugin_entry_points import with_entry_points
 from kubeshare_py.edges.scheduler import (
     configuration_file,
@@ -52,6 +53,7 @@ def main() -> int:
         if arguments.leader_elect:
             configuration = with_election(configuration, arguments.leader_elect == "true")
         machine = scheduler.machine(configuration, factories)
+        dialects = configured(configuration)
         configured_files.check(configuration)
         if arguments.check_config:
             for warning in [*former, *warnings([*machine.profiles.values()])]:
@@ -61,7 +63,7 @@ def main() -> int:
         path = arguments.config
         updates = configuration_watch.updates(path, written, factories) if path else None
         return process.run(
-            scheduler.main(configuration, machine, arguments.kubeconfig, updates),
+            scheduler.main(configuration, machine, arguments.kubeconfig, updates, dialects),
             arguments.log_level,
         )
     except ConfigurationError as error:

@@ -81,6 +81,13 @@ class PluginArgs(ConfigurationStruct, frozen=True):
     args: dict[str, Any] = {}
 
 
+class EnabledDialect(ConfigurationStruct, frozen=True):
+    """A dialect in which pods may ask for GPUs, with its arguments."""
+
+    name: Annotated[str, Meta(min_length=1)]
+    args: dict[str, Any] = {}
+
+
 class ProfileConfiguration(ConfigurationStruct, frozen=True):
     """One profile: the plugins that decide for pods with this schedulerName."""
 
@@ -90,6 +97,10 @@ class ProfileConfiguration(ConfigurationStruct, frozen=True):
     #: Isolation back-ends; the first is the default for pods that choose none of the others.
     isolation: Annotated[tuple[IsolationBackend, ...], Meta(min_length=1)] = (
         IsolationBackend.NONE,
+    )
+    #: The dialects of its pods.
+    dialects: Annotated[tuple[EnabledDialect, ...], Meta(min_length=1)] = (
+        EnabledDialect("sharedgpu"),
     )
     #: The capacities of models, in any unit; the first name that matches a model counts.
     gpu_capacities: dict[str, Annotated[int, Meta(ge=1, le=10**9)]] = {}

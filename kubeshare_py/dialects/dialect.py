@@ -7,7 +7,7 @@ costs the pod in question and no other: that pod waits with the reason `dialect 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -100,6 +100,7 @@ class NodeKeys(msgspec.Struct, frozen=True, gc=False):
     annotations: Mapping[str, str]
 
 
+@runtime_checkable
 class Dialect(Protocol):
     """One way of asking for GPUs. A class that inherits from this needs `name`, `owns`, `read`."""
 

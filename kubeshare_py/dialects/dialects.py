@@ -4,7 +4,7 @@ Which annotations are results, the owner of a resource name on a node, and what 
 schedulers hold do not depend on a profile: for them the dialects of all profiles count.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kubeshare_py.dialects.dialect import Dialect, NodeKeys
 from kubeshare_py.dialects.dialect_calls import owns_by, results_by
@@ -54,6 +54,9 @@ class Dialects:
             return {}
         return results_by(dialect, allocation)
 
+
+#: The dialects of this project, by name; others come by entry points.
+IN_TREE: Mapping[str, Callable[..., object]] = {SHAREDGPU.name: lambda: SHAREDGPU}
 
 #: `sharedgpu` in every profile: the default.
 SHAREDGPU_ALONE = Dialects({})

@@ -56,11 +56,17 @@ class _BindingPlacement(msgspec.Struct):
 _POD = msgspec.json.Decoder(_BindingPod)
 _PLACEMENT = msgspec.json.Decoder(_BindingPlacement)
 _ENCODER = msgspec.json.Encoder()
+_NONE: Mapping[str, str] = {}
 
 
-def binding_annotations(bind: Bind, fence: str) -> dict[str, str]:
-    """All annotations that the Binding writes; stale results become empty."""
-    annotations = dict.fromkeys(bind.stale_results, "")
+def binding_annotations(
+    bind: Bind, fence: str, of_dialect: Mapping[str, str] = _NONE
+) -> dict[str, str]:
+    """All annotations that the Binding writes; stale results become empty.
+
+    `of_dialect` are those for the tools of the pod's dialect.
+    """
+    annotations = {**dict.fromkeys(bind.stale_results, ""), **of_dialect}
     annotations[ALLOCATION] = write_allocation(bind.allocation)
     annotations.update(result_annotations(bind.allocation))
     annotations.update(isolation_results(bind.allocation))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from kubeshare_py.configuration.scheduler import SchedulerConfiguration
+from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.config import load
 from kubeshare_py.edges.process.idle_memory import give_back_often
@@ -19,15 +20,11 @@ from kubeshare_py.edges.scheduler.process_health import ProcessHealth
 from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
 from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
 from kubeshare_py.framework.profile_making import PluginFactory, profiles
-from kubeshare_py.manifests.events import POD_EVENTS
-from kubeshare_py.manifests.pods.pod_fields import PodFields
-from kubeshare_py.manifests.watch import Codec
+from kubeshare_py.manifests.events import node_events, pod_events
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.pod_groups.gang_repair import repair_rules
 from kubeshare_py.scheduling.preemption.rules import preemption_rules
 from kubeshare_py.scheduling.reservations.reservation_patience import reservation_rules
-
-PODS = "/api/v1/pods"
 
 
 def machine(configuration: SchedulerConfiguration, in_tree: Mapping[str, PluginFactory]) -> Machine:
@@ -45,10 +42,11 @@ async def main(
     machine: Machine,
     kubeconfig: str | None,
     updates: Updates | None = None,
+    dialects: Dialects = SHAREDGPU_ALONE,
 ) -> None:
     """Schedule until cancelled, with the credentials of a kubeconfig or of the pod."""
     async with connected(configuration, load(kubeconfig), machine.name) as (client, leadership):
-        await run(configuration, client, machine, leadership, updates=updates)
+        await run(configuration, client, machine, leadership, updates=updates, dialects=dialects)
 
 
 async def run(
@@ -58,6 +56,7 @@ async def run(
     leadership: Leadership,
     on_ready: Callable[[str], None] = lambda url: None,
     updates: Updates | None = None,
+    dialects: Dialects = SHAREDGPU_ALONE,
 ) -> None:
     """Schedule until cancelled, then finish the binds under way; cancelled again, end at once.
 
@@ -69,11 +68,11 @@ async def run(
     server = endpoints(configuration, client, process_health, reports, leadership)
     async with server as url, asyncio.TaskGroup() as binds:
         on_ready(url)
-        api = KubeApi(client, reports, fence=leadership.fence)
+        api = KubeApi(client, reports, fence=leadership.fence, dialects=dialects)
         inventory = configuration.inventory.within(configuration.leader_election.resource_namespace)
         loop = DecisionLoop(machine, api, binds, asyncio.Event(), process_health)
-        nodes = InventoryWatch(loop, inventory)
-        pods = partial(loop.watch, client, PODS, Codec(PodFields), POD_EVENTS)
+        nodes = InventoryWatch(loop, inventory, node_events(dialects))
+        pods = partial(loop.watch_pods, client, pod_events(dialects))
         campaign = binds.create_task(loop.follow_election(leadership.campaign()))
         try:
             async with asyncio.TaskGroup() as group:

@@ -1,8 +1,8 @@
-"""Plugins of other distributions: entry points of the group `kubeshare.plugins`.
+"""Plugins and dialects of other distributions: entry points of two groups.
 
-The entry point's name is the plugin's name in a profile. Its object is the plugin's class, or a
-function that makes the plugin from the `args` of its pluginConfig. In-tree plugins are not entry
-points: they are a table in the source.
+The entry point's name is the plugin's or dialect's name in a profile. Its object is the class, or a
+function that makes the plugin or dialect from the `args` that the profile gives it. Those of this
+project are not entry points: they are tables in the source.
 https://packaging.python.org/en/latest/specifications/entry-points/
 """
 
@@ -13,14 +13,19 @@ from kubeshare_py.configuration.scheduler import ConfigurationError
 from kubeshare_py.framework.profile_making import PluginFactory
 
 GROUP = "kubeshare.plugins"
+DIALECTS = "kubeshare.dialects"
+#: What the groups have, in messages.
+_KINDS = {GROUP: "plugin", DIALECTS: "dialect"}
 
 
 class PluginEntryPointError(ConfigurationError):
-    """A plugin of another distribution cannot be used; the text names the distribution."""
+    """What another distribution offers cannot be used; the text names the distribution."""
 
 
-def with_entry_points(in_tree: Mapping[str, PluginFactory]) -> dict[str, PluginFactory]:
-    """The in-tree plugins and all plugins of installed distributions, by name.
+def with_entry_points(
+    in_tree: Mapping[str, PluginFactory], group: str = GROUP
+) -> dict[str, PluginFactory]:
+    """The in-tree plugins, or dialects, and all those of installed distributions, by name.
 
     Loads every entry point, so that a broken one is found when the scheduler starts and not when a
     profile names it. Raises PluginEntryPointError for one that cannot be loaded or called, or whose
@@ -28,10 +33,10 @@ def with_entry_points(in_tree: Mapping[str, PluginFactory]) -> dict[str, PluginF
     """
     factories = dict(in_tree)
     origins = dict.fromkeys(in_tree, "kubeshare-py")
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, _origin(entry))):
+    for entry in sorted(entry_points(group=group), key=lambda entry: (entry.name, _origin(entry))):
         if entry.name in factories:
             raise PluginEntryPointError(
-                f"{_place(entry)}: {origins[entry.name]} has a plugin of that name already"
+                f"{_place(entry)}: {origins[entry.name]} has a {_KINDS[group]} of that name already"
             )
         factories[entry.name] = _factory(entry)
         origins[entry.name] = _origin(entry)
@@ -46,12 +51,13 @@ def _factory(entry: EntryPoint) -> PluginFactory:
         text = f"{_place(entry)}: {type(error).__name__}: {error}"
         raise PluginEntryPointError(text) from error
     if not callable(factory):
-        raise PluginEntryPointError(f"{_place(entry)}: is no class or function that makes a plugin")
+        kind = _KINDS[entry.group]
+        raise PluginEntryPointError(f"{_place(entry)}: is no class or function that makes a {kind}")
     return factory
 
 
 def _place(entry: EntryPoint) -> str:
-    return f"{_origin(entry)}: entry point {entry.name} = {entry.value} of {GROUP}"
+    return f"{_origin(entry)}: entry point {entry.name} = {entry.value} of {entry.group}"
 
 
 def _origin(entry: EntryPoint) -> str:

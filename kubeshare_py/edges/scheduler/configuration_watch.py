@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from kubeshare_py.configuration.scheduler import (
     ConfigurationError,
+    EnabledDialect,
     ProfileConfiguration,
     SchedulerConfiguration,
 )
@@ -87,8 +88,15 @@ def _update(
         for name, shown in fields
         if name != "profiles" and getattr(found, name) != getattr(running, name)
     )
+    if _dialects(found) != _dialects(running):
+        # Pods and nodes that are known already were read in the dialects of the start.
+        changed = ("profiles[].dialects", *changed)
     made = profiles(found, factories)
     return Update(profiles=made, configured=found.profiles, for_restart=changed)
+
+
+def _dialects(configuration: SchedulerConfiguration) -> dict[str, tuple[EnabledDialect, ...]]:
+    return {one.scheduler_name: one.dialects for one in configuration.profiles}
 
 
 def _warn(warning: str) -> None:

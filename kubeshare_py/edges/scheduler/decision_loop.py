@@ -29,10 +29,19 @@ from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
 from kubeshare_py.framework.profile_making import warnings
 from kubeshare_py.framework.scheduler_profile import Profile, ProfilesReplaced
 from kubeshare_py.manifests.budget import BudgetFields
-from kubeshare_py.manifests.events import BUDGET_EVENTS, BadAllocation, R, T, Translation
+from kubeshare_py.manifests.events import (
+    BUDGET_EVENTS,
+    BadAllocation,
+    ListedPod,
+    R,
+    T,
+    Translation,
+)
+from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Changes, Codec, ListResult, Problem
 from kubeshare_py.scheduling.machine import MAX_UNANSWERED, Machine, MachineEvent
 
+PODS = "/api/v1/pods"
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 #: The most events handled before other tasks run.
 BATCH = 200
@@ -134,6 +143,15 @@ class DecisionLoop:
                     gc.freeze()
                 on_update(update)
                 del update  # not kept while nothing comes
+
+    async def watch_pods(
+        self,
+        client: KubeClient,
+        pod_events: Translation[PodFields, ListedPod],
+        on_update: Callable[[ListResult[ListedPod] | Changes[PodFields]], None] = lambda _: None,
+    ) -> None:
+        """Follow the pods for ever; see `watch`."""
+        await self.watch(client, PODS, Codec(PodFields), pod_events, on_update=on_update)
 
     async def watch_budgets(self, client: KubeClient) -> None:
         """Follow the disruption budgets for ever."""

@@ -15,7 +15,7 @@ from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
 from kubeshare_py.inventory.portions import CARDS_A_PORTION, portions
-from kubeshare_py.manifests.events import NODE_EVENTS
+from kubeshare_py.manifests.events import NODE_EVENTS, Translation
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.watch import Changes, Codec, ListResult
 from kubeshare_py.scheduling.explain.figures import ledger_figures
@@ -26,9 +26,15 @@ NODES = "/api/v1/nodes"
 class InventoryWatch:
     """Follows the nodes and the inventory for one decision loop."""
 
-    def __init__(self, loop: DecisionLoop, settings: Inventory) -> None:
+    def __init__(
+        self,
+        loop: DecisionLoop,
+        settings: Inventory,
+        node_events: Translation[NodeFields, Node] = NODE_EVENTS,
+    ) -> None:
         """`settings` choose the source of the inventory."""
         self._loop = loop
+        self._node_events = node_events
         self._settings = settings
         self._annotated = AnnotatedNodes() if settings.source == "annotation" else None
         self._cells = CellsInventory()
@@ -42,7 +48,7 @@ class InventoryWatch:
         def reduce(node: NodeFields) -> Node:
             if self._annotated is not None:
                 self._annotated.seen(node)
-            return NODE_EVENTS.reduce(node)
+            return self._node_events.reduce(node)
 
         def on_update(update: ListResult[Node] | Changes[NodeFields]) -> None:
             if self._annotated is not None:
@@ -54,7 +60,7 @@ class InventoryWatch:
 
         codec = Codec(NodeFields)
         await self._loop.watch(
-            client, NODES, codec, NODE_EVENTS, reduce=reduce, on_update=on_update
+            client, NODES, codec, self._node_events, reduce=reduce, on_update=on_update
         )
 
     async def follow(self, client: KubeClient) -> None:

@@ -9,6 +9,7 @@ import msgspec
 
 from kubeshare_py.configuration.inventory import Inventory
 from kubeshare_py.configuration.scheduler import SchedulerConfiguration, Server
+from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
 from kubeshare_py.edges.kube.certificates import write_private
 from kubeshare_py.edges.kube.config import load
 from kubeshare_py.edges.scheduler.leadership import connected
@@ -30,6 +31,7 @@ async def running_scheduler(
     configuration: SchedulerConfiguration,
     in_tree: Mapping[str, PluginFactory],
     hand_over_s: float = HAND_OVER_S,
+    dialects: Dialects = SHAREDGPU_ALONE,
 ) -> AsyncIterator[Machine]:
     """A scheduler with its own credentials on an embedded cluster, while entered.
 
@@ -54,7 +56,14 @@ async def running_scheduler(
     ):
         url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         running = group.create_task(
-            scheduler.run(configuration, client, machine, leadership, on_ready=url.set_result)
+            scheduler.run(
+                configuration,
+                client,
+                machine,
+                leadership,
+                on_ready=url.set_result,
+                dialects=dialects,
+            )
         )
         try:
             await cluster.publish_scheduler(await url)

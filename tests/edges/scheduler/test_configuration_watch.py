@@ -92,6 +92,12 @@ async def test_what_cannot_be_exchanged_is_named(file: Path) -> None:
     assert update.profiles
 
 
+async def test_other_dialects_wait_for_a_restart(file: Path) -> None:
+    [update] = await run(file, "profiles: [{dialects: [{name: sharedgpu, args: {a: 1}}]}]")
+    assert update.for_restart == ("profiles[].dialects",)
+    assert update.profiles
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -119,7 +119,7 @@ Secret the scheduler writes it there itself. */}}
 {{- define "kubeshare.fixed" -}}
 {{- $names := list }}
 {{- range .Values.config.profiles | default (list dict) }}
-{{- $names = append $names (.schedulerName | default "kubeshare-scheduler") }}
+{{- $names = append $names (list (.schedulerName | default "kubeshare-scheduler") .dialects) }}
 {{- end }}
 {{- $config := include "kubeshare.config" . | fromYaml }}
 {{- dict "config" (omit $config "profiles") "names" $names | toJson }}

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import assert_never
 
+from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
 from kubeshare_py.domain.effects import (
     Bind,
     Evict,
@@ -51,8 +52,10 @@ class KubeApi:
         reports: ReportLane,
         *,
         fence: Callable[[], str] = lambda: "",
+        dialects: Dialects = SHAREDGPU_ALONE,
     ) -> None:
         """`fence` gives this process's term of leadership for each Binding, "" for none."""
+        self._dialects = dialects
         self._client = client
         self._reports = reports
         self._evictions = EvictionLane(client)
@@ -65,14 +68,17 @@ class KubeApi:
         is being written is waited for, and no further one is begun until the Binding is answered:
         `PodScheduled` must end as the API server sets it, True.
         """
-        annotations = binding_annotations(bind, self._fence())
+        of_dialect = self._dialects.results(bind.allocation)
+        if isinstance(of_dialect, str):
+            return _answered(bind, BindRefused(Refusal.INVALID, of_dialect))
+        annotations = binding_annotations(bind, self._fence(), of_dialect)
         problem = annotation_problem(annotations)
         if problem:
             outcome: BindOutcome = BindRefused(Refusal.INVALID, problem)
         else:
             async with self._reports.hold_back(bind.uid):
                 outcome = await self._send(bind, binding_body(bind, annotations))
-        return BindAnswered(bind.uid, bind.allocation.token, outcome)
+        return _answered(bind, outcome)
 
     async def evict(self, effect: Evict, is_wanted: Callable[[], bool]) -> None:
         """Report and delete the pod, if the server allows it.
@@ -137,6 +143,10 @@ class KubeApi:
         except KubeFailure as failure:
             return BindUnknown(f"{error}; reading the pod: {failure}")
         return read_outcome(answer.body, bind, error.message)
+
+
+def _answered(bind: Bind, outcome: BindOutcome) -> BindAnswered:
+    return BindAnswered(bind.uid, bind.allocation.token, outcome)
 
 
 def _pod_path(bind: Bind) -> str:

@@ -1,9 +1,12 @@
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 
+from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import BindOutcome, BindRefused, BindUnknown, Bound, Refusal
@@ -12,6 +15,7 @@ from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
 from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
 from kubeshare_py.embedded_cluster.serving.faults import Fault
+from tests.dialects.halves import CARDS, DIALECTS, SEEN, Halves
 from tests.edges.bare_server import client_of, status
 from tests.embedded_cluster.embedded import PODS, cluster, create_pod, scheduled_condition
 
@@ -58,6 +62,35 @@ async def test_one_request_assigns_the_node_and_writes_the_cards(tmp_path: Path)
     assert annotations["sharedgpu/fence"] == "me/3"
     assert annotations["sharedgpu/cell_id"] == ""
     assert json.loads(annotations["sharedgpu/allocation"])["token"] == "t-1"
+
+
+def halved(uid: str, stale: tuple[str, ...] = ()) -> Bind:
+    effect = bind_of(uid, stale=stale)
+    return replace(effect, allocation=replace(effect.allocation, dialect="halves"))
+
+
+async def test_the_dialect_of_the_pod_writes_its_own_results_too(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as (_, client):
+        pod = await create_pod(client, "a")
+        effect = halved(pod["metadata"]["uid"], stale=(SEEN, CARDS))
+        api = KubeApi(client, ReportLane(client, instance="test"), dialects=DIALECTS)
+        assert (await api.bind(effect)).outcome == Bound()
+        annotations = (await client.get(f"{PODS}/a"))["metadata"]["annotations"]
+    assert (annotations[CARDS], annotations[SEEN]) == ("GPU-0", "")
+    assert annotations["sharedgpu/gpu_uuid"] == "GPU-0"
+
+
+async def test_a_dialect_that_fails_at_the_binding_costs_that_pod(tmp_path: Path) -> None:
+    class Failing(Halves):
+        def results(self, allocation: Allocation) -> Mapping[str, str]:
+            raise ValueError("no idea")
+
+    async with cluster(tmp_path) as (_, client):
+        pod = await create_pod(client, "a")
+        dialects = Dialects({"kubeshare-scheduler": (Failing(),)})
+        api = KubeApi(client, ReportLane(client, instance="test"), dialects=dialects)
+        outcome = (await api.bind(halved(pod["metadata"]["uid"]))).outcome
+    assert outcome == BindRefused(Refusal.INVALID, "dialect halves failed: ValueError: no idea")
 
 
 async def test_a_lost_answer_is_unknown_and_the_same_bind_again_succeeds(tmp_path: Path) -> None:
