@@ -46,7 +46,7 @@ def preemption_view(
                 namespace=place.key.namespace,
                 name=place.key.name,
                 node=place.node,
-                cards=tuple(place.cards),
+                cards=tuple(dict.fromkeys(place.cards)),
             )
             for place in plan.nominations
         ),

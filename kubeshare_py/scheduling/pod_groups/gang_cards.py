@@ -53,13 +53,16 @@ class GangCards:
 
         `others` come to the row after them. None if it makes no difference.
         """
-        claim, idle = shape.claim, self._columns.idle_cards.item(row).bit_count()
-        if claim is None or _takes_all(claim, here, idle):
+        claims, idle = shape.claims, self._columns.idle_cards.item(row).bit_count()
+        if not claims or (len(claims) == 1 and _takes_all(claims[0], here, idle)):
             return None
-        taken, ahead = self._taken(row), _ahead(claim, here, idle)[1:]
+        taken = self._taken(row)
+        ahead: tuple[int, ...] = ()
+        for claim in claims:
+            ahead += _ahead(claim, here, idle)[1:]
         for other, count in others:
-            if other.claim is not None:
-                ahead += _ahead(other.claim, count, idle)
+            for claim in other.claims:
+                ahead += _ahead(claim, count, idle)
         if not taken and not ahead:
             return None
         return GangContext(taken, tuple(sorted(ahead, reverse=True)) if others else ahead)

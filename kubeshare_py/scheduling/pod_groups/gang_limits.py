@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kubeshare_py.cluster.columns import Columns, IntArray
 from kubeshare_py.cluster.ledger import Ledger
@@ -30,11 +31,11 @@ def too_large(
     anywhere.
     """
     kinds = Counter(dict(shapes))
-    claims = [shape.claim for shape in kinds]
     columns = ledger.columns
-    if any(claim is None for claim in claims) or not columns.present.any():
+    if not all(shape.claims for shape in kinds) or not columns.present.any():
         return ""
-    there = {claim: cards_there(claim, columns) for claim in claims if claim is not None}
+    claims = {claim for shape in kinds for claim in shape.claims}
+    there = {claim: cards_there(claim, columns) for claim in claims}
     somewhere = list(places) if within else [np.flatnonzero(columns.present)]
     asked = _asked(kinds, need)
     cards = [_cards_in(columns, there, rows) for rows in somewhere]
@@ -57,7 +58,7 @@ def too_large(
 
 def _asked(kinds: Counter[Shape], need: int) -> int:
     """What the `need` smallest of them ask for, in milli."""
-    sizes = sorted(_least(shape.claim) for shape in kinds.elements() if shape.claim is not None)
+    sizes = sorted(sum(map(_least, shape.claims)) for shape in kinds.elements())
     return sum(sizes[:need])
 
 
@@ -96,9 +97,22 @@ def _room_on(
     shape: Shape, columns: Columns, there: dict[GpuClaim, CardsThere], rows: IntArray
 ) -> IntArray:
     """An upper bound of how many pods of a shape fit on each of these rows, (k,)."""
-    claim = shape.claim
-    assert claim is not None
-    fitting = there[claim].fitting[rows]
+    rooms = [_claims_on(claim, columns, there[claim].fitting[rows], rows) for claim in shape.claims]
+    room: IntArray = np.min(rooms, axis=0)
+    for name, amount in shape.resources:
+        column = columns.resources.get(name)
+        if amount > 0 and column is not None:
+            room = np.minimum(room, columns.allocatable[rows, column] // amount)
+    return room
+
+
+def _claims_on(
+    claim: GpuClaim, columns: Columns, fitting: NDArray[np.bool_], rows: IntArray
+) -> IntArray:
+    """An upper bound of how many such claims fit on each of these rows, (k,).
+
+    `fitting` are the cards that one may be put on, (k, width).
+    """
     each = 1 if claim.exclusive else WHOLE_MILLI // max(1, _least(claim) // claim.count)
     if not claim.exclusive and not _least(claim):
         each = MAX_PODS
@@ -106,8 +120,4 @@ def _room_on(
     if claim.memory_bytes and not claim.exclusive:
         on_card = np.minimum(on_card, columns.capacity_bytes[rows] // claim.memory_bytes)
     room: IntArray = on_card.sum(1) // claim.count
-    for name, amount in shape.resources:
-        column = columns.resources.get(name)
-        if amount > 0 and column is not None:
-            room = np.minimum(room, columns.allocatable[rows, column] // amount)
     return room

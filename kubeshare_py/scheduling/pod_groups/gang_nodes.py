@@ -55,7 +55,7 @@ def best_first(
 
 
 def _cards_of(shape: Shape) -> int:
-    claim = shape.claim
-    if claim is None or (not claim.exclusive and 2 * claim.milli <= WHOLE_MILLI):
+    """How many idle cards a pod takes; 0 if unknown."""
+    if any(not claim.exclusive and 2 * claim.milli <= WHOLE_MILLI for claim in shape.claims):
         return 0
-    return claim.count
+    return sum(claim.count for claim in shape.claims)

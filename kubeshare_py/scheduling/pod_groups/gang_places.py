@@ -193,7 +193,7 @@ class GangPlaces:
 
     def _levels_for(self, wanted: WantedPlaces) -> list[IntArray] | None:
         """The domains of each row, widest level first, nodes last; None if scores decide."""
-        if all(shape.claim is None for _, shape in wanted):
+        if not any(shape.claims for _, shape in wanted):
             return None
         labels = self.labels(next(iter(wanted))[0])
         return None if labels is None else self._places_by(labels)

@@ -149,13 +149,13 @@ def _are(count: int) -> str:
 
 def _asking(shape: Shape, count: int) -> str:
     """A number of pods, and what each claims, as words."""
-    claim = shape.claim
+    claims = shape.claims
     pods, each = (f"{count} that ask for", " each") if count > 1 else ("1 that asks for", "")
-    if claim is None:
+    if not claims:
         return f"{pods} no GPU"
-    if claim.count == 1 and not claim.milli:
+    if len(claims) == 1 and claims[0].count == 1 and not claims[0].milli:
         return f"{pods} a place on a GPU"
-    amount = claim.count * claim.milli / WHOLE_MILLI
-    if claim.share_of:
-        return f"{pods} {amount:g} of one {claim.share_of}{each}"
+    amount = sum(claim.count * claim.milli for claim in claims) / WHOLE_MILLI
+    if len(claims) == 1 and claims[0].share_of:
+        return f"{pods} {amount:g} of one {claims[0].share_of}{each}"
     return f"{pods} {amount:g} GPU{'s' if amount > 1 else ''}{each}"

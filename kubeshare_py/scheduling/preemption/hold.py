@@ -102,7 +102,7 @@ class PreemptionHold:
         def yields_to(contender: Contender) -> bool:
             if contender.priority <= priority:
                 return False
-            wants_cards = any(pod.shape.claim is not None for pod in contender.pods)
+            wants_cards = any(pod.shape.claims for pod in contender.pods)
             return not (has_cards and wants_cards) or self._may_evict(contender, victims)
 
         return yields_to

@@ -60,7 +60,8 @@ class Nominations:
         self._planned.update(uids)
         self._told.update(uids)
         return [
-            Nominate(place.uid, place.key, place.node, place.cards) for place in plan.nominations
+            Nominate(place.uid, place.key, place.node, tuple(dict.fromkeys(place.cards)))
+            for place in plan.nominations
         ]
 
     def keep(self, plan: PreemptionPlan) -> None:

@@ -60,7 +60,7 @@ class Resumption:
 
     def _wants_cards(self, uid: PodUid) -> bool:
         record = self._records.get(uid)
-        return record is not None and record.pod.shape.claim is not None
+        return record is not None and bool(record.pod.shape.claims)
 
     def _rank(self, uid: PodUid) -> tuple[int, int]:
         record = self._records[uid]

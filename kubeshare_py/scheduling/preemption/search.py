@@ -190,6 +190,7 @@ class PreemptionSearch:
 
 def _hardest_first(entry: tuple[ProfileShape, Sequence[Record]]) -> tuple[int, int, int]:
     """Sorts shapes that take most of a node first."""
-    claim = entry[0][1].claim
-    cpu = sum(amount for name, amount in entry[0][1].resources if name == "cpu")
-    return (-claim.count, -claim.milli, -cpu) if claim is not None else (0, 0, -cpu)
+    shape = entry[0][1]
+    cpu = sum(amount for name, amount in shape.resources if name == "cpu")
+    cards = sum(claim.count for claim in shape.claims)
+    return -cards, -sum(claim.milli for claim in shape.claims), -cpu

@@ -83,8 +83,8 @@ class VictimSearch:
             if not records:
                 continue
             sets = _distinct(self._sets(shape, position, records, most))
-            near = shape.claim is not None and shape.claim.one_numa_node
-            if (near or not sets or not cards_alone) and len(records) not in map(len, sets):
+            every = len(shape.claims) > 1 or any(one.one_numa_node for one in shape.claims)
+            if (every or not sets or not cards_alone) and len(records) not in map(len, sets):
                 sets.append(records)
             candidates += [
                 Candidate(position, tuple(groups))
@@ -109,11 +109,11 @@ class VictimSearch:
         self, shape: Shape, position: int, records: Sequence[Record], most: int
     ) -> Iterator[list[Record]]:
         """The pods on the cards that would be needed, for each choice of cards."""
-        claim = shape.claim
-        if claim is None:
+        if not shape.claims:
             return
-        on = self._tenants(position, records)
-        if claim.count == 1:
+        on, claim = self._tenants(position, records), shape.claim
+        if claim is None or claim.count == 1:
+            # Several claims may need several cards: all pods of the node are tried besides.
             yield from on.values()
             return
         if not claim.exclusive:

@@ -101,7 +101,7 @@ class ReservationPolicy:
 
     def gang_waits(self, gang: Gang, now: float) -> None:
         """A gang was tried and does not fit."""
-        if gang.short_since is not None and any(shape.claim for _, shape in gang.shapes):
+        if gang.short_since is not None and any(shape.claims for _, shape in gang.shapes):
             self._waits(self._one(gang, now), now)
 
     def due_for_new_plan(self, now: float) -> Reservation | None:
@@ -248,7 +248,7 @@ class ReservationPolicy:
             )
             return None if head is None else self._one(head[1], now)
         if composition_queue.shortage is None or not any(
-            shape.claim for _, shape in composition_queue.shapes
+            shape.claims for _, shape in composition_queue.shapes
         ):
             return None
         gang = min(composition_queue.gangs, key=lambda gang: gang.key, default=None)
@@ -286,5 +286,6 @@ def _is_old(reservation: Reservation, now: float) -> bool:
 
 def wants_whole_cards(shape: Shape) -> bool:
     """Whether small pods could for ever take what such a pod needs."""
-    claim = shape.claim
-    return claim is not None and (claim.exclusive or claim.count > 1 or claim.milli >= WHOLE_MILLI)
+    return len(shape.claims) > 1 or any(
+        claim.exclusive or claim.count > 1 or claim.milli >= WHOLE_MILLI for claim in shape.claims
+    )
