@@ -63,7 +63,7 @@ class FreedReference(PreemptionReference):
         free = [freed for freed in self.plans.values() if freed.free]
         nominees = {uid for freed in free for uid in freed.nominees}
         for pod in self.waiting() if free else ():
-            if pod.uid not in nominees and pod.shape.claim is not None:
+            if pod.uid not in nominees and pod.shape.claims:
                 self.tempted += self.fits_somewhere(pod) is not None
 
     def _is_unanswered(self, freed: Freed) -> bool:
@@ -143,7 +143,7 @@ class FreedReference(PreemptionReference):
         return pod.preempts and all(pod.priority > one.priority for one in victims)
 
     def _claims_nothing(self, uid: PodUid) -> bool:
-        return uid not in self.pods or self.pods[uid].shape.claim is None
+        return uid not in self.pods or not self.pods[uid].shape.claims
 
     # --- evictions -----------------------------------------------------------------------------
 

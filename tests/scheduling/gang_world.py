@@ -31,6 +31,7 @@ GANG_SHAPES = (
     a_shape(a_claim(700)),
     a_shape(whole(2)),
     a_shape(a_claim(400), cpu=30_000),
+    a_shape(a_claim(600), a_claim(600)),
     a_shape(),
 )
 

@@ -83,18 +83,15 @@ class PreemptionReference(ReferenceModel):
         for place in plan.nominations:
             pod = next(pod for pod in pods if pod.uid == place.uid)
             assert room.node_refusal(pod, place.node) is None
-            claim = pod.shape.claim
-            assert len(place.cards) == (claim.count if claim else 0)
-            if claim is not None:
-                assert all(room.card(place.node, uuid, claim) for uuid in place.cards)
-            room.held[pod.uid] = room.holding_on(pod, place.node, place.cards)
-
-    def holding_on(self, pod: Pod, node: NodeName, cards: Collection[str]):  # type: ignore[no-untyped-def]
-        """What the pod would hold of these very cards."""
-        trial = copy.copy(self)
-        known = self.cards.get(node, {})
-        trial.cards = {node: {uuid: gpu for uuid, gpu in known.items() if uuid in cards}}
-        return trial.holding(pod, node)
+            left, places = [*place.cards], []
+            for claim in pod.shape.claims:
+                cards, left = tuple(left[: claim.count]), left[claim.count :]
+                assert len({*cards}) == claim.count
+                assert all(room.card(place.node, uuid, claim) for uuid in cards)
+                places.append(cards)
+            assert not left
+            assert room.take_what_is_free(pod, place.node, [*places])
+            room.held[pod.uid] = room.holding_there(pod, place.node, [*places])
 
     # --- one pod, by brute force ---------------------------------------------------------------
 

@@ -4,9 +4,10 @@ Judges the machine without asking it anything.
 """
 
 from dataclasses import dataclass, field
+from itertools import combinations, product
 
 from kubeshare_py.configuration.scheduler import SCHEDULER_NAME
-from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.allocation import Allocation, CardCharge, summed
 from kubeshare_py.domain.effects import Bind, Effect
 from kubeshare_py.domain.events import (
     BindAnswered,
@@ -38,6 +39,16 @@ class Holding:
     native: int = 0
     settled: bool = False
     answered_at: float | None = None
+
+
+def charge_of(gpu: Gpu, claim: GpuClaim) -> CardCharge:
+    """What one share of a claim takes of a card."""
+    memory = claim.memory_bytes
+    if claim.exclusive:
+        memory = gpu.memory_bytes
+    elif memory is None:
+        memory = gpu.memory_bytes * claim.milli // 1000
+    return CardCharge(gpu.uuid, claim.milli, memory, exclusive=claim.exclusive)
 
 
 @dataclass
@@ -127,35 +138,71 @@ class ReferenceModel:
 
     def fits_somewhere(self, pod: Pod) -> NodeName | None:
         """A node where the pod could go now, by trying them all."""
-        claim = pod.shape.claim
         for name in sorted(self.nodes):
-            if self.node_refusal(pod, name) is None:
-                if claim is None:
-                    return name
-                fitting = [
-                    uuid for uuid in self.cards.get(name, {}) if self.card(name, uuid, claim)
-                ]
-                if len(fitting) >= claim.count:
-                    return name
+            if self.node_refusal(pod, name) is None and self.places_on(pod, name) is not None:
+                return name
         return None
+
+    def places_on(self, pod: Pod, node: NodeName) -> list[tuple[str, ...]] | None:
+        """Cards for each claim of the pod, by trying all; None if there are none."""
+        cards = [*self.cards.get(node, {})]
+        choices = []
+        for claim in pod.shape.claims:
+            fitting = [uuid for uuid in cards if self.card(node, uuid, claim)]
+            if len(pod.shape.claims) == 1:
+                fitting = fitting[: claim.count]  # any are as good as others
+            choices.append([*combinations(fitting, claim.count)])
+        return next(
+            (
+                [*places]
+                for places in product(*choices)
+                if self.take_what_is_free(pod, node, [*places])
+            ),
+            None,
+        )
+
+    def take_what_is_free(self, pod: Pod, node: NodeName, places: list[tuple[str, ...]]) -> bool:
+        """Whether the claims, each of which fits alone, fit there together."""
+        for uuid in {uuid for place in places for uuid in place}:
+            on = [
+                claim
+                for claim, place in zip(pod.shape.claims, places, strict=True)
+                if uuid in place
+            ]
+            if len(on) > 1 and any(claim.exclusive for claim in on):
+                return False
+            gpu = self.cards[node][uuid]
+            held = [
+                card
+                for held in self.held.values()
+                if held.node == node and held.allocation is not None
+                for card in held.allocation.cards
+                if card.uuid == uuid
+            ]
+            more = [charge_of(gpu, claim) for claim in on]
+            if len(on) > 1 and (
+                sum(card.milli for card in (*held, *more)) > 1000
+                or sum(card.memory_bytes for card in (*held, *more)) > gpu.memory_bytes
+            ):
+                return False
+        return True
 
     def holding(self, pod: Pod, node: NodeName) -> Holding:
         """What the pod would hold there, on the first cards that fit."""
-        claim, allocation = pod.shape.claim, None
-        if claim is not None:
-            fitting = [
-                gpu for uuid, gpu in self.cards[node].items() if self.card(node, uuid, claim)
-            ]
-            charges = []
-            for gpu in fitting[: claim.count]:
-                memory = claim.memory_bytes
-                if claim.exclusive:
-                    memory = gpu.memory_bytes
-                elif memory is None:
-                    memory = gpu.memory_bytes * claim.milli // 1000
-                charges.append(CardCharge(gpu.uuid, claim.milli, memory, exclusive=claim.exclusive))
-            token = DecisionToken(f"trial-{pod.uid}")
-            allocation = Allocation(token=token, cards=tuple(charges))
+        places = self.places_on(pod, node)
+        assert places is not None
+        return self.holding_there(pod, node, places)
+
+    def holding_there(self, pod: Pod, node: NodeName, places: list[tuple[str, ...]]) -> Holding:
+        """What the pod would hold of these cards."""
+        allocation = None
+        if places:
+            cards = summed(
+                charge_of(self.cards[node][uuid], claim)
+                for claim, place in zip(pod.shape.claims, places, strict=True)
+                for uuid in place
+            )
+            allocation = Allocation(token=DecisionToken(f"trial-{pod.uid}"), cards=cards)
         return Holding(node, dict(pod.shape.resources).get("cpu", 0), allocation)
 
     def waiting(self) -> list[Pod]:
@@ -194,7 +241,7 @@ class ReferenceModel:
         if self.minds_models and claim.models and gpu.model not in claim.models:
             return False
         tenants = [
-            (card, held.allocation.exclusive)
+            (card, card.exclusive)
             for held in self.held.values()
             if held.node == node and held.allocation is not None
             for card in held.allocation.cards
@@ -225,28 +272,33 @@ class ReferenceModel:
         return set(cards) if count > len(idle) else set(idle[len(idle) - count :])
 
     def _check_cards(self, pod: Pod, node: NodeName, allocation: Allocation) -> None:
-        claim = pod.shape.claim
-        if claim is None:
+        claims = pod.shape.claims
+        if not claims:
             assert not allocation.cards
             return
-        assert len(allocation.cards) == claim.count
-        assert len({card.uuid for card in allocation.cards}) == claim.count, "one card twice"
-        for card in allocation.cards:
-            assert self.card(node, card.uuid, claim), f"{card} takes more than is free on {node}"
-            gpu = self.cards[node][card.uuid]
-            memory = claim.memory_bytes
-            if claim.exclusive:
-                memory = gpu.memory_bytes
-            elif memory is None:
-                memory = gpu.memory_bytes * claim.milli // 1000
-            assert (card.milli, card.memory_bytes) == (claim.milli, memory)
+        parts = [one.cards for one in allocation.claims] if len(claims) > 1 else [allocation.cards]
+        assert len(parts) == len(claims)
+        for claim, cards in zip(claims, parts, strict=True):
+            assert len(cards) == claim.count
+            assert len({card.uuid for card in cards}) == claim.count, "one card twice"
+            for card in cards:
+                assert self.card(node, card.uuid, claim), f"{card} takes more than is free"
+                right = charge_of(self.cards[node][card.uuid], claim)
+                assert (card.milli, card.memory_bytes) == (right.milli, right.memory_bytes)
+        places: list[tuple[str, ...]] = [tuple(card.uuid for card in cards) for cards in parts]
+        assert self.take_what_is_free(pod, node, places), f"{places} are more than is free"
+        amounts = [
+            {card.uuid: (card.milli, card.memory_bytes) for card in cards}
+            for cards in (allocation.cards, summed(card for cards in parts for card in cards))
+        ]
+        assert amounts[0] == amounts[1], "the sums are wrong"
         ports = [
             held.allocation.port
             for held in self.held.values()
             if held.node == node and held.allocation is not None and held.allocation.port
         ]
         assert allocation.port is None or allocation.port not in ports, "one port twice"
-        assert (allocation.port is not None) == (not claim.exclusive)
+        assert (allocation.port is not None) == any(not claim.exclusive for claim in claims)
 
     def _seen(self, pod: Pod) -> None:
         self.arrived.setdefault(pod.uid, len(self.arrived) + 1)

@@ -48,6 +48,8 @@ SHAPES = (
     a_shape(),
     a_shape(cpu=40_000),
     a_shape(a_claim(100), cpu=60_000),
+    a_shape(a_claim(300), a_claim(500)),
+    a_shape(a_claim(600), whole(1), a_claim(600)),
 )
 NODES = tuple(NodeName(name) for name in ("n1", "n2", "n3"))
 #: Pods that are created one by one are in them by turns: pods of one shape are of several.

@@ -20,6 +20,7 @@ SHAPES = (
     a_shape(a_claim(1000)),
     a_shape(a_claim(1000)),
     a_shape(whole(2)),
+    a_shape(a_claim(600), a_claim(500)),
     a_shape(cpu=40_000),
 )
 

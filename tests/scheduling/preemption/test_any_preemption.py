@@ -26,6 +26,7 @@ SHAPES = (
     a_shape(a_claim(1000)),
     a_shape(a_claim(200, memory_bytes=30 * GIB)),
     a_shape(whole(2)),
+    a_shape(a_claim(600), a_claim(500)),
     a_shape(cpu=30_000),
     a_shape(a_claim(300), cpu=30_000),
     a_shape(a_claim(100, models=("T4",))),
