@@ -5,49 +5,31 @@ from typing import Any
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import SCHEDULER_NAME, read
 from kubeshare_py.domain.events import Event, InventoryRead, NodesListed, PodsListed
-from kubeshare_py.domain.gpu import Gpu
-from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
-from kubeshare_py.domain.node import Node
+from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod, Shape
-from kubeshare_py.domain.request import ContainerClaim, ContainerRef, GpuClaim, GpuRequest
+from kubeshare_py.domain.request import ContainerClaim, ContainerRef, GpuRequest
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.scheduling.machine import LINGERING_S, Machine
 from kubeshare_py.scheduling.pod_groups.gang_repair import RepairRules
 from kubeshare_py.scheduling.reservations.reservation_patience import ReservationRules
+from kubeshare_py.testing import GIB, MODEL, a_claim, a_gpu, a_node, a_shape, some_gpus, whole
 
-GIB = 1 << 30
+__all__ = [
+    "GIB",
+    "MODEL",
+    "NO_PREEMPTION",
+    "a_claim",
+    "a_cluster",
+    "a_gpu",
+    "a_machine",
+    "a_node",
+    "a_pod",
+    "a_shape",
+    "some_gpus",
+    "whole",
+]
+
 NO_PREEMPTION = {"profiles": [{"plugins": {"postFilter": {"disabled": [{"name": "*"}]}}}]}
-MODEL = "NVIDIA-A100-SXM4-40GB"
-
-
-def a_gpu(uuid: str = "GPU-a", **fields: Any) -> Gpu:
-    """A healthy 40 GiB card."""
-    given: dict[str, Any] = {"index": 0, "model": MODEL, "memory_bytes": 40 * GIB, **fields}
-    return Gpu(uuid=GpuUuid(uuid), **given)
-
-
-def a_node(name: str = "n1", *, cpu: int = 64_000, pods: int = 110, **fields: Any) -> Node:
-    """A node with room."""
-    amounts = (("cpu", cpu), ("memory", 512 * GIB), ("pods", pods))
-    return Node(name=NodeName(name), **{"allocatable": amounts, **fields})
-
-
-def a_claim(milli: int = 500, **fields: Any) -> GpuClaim:
-    """A share of one card."""
-    return GpuClaim(milli=milli, **fields)
-
-
-def whole(count: int, **fields: Any) -> GpuClaim:
-    """Whole cards."""
-    return GpuClaim(milli=1000, count=count, exclusive=True, **fields)
-
-
-def a_shape(*claims: GpuClaim | None, cpu: int = 100, **fields: Any) -> Shape:
-    """A small pod's shape; None is no claim."""
-    asked = tuple(claim for claim in claims if claim is not None)
-    shared = any(not claim.exclusive for claim in asked)
-    given: dict[str, Any] = {"resources": (("cpu", cpu),), "needs_port": shared, **fields}
-    return Shape(claims=asked, **given)
 
 
 def a_pod(name: str = "p", shape: Shape | None = None, **fields: Any) -> Pod:
@@ -97,8 +79,3 @@ def a_cluster(cards: dict[str, int], **node_fields: Any) -> list[Event]:
     nodes = tuple(a_node(name, **node_fields) for name in cards)
     inventory = tuple((NodeName(name), some_gpus(name, count)) for name, count in cards.items())
     return [PodsListed((), 0.0), NodesListed(nodes), InventoryRead(inventory)]
-
-
-def some_gpus(node: str, count: int) -> tuple[Gpu, ...]:
-    """The cards of a node."""
-    return tuple(a_gpu(f"GPU-{node}-{index}", index=index) for index in range(count))

@@ -161,11 +161,21 @@ class QueueSort(Protocol):
 
 
 @runtime_checkable
-class Filter(Protocol):
-    """Does the shape fit these rows? All filters are asked, so that all reasons are known.
+class PreFilter(Protocol):
+    """For filters and scores: what do they need to know about a shape? Asked once per shape.
 
-    Preparing the question is kube-scheduler's PreFilter: work done there is done once per shape.
+    Each of the plugin's methods `filter`, `card_filter`, `score` and `card_score` then gets the
+    answer as one more argument, the last one. A plugin with one such method has no need of it: that
+    method is called once per shape too, and what it prepares stays in the function that it returns.
     """
+
+    def pre_filter(self, shape: Shape) -> object:
+        """The value that the other methods get for this shape."""
+
+
+@runtime_checkable
+class Filter(Protocol):
+    """Does the shape fit these rows? All filters are asked, so that all reasons are known."""
 
     name: str
     depends: Depends

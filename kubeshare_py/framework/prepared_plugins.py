@@ -14,6 +14,7 @@ from kubeshare_py.framework.claims.joint_layout import claim_layout
 from kubeshare_py.framework.claims.prepared_claim import PreparedClaim
 from kubeshare_py.framework.claims.prepared_claims import PreparedClaims
 from kubeshare_py.framework.points import Depends, RowFilter, RowScore
+from kubeshare_py.framework.pre_filters import PreFilters
 from kubeshare_py.framework.reasons import NO_NODE, ReasonTable
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.framework.scores import Normalised
@@ -55,40 +56,55 @@ class PreparedPlugins:
         #: The names of these plugins, in the same order.
         self.scorers: list[str] = []
         self.normalised: list[Normalised] = []
-        self._prepare_filters(shape)
+        before = PreFilters(boundary, shape)
+        self._prepare_filters(shape, before)
         #: What is asked about the cards: of the only claim, or of several.
         self.claim: PreparedClaim | None = None
         self.claims: PreparedClaims | None = None
         if shape.claim is not None:
-            self.claim = PreparedClaim(profile, shape, shape.claim, boundary, self.reasons)
+            self.claim = PreparedClaim(profile, shape, before, boundary, self.reasons)
         elif shape.claims:
             self.claims = self._of_several(shape)
-        self._prepare_scores(shape)
+        self._prepare_scores(shape, before)
 
     def _of_several(self, shape: Shape) -> PreparedClaims:
         layout = claim_layout(shape.claims, shape.relation)
+        profile, boundary, reasons = self._profile, self._boundary, self.reasons
         prepared = [
-            PreparedClaim(self._profile, alone, claim, self._boundary, self.reasons)
-            for alone, claim in zip(by_claim(shape), layout.distinct, strict=True)
+            PreparedClaim(profile, alone, PreFilters(boundary, alone), boundary, reasons)
+            for alone in by_claim(shape)
         ]
         return PreparedClaims(layout, prepared, self.reasons)
 
-    def _prepare_filters(self, shape: Shape) -> None:
+    def _prepare_filters(self, shape: Shape, before: PreFilters) -> None:
         call, guarded, reasons = self._boundary.call, self._boundary.guarded, self.reasons
         check = answer_checks.row_masks(lambda: reasons.registered)
         for plugin in self._profile.filters:
             question = call(
-                plugin, FILTER, answer_checks.function_or_none, plugin.filter, shape, reasons
+                plugin,
+                FILTER,
+                answer_checks.function_or_none,
+                plugin.filter,
+                shape,
+                reasons,
+                *before.arguments(plugin),
             )
             if question is not None:
                 static = plugin.depends is Depends.STATIC
                 filters = self.static if static else self.row_filters
                 filters.append(guarded(plugin, FILTER, self._if_checked(plugin, check), question))
 
-    def _prepare_scores(self, shape: Shape) -> None:
+    def _prepare_scores(self, shape: Shape, before: PreFilters) -> None:
         call, guarded = self._boundary.call, self._boundary.guarded
         for plugin, weight in self._profile.scores:
-            score = call(plugin, SCORE, answer_checks.function_or_none, plugin.score, shape)
+            score = call(
+                plugin,
+                SCORE,
+                answer_checks.function_or_none,
+                plugin.score,
+                shape,
+                *before.arguments(plugin),
+            )
             if score is None:
                 continue
             numbers = self._if_checked(plugin, answer_checks.row_numbers)

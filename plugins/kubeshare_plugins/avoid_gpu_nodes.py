@@ -2,10 +2,7 @@
 
 import numpy as np
 
-from kubeshare_py.cluster.columns import IntArray
-from kubeshare_py.cluster.rows import Rows
-from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import BestCards, Normaliser, RowScore
+from kubeshare_py.plugin import BestCards, IntArray, Normaliser, Rows, RowScore, Shape
 
 
 class AvoidGpuNodes:

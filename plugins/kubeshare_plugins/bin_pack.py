@@ -2,11 +2,19 @@
 
 import numpy as np
 
-from kubeshare_py.cluster.columns import CPU, MEMORY, IntArray
-from kubeshare_py.cluster.rows import Rows
-from kubeshare_py.domain.gpu import WHOLE_MILLI
-from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import BestCards, ByHeadroom, CardRank, Normaliser, RowScore
+from kubeshare_py.plugin import (
+    CPU,
+    MEMORY,
+    WHOLE_MILLI,
+    BestCards,
+    ByHeadroom,
+    CardRank,
+    IntArray,
+    Normaliser,
+    Rows,
+    RowScore,
+    Shape,
+)
 
 _FULLEST = ByHeadroom(WHOLE_MILLI - np.arange(WHOLE_MILLI + 1))
 #: Points of a row by the room (milli) of its best card; 0 for an idle card.

@@ -2,9 +2,7 @@
 
 from collections.abc import Callable
 
-from kubeshare_py.domain.pod import Pod
-from kubeshare_py.domain.preemption import Preemptor
-from kubeshare_py.framework.points import lower_priority
+from kubeshare_py.plugin import Pod, Preemptor, lower_priority
 
 NAMESPACE, NEVER, EVERYWHERE = "Namespace", "Never", "Everywhere"
 

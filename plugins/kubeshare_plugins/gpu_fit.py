@@ -5,19 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from kubeshare_py.cluster.columns import (
-    ABSENT,
-    CROWDED,
-    EXCLUSIVE,
-    FLAG_VALUES,
-    HELD_BACK,
-    UNHEALTHY,
-    IntArray,
-)
-from kubeshare_py.cluster.rows import Rows
-from kubeshare_py.domain.diagnosis import Shortfall
-from kubeshare_py.domain.pod import Shape
-from kubeshare_py.domain.request import TOO_MUCH, GpuClaim
+from kubeshare_py.domain.request import TOO_MUCH
 from kubeshare_py.framework.claims.card_shortfalls import (
     KEPT_FOR_NATIVE,
     NO_GPU,
@@ -36,9 +24,25 @@ from kubeshare_py.framework.claims.claim_fit import (
     fits_claim,
     headroom_for,
 )
-from kubeshare_py.framework.number_table import ModelTable
-from kubeshare_py.framework.points import CardPredicate, Ground, RowHeadroom
-from kubeshare_py.framework.reasons import TOO_FEW_GPUS, ReasonTable
+from kubeshare_py.plugin import (
+    ABSENT,
+    CROWDED,
+    EXCLUSIVE,
+    FLAG_VALUES,
+    HELD_BACK,
+    TOO_FEW_GPUS,
+    UNHEALTHY,
+    CardPredicate,
+    GpuClaim,
+    Ground,
+    IntArray,
+    ModelTable,
+    ReasonTable,
+    RowHeadroom,
+    Rows,
+    Shape,
+    Shortfall,
+)
 
 
 class GpuFit:

@@ -4,15 +4,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kubeshare_py.cluster.columns import IntArray
-from kubeshare_py.cluster.rows import Rows
-from kubeshare_py.domain.diagnosis import Shortfall
-from kubeshare_py.domain.pod import Shape
-from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.claims.claim_fit import is_choosy
-from kubeshare_py.framework.number_table import ModelTable
-from kubeshare_py.framework.points import CardPredicate
-from kubeshare_py.framework.reasons import ReasonTable
+from kubeshare_py.plugin import (
+    CardPredicate,
+    GpuClaim,
+    IntArray,
+    ModelTable,
+    ReasonTable,
+    Rows,
+    Shape,
+    Shortfall,
+)
 
 
 class GpuModel:

@@ -4,15 +4,23 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from kubeshare_py.cluster.columns import ABSENT, IntArray
-from kubeshare_py.cluster.rows import Rows
-from kubeshare_py.domain.diagnosis import Shortfall
-from kubeshare_py.domain.isolation import IsolationBackend
-from kubeshare_py.domain.pod import Shape
-from kubeshare_py.domain.readiness import ReadinessReport, in_words, not_ready_reason
-from kubeshare_py.framework.number_table import NumberTable
-from kubeshare_py.framework.points import BestCards, CardPredicate, CardRank, Normaliser, RowScore
-from kubeshare_py.framework.reasons import ReasonTable
+from kubeshare_py.domain.readiness import in_words, not_ready_reason
+from kubeshare_py.plugin import (
+    ABSENT,
+    BestCards,
+    CardPredicate,
+    CardRank,
+    IntArray,
+    IsolationBackend,
+    Normaliser,
+    NumberTable,
+    ReadinessReport,
+    ReasonTable,
+    Rows,
+    RowScore,
+    Shape,
+    Shortfall,
+)
 
 _READY, _UNREPORTED, _NOT_READY = 100, 50, 0
 

@@ -13,10 +13,7 @@ from kubeshare_plugins.kubeshare_opportunistic import (
     truncated,
     used_cards,
 )
-from kubeshare_py.cluster.columns import IntArray
-from kubeshare_py.cluster.rows import Rows
-from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import BestCards, CardRank, RowScore
+from kubeshare_py.plugin import BestCards, CardRank, IntArray, Rows, RowScore, Shape
 
 
 class KubeShareGuarantee:

@@ -11,12 +11,18 @@ Enable it beside KubeShareGuarantee: each scores its own class of pods.
 
 import numpy as np
 
-from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY, IntArray
-from kubeshare_py.cluster.rows import Rows
-from kubeshare_py.domain.gpu import WHOLE_MILLI
-from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import BestCards, CardRank, RowScore
-from kubeshare_py.framework.scores import MAX_SCORE
+from kubeshare_py.plugin import (
+    ABSENT,
+    MAX_SCORE,
+    UNHEALTHY,
+    WHOLE_MILLI,
+    BestCards,
+    CardRank,
+    IntArray,
+    Rows,
+    RowScore,
+    Shape,
+)
 
 #: A point is ten thousandths of a card.
 TENFOLD = 10

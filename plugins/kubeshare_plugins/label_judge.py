@@ -7,8 +7,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from kubeshare_py.cluster.rows import Rows
-from kubeshare_py.domain.label_selector import Requirement
+from kubeshare_py.plugin import Requirement, Rows
 
 Flags = NDArray[np.bool_]
 

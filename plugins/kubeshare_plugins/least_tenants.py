@@ -2,10 +2,7 @@
 
 import numpy as np
 
-from kubeshare_py.cluster.columns import IntArray
-from kubeshare_py.cluster.rows import Rows
-from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import BestCards, CardRank, Normaliser, RowScore
+from kubeshare_py.plugin import BestCards, CardRank, IntArray, Normaliser, Rows, RowScore, Shape
 
 _MAX = 100
 

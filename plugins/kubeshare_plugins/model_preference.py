@@ -6,11 +6,6 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from kubeshare_py.cluster.columns import IntArray
-from kubeshare_py.cluster.rows import Rows
-from kubeshare_py.domain.gpu import WHOLE_MILLI
-from kubeshare_py.domain.pod import Shape
-from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.claims.card_groups import (
     WORTHLESS,
     chosen_group,
@@ -18,13 +13,18 @@ from kubeshare_py.framework.claims.card_groups import (
     nth_best,
     tier_points,
 )
-from kubeshare_py.framework.number_table import ModelTable
-from kubeshare_py.framework.points import (
+from kubeshare_py.plugin import (
+    WHOLE_MILLI,
     BestCards,
     CardPreselection,
     CardRank,
+    GpuClaim,
+    IntArray,
+    ModelTable,
     Normaliser,
+    Rows,
     RowScore,
+    Shape,
 )
 
 #: The number of model names while the cluster has one model: "" for empty slots, and it.

@@ -10,27 +10,28 @@ import numpy as np
 from msgspec import Meta
 
 from kubeshare_plugins.model_preference import best_card, best_cards, worst_of
-from kubeshare_py.cluster.columns import IntArray
-from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.gpu_models import name_part, names_model
-from kubeshare_py.domain.pod import Shape
-from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.framework.arguments import ArgumentError, checked
 from kubeshare_py.framework.claims.card_groups import (
     WORTHLESS,
     chosen_group,
     fitting_cards,
     nth_best,
 )
-from kubeshare_py.framework.number_table import ModelTable
-from kubeshare_py.framework.points import (
+from kubeshare_py.plugin import (
+    MAX_SCORE,
+    ArgumentError,
     BestCards,
     CardPreselection,
     CardRank,
+    GpuClaim,
+    IntArray,
+    ModelTable,
     Normaliser,
+    Rows,
     RowScore,
+    Shape,
+    checked,
 )
-from kubeshare_py.framework.scores import MAX_SCORE
 
 _Amount = Annotated[int, Meta(ge=1, le=10**9)]
 

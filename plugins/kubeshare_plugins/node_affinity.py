@@ -3,12 +3,16 @@
 import numpy as np
 
 from kubeshare_plugins.label_judge import Flags, Integers, LabelJudge
-from kubeshare_py.cluster.columns import IntArray
-from kubeshare_py.cluster.rows import Rows
-from kubeshare_py.domain.label_selector import Requirement
-from kubeshare_py.domain.pod import NodeTerm, Shape
-from kubeshare_py.framework.points import Depends, RowFilter
-from kubeshare_py.framework.reasons import ReasonTable
+from kubeshare_py.plugin import (
+    Depends,
+    IntArray,
+    NodeTerm,
+    ReasonTable,
+    Requirement,
+    RowFilter,
+    Rows,
+    Shape,
+)
 
 #: The only field that the API allows here.
 _NAME = "metadata.name"

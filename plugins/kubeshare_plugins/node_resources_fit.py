@@ -4,12 +4,21 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from kubeshare_py.cluster.columns import FIXED_RESOURCES, PODS, PORT_RESOURCE, PORTS, IntArray
-from kubeshare_py.cluster.rows import Rows
-from kubeshare_py.domain.diagnosis import Shortfall
-from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import Depends, Ground, RowFilter, RowHeadroom
-from kubeshare_py.framework.reasons import ReasonTable
+from kubeshare_py.plugin import (
+    FIXED_RESOURCES,
+    PODS,
+    PORT_RESOURCE,
+    PORTS,
+    Depends,
+    Ground,
+    IntArray,
+    ReasonTable,
+    RowFilter,
+    RowHeadroom,
+    Rows,
+    Shape,
+    Shortfall,
+)
 
 # Below any free amount: a resource that is not asked for is never short, not even an overdrawn one.
 _NOT_ASKED = -(1 << 62)

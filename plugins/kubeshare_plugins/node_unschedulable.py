@@ -1,12 +1,7 @@
 """Filter: cordoned nodes take only pods that tolerate the cordon."""
 
 from kubeshare_plugins.taint_toleration import tolerates
-from kubeshare_py.cluster.columns import IntArray
-from kubeshare_py.cluster.rows import Rows
-from kubeshare_py.domain.node import Taint
-from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import Depends, RowFilter
-from kubeshare_py.framework.reasons import ReasonTable
+from kubeshare_py.plugin import Depends, IntArray, ReasonTable, RowFilter, Rows, Shape, Taint
 
 # spec.unschedulable means this taint (kube-scheduler, plugin NodeUnschedulable).
 _CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")

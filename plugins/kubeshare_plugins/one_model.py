@@ -2,12 +2,8 @@
 
 from collections.abc import Iterator
 
-from kubeshare_py.cluster.rows import Rows
-from kubeshare_py.domain.diagnosis import Shortfall
-from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.claims.card_groups import in_one_group, too_few
-from kubeshare_py.framework.points import CardPredicate
-from kubeshare_py.framework.reasons import ReasonTable
+from kubeshare_py.plugin import CardPredicate, ReasonTable, Rows, Shape, Shortfall
 
 TOO_FEW_ALIKE = "too few GPUs of one model"
 

@@ -1,6 +1,6 @@
 """QueueSort: spec.priority, then `sharedgpu/priority`, then age."""
 
-from kubeshare_py.domain.pod import Pod
+from kubeshare_py.plugin import Pod
 
 
 class PrioritySort:

@@ -2,11 +2,7 @@
 
 import numpy as np
 
-from kubeshare_py.cluster.columns import IntArray
-from kubeshare_py.cluster.rows import Rows
-from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import BestCards, CardRank, RowScore
-from kubeshare_py.framework.scores import MAX_SCORE
+from kubeshare_py.plugin import MAX_SCORE, BestCards, CardRank, IntArray, Rows, RowScore, Shape
 
 # Large, so that two cards hardly ever draw the same number.
 _RANKS = 1 << 30

@@ -5,13 +5,17 @@ Readiness is covered too: the node lifecycle controller taints nodes that are no
 
 from collections.abc import Sequence
 
-from kubeshare_py.cluster.columns import IntArray
-from kubeshare_py.cluster.rows import Rows
-from kubeshare_py.domain.node import Taint
-from kubeshare_py.domain.pod import Shape, Toleration
-from kubeshare_py.framework.number_table import NumberTable
-from kubeshare_py.framework.points import Depends, RowFilter
-from kubeshare_py.framework.reasons import ReasonTable
+from kubeshare_py.plugin import (
+    Depends,
+    IntArray,
+    NumberTable,
+    ReasonTable,
+    RowFilter,
+    Rows,
+    Shape,
+    Taint,
+    Toleration,
+)
 
 _KEEPS_AWAY = ("NoSchedule", "NoExecute")
 

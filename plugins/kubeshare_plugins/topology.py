@@ -6,20 +6,20 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from kubeshare_py.cluster.columns import IntArray
-from kubeshare_py.cluster.rows import Rows
-from kubeshare_py.domain.gpu import WHOLE_MILLI
-from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.points import (
+from kubeshare_py.plugin import (
+    WHOLE_MILLI,
     BestCards,
     ByHeadroom,
     CardRank,
+    CardSets,
     CardSetScore,
+    GangContext,
+    IntArray,
     Normaliser,
+    Rows,
     RowScore,
+    Shape,
 )
-from kubeshare_py.topology.card_sets import CardSets
-from kubeshare_py.topology.gang_context import GangContext
 from kubeshare_py.topology.islands import intact
 from kubeshare_py.topology.rings import PositionSet
 

@@ -10,8 +10,8 @@ from kubeshare_py.cluster.columns import CARD_COLUMNS, NODE_COLUMNS, Columns
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import AllRows, Column, OneRow, Rows, SomeRows
 from kubeshare_py.domain.node import Taint
+from kubeshare_py.testing import SmallCluster
 from tests.builders import a_gpu, a_node
-from tests.plugins.small_cluster import SmallCluster
 
 NAMES = sorted(name for name, value in vars(Rows).items() if isinstance(value, Column))
 TAINT = Taint(key="dedicated", value="x", effect="NoSchedule")

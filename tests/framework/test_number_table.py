@@ -3,8 +3,8 @@
 from kubeshare_py.cluster.numbering import SPARE_VALUES
 from kubeshare_py.cluster.rows import AllRows
 from kubeshare_py.framework.number_table import ModelTable
+from kubeshare_py.testing import SmallCluster
 from tests.builders import a_gpu
-from tests.plugins.small_cluster import SmallCluster
 
 
 def test_each_model_is_worked_out_once_and_new_ones_when_they_come() -> None:

@@ -3,8 +3,8 @@
 from hypothesis import strategies as st
 
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.testing import SmallCluster
 from tests.builders import a_gpu
-from tests.plugins.small_cluster import SmallCluster
 
 CLAIMS = st.builds(
     GpuClaim,

@@ -5,8 +5,8 @@ import pytest
 from kubeshare_plugins.bin_pack import BinPack
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.testing import SmallCluster
 from tests.builders import a_claim, a_gpu, a_shape, whole
-from tests.plugins.small_cluster import SmallCluster
 
 
 def a_cluster(**cards: int) -> SmallCluster:

@@ -1,11 +1,17 @@
 """docs/plugins.md: every plugin is in it, and what it shows can be used."""
 
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
+import pytest
 import yaml
 
+import kubeshare_py.plugin as api
 from kubeshare_plugins import IN_TREE
+from kubeshare_py import testing
 from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.framework.points import (
     CardFilter,
@@ -17,8 +23,8 @@ from kubeshare_py.framework.points import (
     Score,
 )
 from kubeshare_py.framework.profile_making import profiles
-from tests.builders import a_shape
-from tests.plugins.small_cluster import SmallCluster
+from kubeshare_py.testing import SmallCluster, expect_best, expect_contract, expect_score
+from tests.builders import a_claim, a_shape
 
 TEXT = (Path(__file__).parents[2] / "docs/plugins.md").read_text()
 POINTS = {
@@ -36,6 +42,13 @@ def block(language: str) -> str:
     found = re.search(rf"```{language}\n(.*?)```", TEXT, re.DOTALL)
     assert found is not None
     return found[1]
+
+
+def defined(code: str) -> dict[str, Any]:
+    """What the code defines."""
+    names: dict[str, Any] = {}
+    exec(code, names)
+    return names
 
 
 def test_every_plugin_has_a_line_with_its_points_and_cost() -> None:
@@ -74,10 +87,47 @@ def test_the_arguments_of_model_worth_can_be_used() -> None:
 def test_the_example_plugin_works_and_is_short() -> None:
     code = block("python")
     assert len([line for line in code.splitlines() if line.strip()]) <= 20
-    names: dict[str, type] = {}
-    exec(code, names)
-    cluster = SmallCluster(names["CheapNodes"]())
-    cluster.node("dear", labels={"example.com/price": "70"})
-    cluster.node("fair", labels={"example.com/price": "20"})
+    cluster = SmallCluster(defined(code)["CheapNodes"]())
+    labels = {"dear": "70", "fair": "20", "odd": "cheap", "long": "9" * 63, "other": "\u0663"}
+    for name, price in labels.items():
+        cluster.node(name, labels={"example.com/price": price})
     cluster.node("unknown")
-    assert cluster.scores(a_shape()) == {"dear": 30, "fair": 80, "unknown": 0}
+    points = {"dear": 30, "fair": 80, "odd": 0, "long": 0, "other": 0, "unknown": 0}
+    expect_score(cluster, a_shape(), points)
+    expect_contract(cluster, a_shape())
+
+
+def test_the_example_of_a_test_is_the_sample_plugins() -> None:
+    module = ModuleType("cheap_nodes")
+    module.__dict__.update(defined(block("python")))
+    sys.modules["cheap_nodes"] = module
+    try:
+        assert defined(block("python test"))["test_the_cheapest_node_is_best"]() is None
+    finally:
+        del sys.modules["cheap_nodes"]
+
+
+def test_the_example_of_columns_works() -> None:
+    cluster = SmallCluster(defined(block("python columns"))["FewPods"]())
+    cluster.cards("n1", 2)
+    cluster.cards("n2", 1)
+    cluster.hold("n1", "n1-0", 100)
+    cluster.hold("n1", "n1-1", 100)
+    expect_score(cluster, a_shape(a_claim(300)), {"n1": 98, "n2": 100})
+    expect_best(cluster, a_shape(a_claim(300)), "n2", ["n2-0"])
+    expect_contract(cluster, a_shape(a_claim(300)))
+
+
+@pytest.mark.parametrize("module", [api, testing])
+def test_what_examples_import_is_promised(module: ModuleType) -> None:
+    imported = re.findall(rf"^from {module.__name__} import (.+)$", TEXT, re.MULTILINE)
+    names = {name for line in imported for name in line.split(", ")}
+    assert names <= {*module.__all__}
+    assert names
+    assert not re.findall(r"^from kubeshare_py\.(?!plugin |testing )", TEXT, re.MULTILINE)
+
+
+def test_every_expectation_and_adapter_is_documented() -> None:
+    names = [name for name in testing.__all__ if name.startswith("expect_")]
+    names += [name for name in api.__all__ if name.startswith("Per") and name != "Permit"]
+    assert [name for name in names if f"`{name}(" not in TEXT] == []

@@ -11,8 +11,8 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.readiness import of_labels
+from kubeshare_py.testing import SmallCluster
 from tests.builders import a_claim, a_gpu, a_shape, whole
-from tests.plugins.small_cluster import SmallCluster
 
 NO_DAEMON = "GPU with no running MPS daemon"
 

@@ -7,9 +7,9 @@ from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_plugins.kubeshare_opportunistic import KubeShareOpportunistic, normalise
 from kubeshare_py.cluster.rows import AllRows
 from kubeshare_py.framework.points import Score
+from kubeshare_py.testing import SmallCluster
 from tests.builders import a_claim, a_gpu, a_shape, whole
 from tests.plugins.kubeshare_nodes import abc, juno, two_cards
-from tests.plugins.small_cluster import SmallCluster
 
 
 def raw(cluster: SmallCluster, *names: str, **claim: object) -> list[int]:

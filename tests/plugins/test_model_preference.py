@@ -15,8 +15,8 @@ from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.profile_making import profiles
+from kubeshare_py.testing import SmallCluster
 from tests.builders import a_claim, a_gpu, a_shape, whole
-from tests.plugins.small_cluster import SmallCluster
 from tests.scale import examples
 
 

@@ -6,8 +6,8 @@ from kubeshare_plugins.label_judge import matches
 from kubeshare_plugins.node_affinity import NodeAffinity
 from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.pod import NodeTerm
+from kubeshare_py.testing import SmallCluster
 from tests.builders import a_shape
-from tests.plugins.small_cluster import SmallCluster
 
 NO_MATCH = "node(s) didn't match Pod's node affinity/selector"
 

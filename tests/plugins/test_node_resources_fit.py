@@ -10,9 +10,9 @@ from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import BindAnswered, BindSlotsFree, Bound, PodGone, PodSeen
 from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.testing import SmallCluster
 from tests.builders import GIB, a_claim, a_machine, a_pod, a_shape
 from tests.builders import a_cluster as a_cluster_of
-from tests.plugins.small_cluster import SmallCluster
 
 
 def a_cluster(**amounts: int) -> SmallCluster:

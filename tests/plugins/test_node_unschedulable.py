@@ -4,8 +4,8 @@ import pytest
 
 from kubeshare_plugins.node_unschedulable import NodeUnschedulable
 from kubeshare_py.domain.pod import Toleration
+from kubeshare_py.testing import SmallCluster
 from tests.builders import a_shape
-from tests.plugins.small_cluster import SmallCluster
 
 CORDON = "node.kubernetes.io/unschedulable"
 

@@ -12,8 +12,8 @@ from kubeshare_plugins.numa_binding import NumaBinding
 from kubeshare_plugins.topology import Topology
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.testing import SmallCluster
 from tests.builders import a_claim, a_gpu, a_shape, whole
-from tests.plugins.small_cluster import SmallCluster
 from tests.scale import examples
 
 

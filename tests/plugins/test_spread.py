@@ -2,8 +2,8 @@
 
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_plugins.spread import Spread
+from kubeshare_py.testing import SmallCluster
 from tests.builders import GIB, a_claim, a_shape, whole
-from tests.plugins.small_cluster import SmallCluster
 
 
 def a_cluster(**cards: int) -> SmallCluster:

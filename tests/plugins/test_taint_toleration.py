@@ -5,8 +5,8 @@ import pytest
 from kubeshare_plugins.taint_toleration import TaintToleration, tolerates
 from kubeshare_py.domain.node import Taint
 from kubeshare_py.domain.pod import Toleration
+from kubeshare_py.testing import SmallCluster
 from tests.builders import a_shape
-from tests.plugins.small_cluster import SmallCluster
 
 UNTOLERATED = "node(s) had untolerated taint(s)"
 

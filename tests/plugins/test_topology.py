@@ -16,8 +16,8 @@ from kubeshare_plugins.topology import Topology
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, PodUid
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.testing import SmallCluster
 from tests.builders import MODEL, a_claim, a_gpu, a_shape, whole
-from tests.plugins.small_cluster import SmallCluster
 from tests.scale import examples
 from tests.topology import plain
 from tests.topology.boards import BOARDS, board, described

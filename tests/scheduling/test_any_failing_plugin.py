@@ -10,7 +10,8 @@ from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod, Shape
-from kubeshare_py.framework.per_node import NodeState, PerNodeFilter, PerNodeScore
+from kubeshare_py.framework.adapters.node_state import NodeState
+from kubeshare_py.framework.adapters.per_node import PerNodeFilter, PerNodeScore
 from kubeshare_py.framework.profile_making import PluginFactory, profiles
 from kubeshare_py.scheduling.machine import Machine
 from tests.scale import seeds

@@ -17,11 +17,11 @@ from kubeshare_py.domain.events import BindSlotsFree, NodeGone, NodeSeen, PodSee
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.preemption import Preemptor
-from kubeshare_py.framework.per_node import NodeState, PerNodeScore
 from kubeshare_py.framework.points import Depends, RowFilter, RowHeadroom
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.framework.scheduler_profile import ProfilesReplaced
+from kubeshare_py.plugin import NodeState, PerNodeScore
 from kubeshare_py.scheduling.explain.explanation import why
 from kubeshare_py.scheduling.explain.figures import pod_figures
 from kubeshare_py.scheduling.machine import Machine

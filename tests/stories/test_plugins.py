@@ -14,7 +14,7 @@ from tests.stories.own_process import scheduler_process
 
 PRICE = "example.com/price"
 PLUGIN = """
-    from kubeshare_py.framework.per_node import NodeState, PerNodeScore
+    from kubeshare_py.plugin import NodeState, PerNodeScore
     from kubeshare_py.domain.pod import Shape
 
 

@@ -10,7 +10,6 @@ from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows, read_only
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework import answer_checks
 from kubeshare_py.framework.boundary import Boundary
 from kubeshare_py.framework.points import (
@@ -23,6 +22,7 @@ from kubeshare_py.framework.points import (
     CardScore,
     CardSetScore,
 )
+from kubeshare_py.framework.pre_filters import PreFilters
 from kubeshare_py.framework.reasons import NO_CARD, NO_USABLE_GPU, TOO_FEW_GPUS, ReasonTable
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.topology.gang_context import GangContext
@@ -56,11 +56,13 @@ class PreparedClaim:
         self,
         profile: Profile,
         shape: Shape,
-        claim: GpuClaim,
+        before: PreFilters,
         boundary: Boundary,
         reasons: ReasonTable,
     ) -> None:
-        """`shape` has this claim alone. Raises PluginFailed if a plugin fails."""
+        """`shape` has one claim, and `before` its PreFilter values. Raises PluginFailed."""
+        claim = shape.claim
+        assert claim is not None
         self._profile, self._boundary, self._reasons = profile, boundary, reasons
         self.claim = claim
         self.count = claim.count
@@ -68,13 +70,13 @@ class PreparedClaim:
         self.ranks: list[tuple[CardRank, int, object | None]] = []
         self.best_set: CardSetScore | None = None
         self.among: list[CardPreselection] = []
-        self._prepare_card_filters(shape)
-        self._prepare_ranks(shape)
+        self._prepare_card_filters(shape, before)
+        self._prepare_ranks(shape, before)
         #: Whether the column `break_order` orders equal idle cards.
         self.keeps = any(isinstance(rank, ByHeadroom) and rank.keeps for rank, *_ in self.ranks)
         self.by_room = self._by_headroom() if self.count == 1 else None
 
-    def _prepare_card_filters(self, shape: Shape) -> None:
+    def _prepare_card_filters(self, shape: Shape, before: PreFilters) -> None:
         call, guarded, reasons = self._boundary.call, self._boundary.guarded, self._reasons
         masks = answer_checks.card_masks(lambda: reasons.registered)
         for plugin in self._profile.card_filters:
@@ -85,6 +87,7 @@ class PreparedClaim:
                 plugin.card_filter,
                 shape,
                 reasons,
+                *before.arguments(plugin),
             )
             if question is not None:
                 fits = self._if_checked(plugin, answer_checks.card_fits)
@@ -97,11 +100,16 @@ class PreparedClaim:
                     )
                 )
 
-    def _prepare_ranks(self, shape: Shape) -> None:
+    def _prepare_ranks(self, shape: Shape, before: PreFilters) -> None:
         guarded, count = self._boundary.guarded, self.count
         for plugin, weight in self._profile.card_scores:
             rank = self._boundary.call(
-                plugin, CARD_SCORE, answer_checks.card_rank, plugin.card_score, shape
+                plugin,
+                CARD_SCORE,
+                answer_checks.card_rank,
+                plugin.card_score,
+                shape,
+                *before.arguments(plugin),
             )
             if isinstance(rank, CardSetScore):
                 self.best_set = self.best_set or self._guarded_set(plugin, rank)

@@ -26,7 +26,7 @@ PYPROJECT = """
     include = ["cheap_nodes.py"]
 """
 MODULE = """
-    from kubeshare_py.framework.per_node import NodeState, PerNodeScore
+    from kubeshare_py.plugin import NodeState, PerNodeScore
     from kubeshare_py.domain.pod import Shape
 
 

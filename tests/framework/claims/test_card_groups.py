@@ -6,8 +6,8 @@ import pytest
 from kubeshare_py.cluster.rows import AllRows
 from kubeshare_py.domain.gpu_models import PreferredModels
 from kubeshare_py.framework.claims.card_groups import nth_best, tier_points
+from kubeshare_py.testing import SmallCluster
 from tests.builders import a_gpu
-from tests.plugins.small_cluster import SmallCluster
 
 
 @pytest.mark.parametrize(("count", "worth"), [(1, 90), (2, 50), (3, -1), (4, -1)])

@@ -9,9 +9,9 @@ from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.claims.card_shortfalls import card_shortfalls
 from kubeshare_py.framework.reasons import ReasonTable
+from kubeshare_py.testing import SmallCluster
 from tests.builders import GIB, a_claim, a_gpu, a_shape, whole
 from tests.plugins.random_clusters import CLAIMS, NODES, Nodes, random_cluster
-from tests.plugins.small_cluster import SmallCluster
 from tests.scale import examples
 
 

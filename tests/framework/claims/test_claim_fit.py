@@ -15,9 +15,9 @@ from kubeshare_py.framework.claims.claim_fit import (
     headroom_for,
 )
 from kubeshare_py.framework.points import MAX_PODS
+from kubeshare_py.testing import SmallCluster
 from tests.builders import a_gpu
 from tests.plugins.random_clusters import CLAIMS, NODES, Nodes, random_cluster
-from tests.plugins.small_cluster import SmallCluster
 from tests.scale import examples
 
 

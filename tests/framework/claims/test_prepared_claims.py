@@ -17,9 +17,9 @@ from kubeshare_py.domain.request import CardRelation, GpuClaim
 from kubeshare_py.framework.claims import joint_search
 from kubeshare_py.framework.claims.joint_layout import claim_layout
 from kubeshare_py.framework.claims.prepared_claims import NOT_TOGETHER
+from kubeshare_py.testing import SmallCluster
 from tests.builders import GIB, a_claim, a_shape, whole
 from tests.plugins.random_clusters import CARDS, CHARGES, CLAIMS, random_cluster
-from tests.plugins.small_cluster import SmallCluster
 from tests.scale import examples
 
 NODES = st.lists(

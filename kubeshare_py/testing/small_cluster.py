@@ -5,16 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from kubeshare_plugins.priority_sort import PrioritySort
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.ledger import Ledger
-from kubeshare_py.cluster.rows import AllRows, OneRow
+from kubeshare_py.cluster.rows import AllRows, OneRow, Rows
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.node import Node
-from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.points import (
     BestCards,
@@ -26,12 +25,28 @@ from kubeshare_py.framework.points import (
     Filter,
     Score,
 )
+from kubeshare_py.framework.pre_filters import PreFilters
 from kubeshare_py.framework.scheduler_profile import Profile
-from tests.builders import GIB, a_gpu, a_node
+from kubeshare_py.testing.values import GIB, a_gpu, a_node
+
+
+class _ByArrival:
+    """A queue sort, because every profile has one."""
+
+    name = "ByArrival"
+
+    def key(self, pod: Pod) -> tuple[int | str, ...]:
+        """Equal for all pods."""
+        return ()
 
 
 class SmallCluster:
-    """Plugins run at every point that they implement, with weight 1 but for `weights` of scores."""
+    """Plugins run at every point of shapes that they implement: filters, scores, hints, bounds.
+
+    Scores have weight 1, or that in `weights` by name. Answers are checked as the scheduler does.
+    `ledger` and `evaluator` are the scheduler's own, and not part of the promise of
+    `kubeshare_py.plugin`.
+    """
 
     def __init__(self, *plugins: object, weights: Mapping[str, int] | None = None) -> None:
         self.plugins = plugins
@@ -39,7 +54,7 @@ class SmallCluster:
         self.evaluator = Evaluator(
             Profile(
                 scheduler_name="small",
-                queue_sort=PrioritySort(),
+                queue_sort=_ByArrival(),
                 filters=[plugin for plugin in plugins if isinstance(plugin, Filter)],
                 card_filters=[plugin for plugin in plugins if isinstance(plugin, CardFilter)],
                 card_scores=[(plugin, 1) for plugin in plugins if isinstance(plugin, CardScore)],
@@ -130,29 +145,53 @@ class SmallCluster:
         told = [plugin for plugin in self.plugins if isinstance(plugin, Explain)]
         return [each for plugin in told for each in plugin.explain(shape, row)]
 
-    def scores(self, shape: Shape) -> dict[str, int]:
-        """The scoring plugin's answer per node, normalised where it says so."""
-        (plugin,) = (plugin for plugin in self.plugins if isinstance(plugin, Score))
-        question = plugin.score(shape)
-        assert question is not None
-        rows = AllRows(self.ledger.columns)
-        raw = question(rows, self._best_cards(shape))
-        used = sorted(self.ledger.columns.row_of.values())
-        points: IntArray = raw[used]
-        if plugin.normaliser is not None:
-            points = plugin.normaliser(points)
-        names = [str(self.ledger.columns.names[row]) for row in used]
+    def failure(self, shape: Shape) -> str:
+        """Why a plugin failed for the shape; empty if none did."""
+        self.evaluator.best(shape)
+        failure = self.evaluator.failed.get(shape)
+        return "" if failure is None else str(failure)
+
+    def scores(self, shape: Shape, plugin: str = "") -> dict[str, int]:
+        """The points of each node, normalised where the plugin says so.
+
+        `plugin` names one of several scores. Of each node the best card by rank is taken, whether
+        or not the shape fits.
+        """
+        named = [one for one in self.plugins if isinstance(one, Score)]
+        (scorer,) = (one for one in named if plugin in ("", one.name))
+        question = scorer.score(shape, *self._before(shape, scorer))
+        assert question is not None, f"{scorer.name} has no say about this shape"
+        columns = self.ledger.columns
+        used = sorted(columns.row_of.values())
+        points: IntArray = question(AllRows(columns), self._best_cards(shape))[used]
+        if scorer.normaliser is not None:
+            points = scorer.normaliser(points)
+        names = [str(columns.names[row]) for row in used]
         return dict(zip(names, points.tolist(), strict=True))
 
+    def card_scores(self, shape: Shape, node: str = "n1") -> dict[str, int]:
+        """The sum of the ranks of each card of a node, by uuid, whether or not the shape fits."""
+        columns = self.ledger.columns
+        row = columns.row_of[NodeName(node)]
+        ranks = self._ranks(shape, OneRow(columns, row))[0].tolist()
+        return {str(uuid): rank for uuid, rank in zip(columns.uuids[row], ranks, strict=False)}
+
+    def _before(self, shape: Shape, plugin: object) -> tuple[object, ...]:
+        return PreFilters(self.evaluator.boundary, shape).arguments(plugin)
+
+    def _ranks(self, shape: Shape, rows: Rows) -> IntArray:
+        total: IntArray = np.zeros(rows.flags.shape, np.int64)
+        for plugin in self.plugins:
+            if isinstance(plugin, CardScore):
+                rank = plugin.card_score(shape, *self._before(shape, plugin))
+                if rank is not None and not isinstance(rank, CardSetScore | CardPreselection):
+                    total = total + rank(rows)
+        return total
+
     def _best_cards(self, shape: Shape) -> BestCards | None:
-        """Each row's first card by rank, whether or not the shape fits."""
         if shape.claim is None or shape.claim.count > 1:
             return None
         rows = AllRows(self.ledger.columns)
-        ranks = [p.card_score(shape) for p in self.plugins if isinstance(p, CardScore)]
-        total = np.where(rows.flags == 0, 0, -1)
-        for rank in ranks:
-            if rank is not None and not isinstance(rank, CardSetScore | CardPreselection):
-                total = np.where(total < 0, total, rank(rows))
+        total = np.where(rows.flags == 0, self._ranks(shape, rows), -1)
         slot = total.argmax(1)
         return BestCards(slot, slot + np.arange(len(slot)) * total.shape[1])

@@ -2,13 +2,14 @@
 
 import pytest
 
-from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.node import Taint
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.per_node import CardState, NodeState, PerNodeFilter, PerNodeScore
+from kubeshare_py.framework.adapters.node_state import CardState, NodeState
+from kubeshare_py.framework.adapters.per_node import PerNodeFilter, PerNodeScore
 from kubeshare_py.framework.points import Filter, Score
+from kubeshare_py.testing import SmallCluster
 from tests.builders import GIB, a_gpu, a_shape
-from tests.plugins.small_cluster import SmallCluster
 
 
 def fast_disk(shape: Shape, node: NodeState) -> bool:
@@ -100,7 +101,7 @@ def test_what_a_function_can_read() -> None:
     cluster = SmallCluster(PerNodeScore("Look", look))
     cluster.node(
         "n1",
-        a_gpu("a", model="T4"),
+        a_gpu("a", model="T4", numa_node=1),
         a_gpu("b", index=1, model="A100", healthy=False),
         cpu=1000,
         labels={"zone": "east"},
@@ -113,7 +114,9 @@ def test_what_a_function_can_read() -> None:
     cluster.best(a_shape())
     assert [node.name for node in seen] == ["n1", "n2"]
     first = CardState(
+        uuid=GpuUuid("a"),
         model="T4",
+        numa_node=1,
         capacity_bytes=40 * GIB,
         free_milli=700,
         free_bytes=39 * GIB,
@@ -122,7 +125,9 @@ def test_what_a_function_can_read() -> None:
         exclusive=True,
     )
     second = CardState(
+        uuid=GpuUuid("b"),
         model="A100",
+        numa_node=None,
         capacity_bytes=40 * GIB,
         free_milli=1000,
         free_bytes=40 * GIB,

@@ -1,0 +1,1 @@
+"""Plugins from one plain function of one node or card."""
