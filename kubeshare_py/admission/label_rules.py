@@ -33,6 +33,8 @@ _ABOVE_ZERO = f"[+]?({_MANTISSA})([eE][+-]?[0-9]{{1,3}})?"
 #: More than 1 for any mantissa of 63 characters; API servers read no doubles so large.
 _HUGE = "[eE][+]?[1-9][0-9]{2}$"
 _HAS_LIMIT, _HAS_SHARE = has_label(sharedgpu.LIMIT), has_label(sharedgpu.REQUEST)
+_IS_ALONE = "variables.alone == 'true'"
+_COUNTS = (sharedgpu.LIMIT, sharedgpu.REQUEST)
 #: The factors of memory units, as doubles.
 _FACTORS = literal(
     {
@@ -116,8 +118,18 @@ def request() -> Variables:
     """
     limit, share = "variables.limit", "variables.request"
     return {
+        "alone": label(sharedgpu.EXCLUSIVE),
+        "aloneProblem": _alone(),
         "limit": label(sharedgpu.LIMIT),
-        "request": label(sharedgpu.REQUEST),
+        "request": first(
+            [
+                (
+                    f"{_IS_ALONE} && !({_HAS_SHARE})",
+                    f"({_HAS_LIMIT} ? {label(sharedgpu.LIMIT)} : '1')",
+                )
+            ],
+            label(sharedgpu.REQUEST),
+        ),
         "memory": label(sharedgpu.MEMORY),
         "numaBind": label(sharedgpu.NUMA_BIND),
         "limitWhole": _whole(limit),
@@ -125,15 +137,37 @@ def request() -> Variables:
         "requestWhole": _whole(share),
         "requestPart": _part(share),
         "wantsCards": (
-            f"{_HAS_LIMIT} ? variables.limitWhole != '' || variables.limitPart != '' : {_HAS_SHARE}"
+            f"{_IS_ALONE} || ({_HAS_LIMIT}"
+            f" ? variables.limitWhole != '' || variables.limitPart != '' : {_HAS_SHARE})"
         ),
-        "wholeCards": f"variables.wantsCards && {_above_one('request')}",
+        "wholeCards": f"variables.wantsCards && ({_IS_ALONE} || {_above_one('request')})",
         "limitProblem": _limit(),
         "shareProblem": _share(),
         "restProblem": _rest(),
         "advice": _advice(),
-        "requestProblem": first_problem(["limitProblem", "shareProblem", "restProblem"]),
+        "requestProblem": first_problem(
+            ["aloneProblem", "limitProblem", "shareProblem", "restProblem"]
+        ),
     }
+
+
+def _alone() -> str:
+    """The problem of a pod that says whether it wants its cards alone."""
+    texts = (
+        has_label(key) + f" && !{matches(label(key), sharedgpu.WHOLE_NUMBER)}" for key in _COUNTS
+    )
+    return first(
+        [
+            (
+                "!(variables.alone in ['', 'true', 'false'])",
+                problem_text(sharedgpu.EXCLUSIVE, "variables.alone", sharedgpu.FLAG_RULE),
+            ),
+            (
+                f"{_IS_ALONE} && (" + " || ".join(texts) + ")",
+                problem_text(sharedgpu.EXCLUSIVE, "variables.alone", sharedgpu.NOT_WHOLE_RULE),
+            ),
+        ]
+    )
 
 
 def _limit() -> str:
@@ -143,7 +177,7 @@ def _limit() -> str:
         [
             (f"{_HAS_LIMIT}", f"({_amount(sharedgpu.LIMIT, 'limit')})"),
             (f"{_HAS_SHARE}", f"({_amount(sharedgpu.REQUEST, 'request')})"),
-            (has_label(sharedgpu.MEMORY), alone),
+            (f"!({_IS_ALONE}) && {has_label(sharedgpu.MEMORY)}", alone),
         ]
     )
 

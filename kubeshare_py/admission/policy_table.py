@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from kubeshare_py.dialects.card_visibility import ASKING, NO_CARDS, WHOLE_CARDS, CardVisibility
-from kubeshare_py.dialects.sharedgpu import LIMIT, REQUEST
+from kubeshare_py.dialects.sharedgpu import EXCLUSIVE, LIMIT, REQUEST
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.isolation.backend import HostVolume, Mount, Variable
 from kubeshare_py.isolation.containers import (
@@ -51,10 +51,12 @@ def template() -> str:
 
 def _reach(labels: str) -> str:
     asking = _literal(list(ASKING))
+    is_alone = f"variables.{labels}[?'{EXCLUSIVE}'].orValue('') == 'true'"
     return (
-        f"!{asking}.exists(label, label in variables.{labels}) ||\n"
+        f"!({is_alone} || {asking}.exists(label, label in variables.{labels})) ||\n"
         f"variables.{labels}[?'{LIMIT}'].orValue('').matches('{NO_CARDS}') ? "
         f"'{CardVisibility.VOID}' :\n"
+        f"{is_alone} ||\n"
         f"variables.{labels}[?'{REQUEST}'].orValue('').matches('{WHOLE_CARDS}')"
         f" ? '{CardVisibility.WHOLE}' : '{CardVisibility.SHARE}'"
     )

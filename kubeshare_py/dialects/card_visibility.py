@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from enum import StrEnum
 
-from kubeshare_py.dialects.sharedgpu import LIMIT, MEMORY, REQUEST
+from kubeshare_py.dialects.sharedgpu import EXCLUSIVE, LIMIT, MEMORY, REQUEST
 
 #: Labels that ask for a card; one of them is enough.
 ASKING = (LIMIT, REQUEST, MEMORY)
@@ -30,11 +30,12 @@ class CardVisibility(StrEnum):
 
 def card_visibility(labels: Mapping[str, str]) -> CardVisibility:
     """The reach of a pod with these labels."""
-    asks = any(label in labels for label in ASKING)
+    is_alone = labels.get(EXCLUSIVE) == "true"
+    asks = is_alone or any(label in labels for label in ASKING)
     if not asks or re.search(NO_CARDS, labels.get(LIMIT, "")):
         return CardVisibility.VOID
     return (
         CardVisibility.WHOLE
-        if re.search(WHOLE_CARDS, labels.get(REQUEST, ""))
+        if is_alone or re.search(WHOLE_CARDS, labels.get(REQUEST, ""))
         else CardVisibility.SHARE
     )

@@ -21,6 +21,7 @@ LABELS = (
     sharedgpu.MODEL,
     *sharedgpu_models.KEYS,
     sharedgpu.NUMA_BIND,
+    sharedgpu.EXCLUSIVE,
     standing.PRIORITY,
     standing.ISOLATION,
     standing.GROUP,

@@ -3,8 +3,8 @@
 Label meanings and the order of checks follow KubeShare 2.0 (pod labels, README and
 pkg/scheduler/pod.go of github.com/NTHU-LSALab/KubeShare, release-2.0). Deliberate differences: any
 decimal is a number, so "0", "10" and "100" are accepted; amounts are computed exactly; memory may
-have a unit; a request needs no limit beside it. `sharedgpu/numa_bind` is new. Priority and gangs,
-which are the same in every dialect, are in `standing`.
+have a unit; a request needs no limit beside it. `sharedgpu/numa_bind` and `sharedgpu/gpu_exclusive`
+are new. Priority and gangs, which are the same in every dialect, are in `standing`.
 """
 
 import re
@@ -26,6 +26,8 @@ REQUEST = "sharedgpu/gpu_request"
 MEMORY = "sharedgpu/gpu_mem"
 MODEL = "sharedgpu/gpu_model"
 NUMA_BIND = "sharedgpu/numa_bind"
+#: One whole card for one pod alone, which KubeShare's labels cannot say.
+EXCLUSIVE = "sharedgpu/gpu_exclusive"
 
 MAX_CARDS = CLAIMED_CARDS.most
 
@@ -35,6 +37,9 @@ WHOLE_CARDS_RULE = "must be a whole number of cards when it is above 1"
 MAX_RULE = f"must be at most {MAX_CARDS}"
 MEMORY_RULE = "must be a whole number of bytes, such as 1073741824, or have a unit, such as 8Gi"
 ALONE_RULE = f"alone asks for no card: add {REQUEST}, or {LIMIT} for a card without a share"
+NOT_WHOLE_RULE = f"is for whole cards, so {REQUEST} and {LIMIT} must be whole numbers above 0"
+#: Numbers of whole cards, as written; also for RE2, which the API server's CEL uses.
+WHOLE_NUMBER = "0*[1-9][0-9]*([.]0+)?"
 FLAG_RULE = 'must be "true" or "false"'
 TOO_MUCH_MEMORY_RULE = f"must be at most {HELD_BYTES.most} bytes a card"
 #: Memory with a unit or an exponent, in Kubernetes' notation of quantities
@@ -43,6 +48,7 @@ TOO_MUCH_MEMORY_RULE = f"must be at most {HELD_BYTES.most} bytes a card"
 #: unit. Valid for RE2 too.
 MEMORY_QUANTITY = "[0-9]+([.][0-9]+)?([KMGTPE]i|[kMGTPE]|[eE][0-9]{1,3})"
 _MEMORY_QUANTITY = re.compile(MEMORY_QUANTITY)
+_WHOLE_NUMBER = re.compile(WHOLE_NUMBER)
 _FLAGS = (None, "", "true", "false")
 # Each distinct text is parsed once; a cluster has few distinct requests and many pods.
 _REMEMBERED = 4096
@@ -60,10 +66,17 @@ def read(
     read.
     """
     get = labels.get
-    limit, request, memory = get(LIMIT), get(REQUEST), get(MEMORY)
+    limit, request, memory, alone = get(LIMIT), get(REQUEST), get(MEMORY), get(EXCLUSIVE)
+    is_alone = alone == "true"
+    if alone:
+        problem = _alone_problem(limit, request, alone)
+        if problem is not None:
+            return problem
+        if is_alone and request is None:
+            request = limit or "1"
     if limit is None and request is None and memory is None:
         return None
-    asked = _request(limit, request, memory, get(MODEL), get(NUMA_BIND), guarantee)
+    asked = _request(limit, request, memory, get(MODEL), get(NUMA_BIND), guarantee, is_alone)
     if not isinstance(asked, GpuRequest):
         return asked
     return with_models(asked, labels, annotations, grouped)
@@ -77,6 +90,7 @@ def _request(
     model: str | None,
     numa_bind: str | None,
     guarantee: bool,
+    is_alone: bool,
 ) -> GpuRequest | InvalidRequest | None:
     """The request; None for a limit of 0, by which a pod declares that it wants no GPU."""
     if limit_text is None and share_text is not None:
@@ -90,8 +104,8 @@ def _request(
         return share
     if not limit:
         return None
-    shared = share <= 1
-    count = 1 if shared else int(share)
+    shared = share <= 1 and not is_alone
+    count = max(1, int(share)) if not shared else 1
     memory = _memory(memory_text, count)
     if isinstance(memory, InvalidRequest):
         return memory
@@ -105,6 +119,7 @@ def _request(
             min(milli, WHOLE_MILLI),
             memory,
             model,
+            exclusive=not shared,
             near=numa_bind == "true",
         ),
         dialect=DIALECT,
@@ -115,14 +130,33 @@ def _request(
     )
 
 
-def _claim(count: int, milli: int, total_bytes: int, model: str | None, *, near: bool) -> GpuClaim:
+def _alone_problem(limit: str | None, request: str | None, alone: str) -> InvalidRequest | None:
+    """The problem of a pod that says whether it wants its cards alone."""
+    if alone not in _FLAGS:
+        return _invalid(EXCLUSIVE, alone, FLAG_RULE)
+    given = (limit, request) if alone == "true" else ()
+    for text in given:
+        if text is not None and not (len(text) <= LONGEST and _WHOLE_NUMBER.fullmatch(text)):
+            return _invalid(EXCLUSIVE, alone, NOT_WHOLE_RULE)
+    return None
+
+
+def _claim(
+    count: int,
+    milli: int,
+    total_bytes: int,
+    model: str | None,
+    *,
+    exclusive: bool,
+    near: bool,
+) -> GpuClaim:
     """`total_bytes` is for all cards; 0 leaves it to the share, or to the whole cards."""
     return GpuClaim(
         count=count,
         milli=milli,
         memory_bytes=-(-total_bytes // count) or None,
         models=(model,) if model else (),
-        exclusive=count > 1,
+        exclusive=exclusive,
         # A single card is always near one: its pods need no shape of their own.
         one_numa_node=near and count > 1,
     )

@@ -18,6 +18,7 @@ class SharedGpu(Dialect):
                 sharedgpu.MEMORY,
                 sharedgpu.MODEL,
                 sharedgpu.NUMA_BIND,
+                sharedgpu.EXCLUSIVE,
                 *sharedgpu_models.KEYS,
             }
         ),

@@ -37,7 +37,7 @@ ANY_RULE = f'must have "{ANY}", all other models, at its end and alone: "A100 > 
 ALL_DENIED_RULE = f'must not be "{ANY}", which denies every model'
 MIX_RULE = f'must be "{SAME}" or "{WHICHEVER}"'
 ONE_MODEL_RULE = "must be the name of one GPU model, such as A100"
-NOT_WHOLE_RULE = "is for shares of one card, not for several whole ones"
+NOT_WHOLE_RULE = "is for shares of one card, not for whole ones"
 # Each distinct request is combined once with each distinct set of texts.
 _REMEMBERED = 4096
 #: The most characters of a too long value that are shown.

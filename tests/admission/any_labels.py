@@ -62,6 +62,7 @@ _VALUES = {
     "gpu_request": _numbers,
     "gpu_mem": _memory,
     "numa_bind": _flags,
+    "gpu_exclusive": _flags,
     "priority": _priorities,
     "group_name": st.sampled_from(["", "g"]),
     "pod_group_name": st.sampled_from(["", "h"]),

@@ -15,12 +15,18 @@ numbers = st.one_of(
 )
 
 
-@given(limit=st.none() | numbers, request=st.none() | numbers, memory=st.none() | numbers)
+@given(
+    limit=st.none() | numbers,
+    request=st.none() | numbers,
+    memory=st.none() | numbers,
+    exclusive=st.sampled_from([None, "", "true", "false"]),
+)
 def test_it_agrees_with_what_the_labels_mean(
-    limit: str | None, request: str | None, memory: str | None
+    limit: str | None, request: str | None, memory: str | None, exclusive: str | None
 ) -> None:
     given_labels = {
-        sharedgpu.LIMIT: limit, sharedgpu.REQUEST: request, sharedgpu.MEMORY: memory
+        sharedgpu.LIMIT: limit, sharedgpu.REQUEST: request, sharedgpu.MEMORY: memory,
+        sharedgpu.EXCLUSIVE: exclusive,
     }  # fmt: skip
     labels = {key: value for key, value in given_labels.items() if value is not None}
     parsed = read(labels)

@@ -11,7 +11,7 @@ from tests.dialects.parsed import ParsedRequest, read
 
 LIMIT, REQUEST, MEMORY = "sharedgpu/gpu_limit", "sharedgpu/gpu_request", "sharedgpu/gpu_mem"
 PRIORITY, MODEL = "sharedgpu/priority", "sharedgpu/gpu_model"
-NUMA_BIND = "sharedgpu/numa_bind"
+NUMA_BIND, EXCLUSIVE = "sharedgpu/numa_bind", "sharedgpu/gpu_exclusive"
 HEADCOUNT, THRESHOLD = "sharedgpu/group_headcount", "sharedgpu/group_threshold"
 
 
@@ -441,6 +441,44 @@ def test_numa_bind_is_true_or_false() -> None:
     assert str(problem) == 'sharedgpu/numa_bind="yes": must be "true" or "false"'
 
 
+@pytest.mark.parametrize(
+    ("labels", "count"),
+    [({}, 1), ({LIMIT: "1.0"}, 1), ({REQUEST: "1"}, 1), ({LIMIT: "2"}, 2), ({REQUEST: "02.0"}, 2)],
+)
+def test_whole_cards_may_be_for_one_pod_alone(labels: dict[str, str], count: int) -> None:
+    request = read({**labels, EXCLUSIVE: "true"}).request
+    assert request is not None
+    [one] = request.claims
+    assert one.claim == GpuClaim(count=count, milli=1000, exclusive=True)
+    assert (one.limit_milli, request.needs_port) == (count * 1000, False)
+
+
+@pytest.mark.parametrize(
+    "labels", [{LIMIT: "0"}, {REQUEST: "0.5"}, {LIMIT: "1", REQUEST: "0"}, {LIMIT: "x"}]
+)
+def test_a_part_of_a_card_is_never_for_one_pod_alone(labels: dict[str, str]) -> None:
+    assert str(read({**labels, EXCLUSIVE: "true"}).problem) == (
+        'sharedgpu/gpu_exclusive="true": is for whole cards, so sharedgpu/gpu_request and '
+        "sharedgpu/gpu_limit must be whole numbers above 0"
+    )
+
+
+@pytest.mark.parametrize("text", ["false", ""])
+def test_a_pod_that_shares_its_card_may_say_so(text: str) -> None:
+    assert read({EXCLUSIVE: text}) == ParsedRequest()
+    half = {LIMIT: "1", REQUEST: "0.5"}
+    assert read({**half, EXCLUSIVE: text}) == read(half)
+
+
+def test_the_problem_of_a_number_of_exclusive_cards_names_the_label_that_has_it() -> None:
+    for label in (LIMIT, REQUEST):
+        problem = read({label: "1000001", EXCLUSIVE: "true"}).problem
+        assert str(problem) == f'{label}="1000001": must be at most 1000000'
+    assert str(read({EXCLUSIVE: "yes"}).problem) == (
+        'sharedgpu/gpu_exclusive="yes": must be "true" or "false"'
+    )
+
+
 def test_what_was_understood_before_the_problem_is_kept() -> None:
     found = asked(
         group_name="g", group_headcount="2", group_threshold="1", priority="9", gpu_limit="x"
@@ -459,6 +497,7 @@ def test_what_was_understood_before_the_problem_is_kept() -> None:
                 MEMORY,
                 MODEL,
                 NUMA_BIND,
+                EXCLUSIVE,
                 PRIORITY,
                 HEADCOUNT,
                 THRESHOLD,

@@ -160,7 +160,7 @@ def test_a_share_may_be_one_of_a_certain_model() -> None:
     ("labels", "text", "rule"),
     [
         *((SHARE, text, "one GPU model") for text in ("*", "A*", "A100, T4", " ", "A > B")),
-        (TWO, "A100", "not for several whole ones"),
+        (TWO, "A100", "not for whole ones"),
     ],
 )
 def test_a_share_is_of_one_model_and_of_one_card(

@@ -84,10 +84,11 @@ def _amounts(request: GpuRequest, labels: dict[str, str]) -> None:
     said_amount, limit = labels.get(sharedgpu.REQUEST), labels.get(sharedgpu.LIMIT)
     for text in (said_amount, limit):
         assert text is None or _PLAIN.fullmatch(text), "no number is taken for one"
-    share = Fraction(said_amount or "0")
+    alone = labels.get(sharedgpu.EXCLUSIVE) == "true"
+    share = Fraction(said_amount or (limit or "1" if alone else "0"))
     assert claim.count == (1 if share <= 1 else int(share))
     assert claim.milli == min(1000, ceil(share * 1000))
-    assert claim.exclusive == (share > 1)
+    assert claim.exclusive == (share > 1 or alone)
     memory = labels.get(sharedgpu.MEMORY)
     if memory is not None and memory.isascii() and memory.isdecimal():
         assert (claim.memory_bytes or 0) * claim.count >= int(memory)

@@ -56,3 +56,14 @@ async def test_a_forged_result_annotation_is_overwritten(stage: Stage) -> None:
     await stage.create("thief", annotations={"sharedgpu/gpu_uuid": "GPU-of-somebody"})
     pod = await stage.expect_running("thief")
     assert card(pod) == ""
+
+
+async def test_a_card_for_one_pod_alone_is_idle_and_takes_no_guest(stage: Stage) -> None:
+    await stage.create("share", gpu("0.1"))
+    shared = await stage.place("share")
+    await stage.create("alone", {"sharedgpu/gpu_exclusive": "true"})
+    alone = await stage.place("alone")
+    assert "," not in alone[1]
+    assert alone != shared
+    await stage.create("guest", {"sharedgpu/gpu_limit": "1.0"})
+    assert await stage.place("guest") != alone

@@ -1,12 +1,14 @@
 {{- /* Tables of kubeshare_py/isolation as CEL; written by `make manifests`. */}}
 {{- define "kubeshare.cel.reach" -}}
-!["sharedgpu/gpu_limit","sharedgpu/gpu_request","sharedgpu/gpu_mem"].exists(label, label in variables.labels) ||
+!(variables.labels[?'sharedgpu/gpu_exclusive'].orValue('') == 'true' || ["sharedgpu/gpu_limit","sharedgpu/gpu_request","sharedgpu/gpu_mem"].exists(label, label in variables.labels)) ||
 variables.labels[?'sharedgpu/gpu_limit'].orValue('').matches('^0+([.]0*)?$') ? 'void' :
+variables.labels[?'sharedgpu/gpu_exclusive'].orValue('') == 'true' ||
 variables.labels[?'sharedgpu/gpu_request'].orValue('').matches('^0*([2-9]|[1-9][0-9]+)([.][0-9]*)?$') ? 'whole' : 'share'
 {{- end }}
 {{- define "kubeshare.cel.reachBefore" -}}
-!["sharedgpu/gpu_limit","sharedgpu/gpu_request","sharedgpu/gpu_mem"].exists(label, label in variables.labelsBefore) ||
+!(variables.labelsBefore[?'sharedgpu/gpu_exclusive'].orValue('') == 'true' || ["sharedgpu/gpu_limit","sharedgpu/gpu_request","sharedgpu/gpu_mem"].exists(label, label in variables.labelsBefore)) ||
 variables.labelsBefore[?'sharedgpu/gpu_limit'].orValue('').matches('^0+([.]0*)?$') ? 'void' :
+variables.labelsBefore[?'sharedgpu/gpu_exclusive'].orValue('') == 'true' ||
 variables.labelsBefore[?'sharedgpu/gpu_request'].orValue('').matches('^0*([2-9]|[1-9][0-9]+)([.][0-9]*)?$') ? 'whole' : 'share'
 {{- end }}
 {{- define "kubeshare.cel.variables" -}}

@@ -2,19 +2,19 @@
 {{- define "kubeshare.cel.labelRules" -}}
 - name: knownLabels
   expression: >-
-    ["sharedgpu/gpu_request","sharedgpu/gpu_limit","sharedgpu/gpu_mem","sharedgpu/gpu_model","sharedgpu/gpu_models","sharedgpu/gpu_models_denied","sharedgpu/gpu_model_mix","sharedgpu/gpu_request_of","sharedgpu/numa_bind","sharedgpu/priority","sharedgpu/isolation","sharedgpu/group_name","sharedgpu/pod_group_name","sharedgpu/group_headcount","sharedgpu/group_threshold","sharedgpu/min_available"]
+    ["sharedgpu/gpu_request","sharedgpu/gpu_limit","sharedgpu/gpu_mem","sharedgpu/gpu_model","sharedgpu/gpu_models","sharedgpu/gpu_models_denied","sharedgpu/gpu_model_mix","sharedgpu/gpu_request_of","sharedgpu/numa_bind","sharedgpu/gpu_exclusive","sharedgpu/priority","sharedgpu/isolation","sharedgpu/group_name","sharedgpu/pod_group_name","sharedgpu/group_headcount","sharedgpu/group_threshold","sharedgpu/min_available"]
 - name: knownAnnotations
   expression: >-
     ["sharedgpu/gpu_models","sharedgpu/gpu_models_denied","sharedgpu/gpu_model_mix","sharedgpu/gpu_request_of","sharedgpu/group_within","sharedgpu/allocation","sharedgpu/cell_id","sharedgpu/earmark","sharedgpu/fence","sharedgpu/gpu_manager_port","sharedgpu/gpu_mem","sharedgpu/gpu_mem_mib","sharedgpu/gpu_model","sharedgpu/gpu_uuid","sharedgpu/mps_memory","sharedgpu/mps_thread_percentage"]
 - name: badLabels
   expression: >-
     variables.labels.filter(key, key.lowerAscii().matches('^(shared|kubeshare/)')
-    && key.lowerAscii().matches("^(sharedgpu/.*|(kubeshare|(sharedgpu|shared[._-]gpu|sharedgpus)([.][A-Za-z0-9.-]*)?)/(allocation|cell_id|earmark|fence|gpu_limit|gpu_manager_port|gpu_mem|gpu_mem_mib|gpu_model|gpu_model_mix|gpu_models|gpu_models_denied|gpu_request|gpu_request_of|gpu_uuid|group_headcount|group_name|group_threshold|group_within|isolation|min_available|mps_memory|mps_thread_percentage|numa_bind|pod_group_name|priority))$")
+    && key.lowerAscii().matches("^(sharedgpu/.*|(kubeshare|(sharedgpu|shared[._-]gpu|sharedgpus)([.][A-Za-z0-9.-]*)?)/(allocation|cell_id|earmark|fence|gpu_exclusive|gpu_limit|gpu_manager_port|gpu_mem|gpu_mem_mib|gpu_model|gpu_model_mix|gpu_models|gpu_models_denied|gpu_request|gpu_request_of|gpu_uuid|group_headcount|group_name|group_threshold|group_within|isolation|min_available|mps_memory|mps_thread_percentage|numa_bind|pod_group_name|priority))$")
     && !(key in variables.knownLabels))
 - name: badAnnotations
   expression: >-
     variables.annotations.filter(key, key.lowerAscii().matches('^(shared|kubeshare/)')
-    && key.lowerAscii().matches("^(sharedgpu/.*|(kubeshare|(sharedgpu|shared[._-]gpu|sharedgpus)([.][A-Za-z0-9.-]*)?)/(allocation|cell_id|earmark|fence|gpu_limit|gpu_manager_port|gpu_mem|gpu_mem_mib|gpu_model|gpu_model_mix|gpu_models|gpu_models_denied|gpu_request|gpu_request_of|gpu_uuid|group_headcount|group_name|group_threshold|group_within|isolation|min_available|mps_memory|mps_thread_percentage|numa_bind|pod_group_name|priority))$")
+    && key.lowerAscii().matches("^(sharedgpu/.*|(kubeshare|(sharedgpu|shared[._-]gpu|sharedgpus)([.][A-Za-z0-9.-]*)?)/(allocation|cell_id|earmark|fence|gpu_exclusive|gpu_limit|gpu_manager_port|gpu_mem|gpu_mem_mib|gpu_model|gpu_model_mix|gpu_models|gpu_models_denied|gpu_request|gpu_request_of|gpu_uuid|group_headcount|group_name|group_threshold|group_within|isolation|min_available|mps_memory|mps_thread_percentage|numa_bind|pod_group_name|priority))$")
     && !(key in variables.knownAnnotations || key.matches("^(sharedgpu/(container|init)-[0-9]+[.](gpu_uuid|gpu_mem_mib|mps_thread_percentage|mps_memory))$"))) + (variables.annotations.exists(key, key in ["sharedgpu/allocation","sharedgpu/gpu_uuid"]) ? []
     : ["sharedgpu/gpu_mem","sharedgpu/gpu_model"].filter(key, key in variables.annotations && !(key in variables.labels)))
 - name: badLabel
@@ -26,7 +26,7 @@
 - name: keyProblem
   expression: >-
     variables.badLabel != '' && (variables.badLabel in variables.knownAnnotations || variables.badLabel.matches("^(sharedgpu/(container|init)-[0-9]+[.](gpu_uuid|gpu_mem_mib|mps_thread_percentage|mps_memory))$")) ? variables.badLabel + ' is an annotation, not a label' :
-    variables.badLabel != '' ? 'label ' + variables.badLabel + " is not known; labels are sharedgpu/gpu_request, sharedgpu/gpu_limit, sharedgpu/gpu_mem, sharedgpu/gpu_model, sharedgpu/gpu_models, sharedgpu/gpu_models_denied, sharedgpu/gpu_model_mix, sharedgpu/gpu_request_of, sharedgpu/numa_bind, sharedgpu/priority, sharedgpu/isolation, sharedgpu/group_name, sharedgpu/pod_group_name, sharedgpu/group_headcount, sharedgpu/group_threshold, sharedgpu/min_available" :
+    variables.badLabel != '' ? 'label ' + variables.badLabel + " is not known; labels are sharedgpu/gpu_request, sharedgpu/gpu_limit, sharedgpu/gpu_mem, sharedgpu/gpu_model, sharedgpu/gpu_models, sharedgpu/gpu_models_denied, sharedgpu/gpu_model_mix, sharedgpu/gpu_request_of, sharedgpu/numa_bind, sharedgpu/gpu_exclusive, sharedgpu/priority, sharedgpu/isolation, sharedgpu/group_name, sharedgpu/pod_group_name, sharedgpu/group_headcount, sharedgpu/group_threshold, sharedgpu/min_available" :
     variables.badAnnotation in variables.knownLabels ? variables.badAnnotation + ' is a label, not an annotation' :
     variables.badAnnotation != '' ? 'annotation ' + variables.badAnnotation + " is not known; annotations are sharedgpu/gpu_models, sharedgpu/gpu_models_denied, sharedgpu/gpu_model_mix, sharedgpu/gpu_request_of, sharedgpu/group_within" :
     ''
@@ -59,11 +59,20 @@
   expression: >-
     variables.priority != '' && !variables.priority.matches("^([+]?0*([0-9]|[1-9][0-9]|100)|-0*[01])$") ? "sharedgpu/priority=\"" + variables.priority + "\": must be an integer from -1 to 100" :
     ''
+- name: alone
+  expression: >-
+    ('sharedgpu/gpu_exclusive' in variables.labels ? variables.labels['sharedgpu/gpu_exclusive'] : '')
+- name: aloneProblem
+  expression: >-
+    !(variables.alone in ['', 'true', 'false']) ? "sharedgpu/gpu_exclusive=\"" + variables.alone + "\": must be \"true\" or \"false\"" :
+    variables.alone == 'true' && ('sharedgpu/gpu_limit' in variables.labels && !('sharedgpu/gpu_limit' in variables.labels ? variables.labels['sharedgpu/gpu_limit'] : '').matches("^(0*[1-9][0-9]*([.]0+)?)$") || 'sharedgpu/gpu_request' in variables.labels && !('sharedgpu/gpu_request' in variables.labels ? variables.labels['sharedgpu/gpu_request'] : '').matches("^(0*[1-9][0-9]*([.]0+)?)$")) ? "sharedgpu/gpu_exclusive=\"" + variables.alone + "\": is for whole cards, so sharedgpu/gpu_request and sharedgpu/gpu_limit must be whole numbers above 0" :
+    ''
 - name: limit
   expression: >-
     ('sharedgpu/gpu_limit' in variables.labels ? variables.labels['sharedgpu/gpu_limit'] : '')
 - name: request
   expression: >-
+    variables.alone == 'true' && !('sharedgpu/gpu_request' in variables.labels) ? ('sharedgpu/gpu_limit' in variables.labels ? ('sharedgpu/gpu_limit' in variables.labels ? variables.labels['sharedgpu/gpu_limit'] : '') : '1') :
     ('sharedgpu/gpu_request' in variables.labels ? variables.labels['sharedgpu/gpu_request'] : '')
 - name: memory
   expression: >-
@@ -85,10 +94,10 @@
     variables.request.contains('.') ? variables.request.split('.')[1].find('^[0-9]*[1-9]') : ''
 - name: wantsCards
   expression: >-
-    'sharedgpu/gpu_limit' in variables.labels ? variables.limitWhole != '' || variables.limitPart != '' : 'sharedgpu/gpu_request' in variables.labels
+    variables.alone == 'true' || ('sharedgpu/gpu_limit' in variables.labels ? variables.limitWhole != '' || variables.limitPart != '' : 'sharedgpu/gpu_request' in variables.labels)
 - name: wholeCards
   expression: >-
-    variables.wantsCards && (size(variables.requestWhole) > 1 || variables.requestWhole > '1' || (variables.requestWhole == '1' && variables.requestPart != ''))
+    variables.wantsCards && (variables.alone == 'true' || (size(variables.requestWhole) > 1 || variables.requestWhole > '1' || (variables.requestWhole == '1' && variables.requestPart != '')))
 - name: limitProblem
   expression: >-
     'sharedgpu/gpu_limit' in variables.labels ? (!variables.limit.matches("^([0-9]+([.][0-9]+)?)$") ? "sharedgpu/gpu_limit=\"" + variables.limit + "\": must be a decimal number, digits with at most one point, such as 0.5, 1 or 2.0" :
@@ -99,7 +108,7 @@
     (size(variables.requestWhole) > 1 || variables.requestWhole > '1' || (variables.requestWhole == '1' && variables.requestPart != '')) && variables.requestPart != '' ? "sharedgpu/gpu_request=\"" + variables.request + "\": must be a whole number of cards when it is above 1" :
     (size(variables.requestWhole) > 7 || (size(variables.requestWhole) == 7 && variables.requestWhole > '1000000')) ? "sharedgpu/gpu_request=\"" + variables.request + "\": must be at most 1000000" :
     '') :
-    'sharedgpu/gpu_mem' in variables.labels ? "sharedgpu/gpu_mem alone asks for no card: add sharedgpu/gpu_request, or sharedgpu/gpu_limit for a card without a share" :
+    !(variables.alone == 'true') && 'sharedgpu/gpu_mem' in variables.labels ? "sharedgpu/gpu_mem alone asks for no card: add sharedgpu/gpu_request, or sharedgpu/gpu_limit for a card without a share" :
     ''
 - name: shareProblem
   expression: >-
@@ -121,6 +130,7 @@
     ''
 - name: requestProblem
   expression: >-
+    variables.aloneProblem != '' ? variables.aloneProblem :
     variables.limitProblem != '' ? variables.limitProblem :
     variables.shareProblem != '' ? variables.shareProblem :
     variables.restProblem != '' ? variables.restProblem :
@@ -181,7 +191,7 @@
   expression: >-
     variables.requestOf == '' ? '' :
     !variables.requestOf.replace(' ', '-').split('-').filter(word, word != '').join('-').replace('**', '*').replace('**', '*').replace('**', '*').replace('**', '*').replace('**', '*').replace('**', '*').replace('**', '*').replace('**', '*').replace('**', '*').replace('**', '*').matches("^([A-Za-z0-9._+/()*-]{1,63})$") || variables.requestOf.replace(' ', '-').split('-').filter(word, word != '').join('-').replace('**', '*').replace('**', '*').replace('**', '*').replace('**', '*').replace('**', '*').replace('**', '*').replace('**', '*').replace('**', '*').replace('**', '*').replace('**', '*').contains('*') ? "sharedgpu/gpu_request_of=\"" + (size(variables.requestOf) > 60 ? variables.requestOf.substring(0, 60) + '…' : variables.requestOf) + "\": must be the name of one GPU model, such as A100" :
-    variables.wholeCards ? "sharedgpu/gpu_request_of=\"" + (size(variables.requestOf) > 60 ? variables.requestOf.substring(0, 60) + '…' : variables.requestOf) + "\": is for shares of one card, not for several whole ones" :
+    variables.wholeCards ? "sharedgpu/gpu_request_of=\"" + (size(variables.requestOf) > 60 ? variables.requestOf.substring(0, 60) + '…' : variables.requestOf) + "\": is for shares of one card, not for whole ones" :
     ''
 - name: modelProblem
   expression: >-
