@@ -96,13 +96,14 @@ class Trial(OverlaySnapshot):
     def place(self, choice: Choice, charge: Charge) -> None:
         """Add a pod at its place, unless that has an empty slot in place of a card."""
         cards = charge.allocation.cards if charge.allocation is not None else ()
-        if len(cards) == len(choice.slots):
-            self._overlay.place(choice.row, charge, choice.slots)
+        slots = tuple(dict.fromkeys(choice.slots))  # several claims may share a card
+        if len(cards) == len(slots):
+            self._overlay.place(choice.row, charge, slots)
 
     def refusal(self, choice: Choice, charge: Charge) -> str | None:
         """Why the ledger would not take this charge now; None if all of it is free."""
         allocation, columns = charge.allocation, self._overlay.columns
-        if allocation is not None and len(allocation.cards) < len(choice.slots):
+        if allocation is not None and len(allocation.cards) < len({*choice.slots}):
             return NO_SUCH_CARD
         port = allocation is not None and allocation.port is not None
         return refusal(columns, choice.row, charge.resources, allocation, port)

@@ -33,6 +33,19 @@ def test_each_placement_leaves_less_room_for_the_next() -> None:
     assert snapshot.rooms[SCHEDULER_NAME].total(SHAPE) == 5
 
 
+def test_claims_that_share_a_card_are_placed_too() -> None:
+    snapshot = a_snapshot()
+    trial, places = snapshot.trial(), 0
+    shape = a_shape(a_claim(500), a_claim(400))
+    while (choice := trial.evaluators[SCHEDULER_NAME].best(shape)) is not None:
+        charge = trial.charge_at(choice, shape)
+        assert trial.refusal(choice, charge) is None
+        trial.place(choice, charge)
+        places += 1
+        assert places <= 5
+    assert places == 5
+
+
 def test_a_new_trial_begins_with_nothing_placed() -> None:
     snapshot = a_snapshot()
     trial = snapshot.trial()
