@@ -6,9 +6,10 @@ Counted per pod, inside `handle` alone: pod added, the decision, the answer, the
 deletion. Nodes have 8 cards; the cluster is kept between 85 and 95 % of its cards by departures of
 random pods; 20 shapes of 0.1 to 8 cards are mixed. `repeated`: shapes seen before; `unlinked`: the
 same without the plugin Topology (nodes have three kinds of boards: cube mesh, NVSwitch, PCIe);
-`new`: every pod has a shape never seen in the run; `decoded`: repeated, and decoding the three
-watch lines of each pod is counted too; `plugins`: what each plugin's question costs. One process,
-one core; peak_mb is the resident peak of that process.
+`new`: every pod has a shape never seen in the run; `two` and `new-two`: as `repeated` and `new`,
+each pod with two claims of two containers that ask for half each; `decoded`: repeated, and decoding
+the three watch lines of each pod is counted too; `plugins`: what each plugin's question costs. One
+process, one core; peak_mb is the resident peak of that process.
 """
 
 import argparse
@@ -46,7 +47,7 @@ from kubeshare_py.domain.gpu import Gpu, PeerLink
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod, Shape
-from kubeshare_py.domain.request import GpuClaim, GpuRequest
+from kubeshare_py.domain.request import ContainerClaim, ContainerRef, GpuClaim, GpuRequest
 from kubeshare_py.framework.points import BestCards, CardPreselection, CardSetScore, RowScore
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.reasons import ReasonTable
@@ -57,7 +58,7 @@ from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.scheduling.machine import Machine
 
-KINDS = ("repeated", "unlinked", "new", "decoded", "plugins")
+KINDS = ("repeated", "two", "unlinked", "new", "new-two", "decoded", "plugins")
 NO_LINKS = {"disabled": [{"name": "Topology"}]}
 WITHOUT_TOPOLOGY = {"profiles": [{"plugins": {"score": NO_LINKS, "cardScore": NO_LINKS}}]}
 #: Links of a cube mesh, by pair.
@@ -85,12 +86,31 @@ def shapes(salt: int = 0) -> list[Shape]:
     ]
 
 
+def in_two(mixed: list[Shape]) -> list[Shape]:
+    """The shapes with two claims of half each; odd thousandths and single cards are rounded."""
+    return [replace(shape, claims=halves(shape.claims[0])) for shape in mixed]
+
+
+def halves(claim: GpuClaim) -> tuple[GpuClaim, GpuClaim]:
+    """Two claims that ask for half each, as different containers do: not quite alike."""
+    if claim.count > 1:
+        half = replace(claim, count=claim.count // 2)
+        return half, half
+    return replace(claim, milli=claim.milli // 2 - 1), replace(claim, milli=claim.milli // 2 + 1)
+
+
 MIXED = shapes()
+MIXED_IN_TWO = in_two(MIXED)
 
 
 def request_of(shape: Shape) -> GpuRequest:
     """The request behind a shape."""
-    assert shape.claim is not None
+    if shape.claim is None:
+        claims = tuple(
+            ContainerClaim(claim=claim, container=ContainerRef(False, index), limit_milli=1000)
+            for index, claim in enumerate(shape.claims)
+        )
+        return GpuRequest(claims=claims, dialect="sharedgpu", needs_port=shape.needs_port)
     milli = shape.claim.milli * shape.claim.count
     return GpuRequest.of_pod(shape.claim, dialect="sharedgpu", limit_milli=milli)
 
@@ -262,7 +282,9 @@ def fill(load: Load) -> None:
 def arrivals(load: Load, kind: str, count: int) -> Iterator[Pod]:
     """Pods of the 20 shapes, or of shapes never seen."""
     for number in range(count):
-        pool = shapes(number + 1) if kind == "new" else MIXED
+        pool = shapes(number + 1) if kind.startswith("new") else MIXED
+        if kind.endswith("two"):
+            pool = in_two(pool) if kind == "new-two" else MIXED_IN_TWO
         yield load.pod(load.random.choice(pool))
 
 
@@ -314,11 +336,11 @@ def watch_line(pod: Pod, change: str) -> bytes:
 
 def measure(nodes: int, kind: str) -> dict[str, object]:
     """One row: fill, warm up, then time what the machine does for some thousand arrivals."""
-    count = max(200, min(20_000, 2_000_000 // nodes)) if kind == "new" else 20_000
+    count = max(200, min(20_000, 2_000_000 // nodes)) if kind.startswith("new") else 20_000
     load = Load(nodes, document=WITHOUT_TOPOLOGY if kind == "unlinked" else None)
     fill(load)
     load.decoding = kind == "decoded"
-    for pod in arrivals(load, "repeated", 500):
+    for pod in arrivals(load, "two" if kind.endswith("two") else "repeated", 500):
         load.step(pod)
     pods = list(arrivals(load, kind, count))
     gc.collect()

@@ -98,8 +98,6 @@ class Machine:
         self.gang_cycles, self.preemption = parts.gang_cycles, parts.preemption
         self.inventory_failure = ""
         self._now = 0.0
-        #: Whether an iteration would find work, as of the last event.
-        self._has_work = False
         #: Whether it was ever asked to decide, or stands by: from then on, bindings of other
         #: schedulers are reported.
         self.decides = False
@@ -219,8 +217,6 @@ class Machine:
             case _:
                 self._cluster_changed(event)
         self._enqueuer.settle(now)
-        # Looking for work tidies the queues, so questions must find it done.
-        self._has_work = self._iterations.unfinished
         return effects
 
     def _cluster_changed(self, event: ClusterEvent | BudgetEvent) -> None:
@@ -254,7 +250,7 @@ class Machine:
             return now
         if self._group_edits.unsettled:
             return now
-        if self._has_work and self._free_slots(1) > 0:
+        if self._iterations.unfinished and self._free_slots(1) > 0:
             return now
         next_at = min(
             self._binding_cycles.next_at,

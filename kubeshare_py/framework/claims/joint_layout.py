@@ -14,6 +14,7 @@ from kubeshare_py.domain.request import CardRelation, GpuClaim
 
 #: Beyond so many states, or ways to use one card, placements are not searched exhaustively.
 MAX_STATES, MAX_WAYS = 256, 64
+_PAIR = 2
 #: Exhaustive searches are promised up to so many claims; see `ClaimLayout.inexact`.
 MAX_CLAIMS = 8
 
@@ -36,13 +37,14 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way to use one card: `counts` units of each kind.
+    """A way to use one card: `counts` units of each kind, and the same as (kind, count) `parts`.
 
     `code` leads from one state to the next. `states` is the set of states from which it is
     possible, a bit for each. `is_shared`: several shares are put on the card.
     """
 
     counts: tuple[int, ...]
+    parts: tuple[tuple[int, int], ...]
     code: int
     states: int
     is_shared: bool
@@ -63,6 +65,12 @@ class ClaimLayout:
     ways: tuple[Way, ...]
     complete: int
     inexact: str
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether there are two units in all, and no unit takes several shares."""
+        is_joint = self.relation is CardRelation.SAME_CARD
+        return not is_joint and sum(kind.units for kind in self.kinds) == _PAIR
 
     def slots(self, units: Sequence[Sequence[int]]) -> tuple[int, ...]:
         """The cards' slots, one claim after another, from those of each kind's units."""
@@ -133,7 +141,8 @@ def _ways(
             count * len(kind.asks) for count, kind in zip(counts, kinds, strict=True) if count
         )
         code = sum(count * step for count, step in zip(counts, steps, strict=True))
-        yield Way(counts, code, _states_before(kinds, counts), shares > 1)
+        parts = tuple((kind, count) for kind, count in enumerate(counts) if count)
+        yield Way(counts, parts, code, _states_before(kinds, counts), shares > 1)
 
 
 def _is_alone(kind: Kind, distinct: Sequence[GpuClaim]) -> bool:

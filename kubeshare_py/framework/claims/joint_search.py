@@ -82,17 +82,16 @@ def best_units(
     worth the same, the one with the lower slots.
     """
     reached: dict[int, tuple[int, _Trail]] = {0: (0, None)}
-    gains = [
-        [sum(n * one for n, one in zip(way.counts, points, strict=True)) for way in layout.ways]
-        for points in zip(*worth, strict=True)
-    ]
     for slot, usable in enumerate(zip(*allowed, strict=True)):
         if not any(usable):
             continue
         further = dict(reached)
-        for way, may, gain in zip(layout.ways, usable, gains[slot], strict=True):
+        for way, may in zip(layout.ways, usable, strict=True):
             if not may:
                 continue
+            gain = 0
+            for kind, count in way.parts:
+                gain += count * worth[kind][slot]
             for state, (points, trail) in reached.items():
                 if way.states >> state & 1:
                     known = further.get(state + way.code)

@@ -6,6 +6,7 @@ import numpy as np
 
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows, read_only
+from kubeshare_py.domain.request import CardRelation
 from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.claims.claim_fit import asked_bytes, asked_milli
 from kubeshare_py.framework.claims.joint_greedy import GreedyPlacement, UnitAmounts
@@ -43,19 +44,23 @@ class PreparedClaims:
 
     def fits(self, rows: Rows) -> BoolArray:
         """Which rows have a place for all claims, (k,) bool."""
-        fits = [one.card_fits(rows) for one in self.claims]
-        found: BoolArray = np.ones(len(rows.index), np.bool_)
-        for kind in self._layout.kinds:
-            found &= self._of_kind(kind, fits).sum(1) * kind.most >= kind.units
-        if not found.any():
-            return found
-        if not self._layout.ways:
-            amounts = self._amounts(rows, self._by_kind(fits))
-            return found & GreedyPlacement(self._layout, amounts, rows).found
-        lines = np.flatnonzero(found)
-        found[lines] = possible(
-            self._layout, [one.take(lines, 0) for one in self._allowed(rows, self._by_kind(fits))]
-        )
+        layout = self._layout
+        by_kind = self._by_kind([one.card_fits(rows) for one in self.claims])
+        counts: IntArray = np.array([fits.sum(1) for fits in by_kind])
+        least = np.array([[-(-kind.units // kind.most)] for kind in layout.kinds])
+        found: BoolArray = np.all(counts >= least, axis=0)
+        if not layout.ways:
+            amounts = self._amounts(rows, by_kind)
+            return found & GreedyPlacement(layout, amounts, rows).found
+        lines = np.flatnonzero(found & ~_apart(layout, counts))
+        if len(lines):
+            # Two units that cannot have a card each must share one.
+            ways = [way for way in layout.ways if not layout.is_pair or way.code == layout.complete]
+            allowed = [one.take(lines, 0) for one in self._allowed(rows, by_kind, ways)]
+            if layout.is_pair:
+                found[lines] = allowed[0].any(1) if allowed else False
+            else:
+                found[lines] = possible(layout, allowed)
         return found
 
     def best_slots(self, rows: Rows, gang_context: GangContext | None = None) -> tuple[int, ...]:
@@ -102,8 +107,10 @@ class PreparedClaims:
     def _by_kind(self, fits: Sequence[BoolArray]) -> list[BoolArray]:
         return [self._of_kind(kind, fits) for kind in self._layout.kinds]
 
-    def _allowed(self, rows: Rows, single: Sequence[BoolArray]) -> list[BoolArray]:
-        """For each way the cards that may be used so, (k, width) each.
+    def _allowed(
+        self, rows: Rows, single: Sequence[BoolArray], ways: Sequence[Way]
+    ) -> list[BoolArray]:
+        """For each of these ways the cards that may be used so, (k, width) each.
 
         `single` are those that one unit of each kind fits.
         """
@@ -113,10 +120,7 @@ class PreparedClaims:
             asked_bytes(one.claim, taken, rows)
             for one, taken in zip(self.claims, milli, strict=True)
         ]
-        return [
-            self._may(way, single, free_milli, free_bytes, milli, memory)
-            for way in self._layout.ways
-        ]
+        return [self._may(way, single, free_milli, free_bytes, milli, memory) for way in ways]
 
     def _may(
         self,
@@ -180,7 +184,7 @@ class PreparedClaims:
         worth = self._worth(rows, by_kind, gang_context)
         return best_units(
             layout,
-            [one[0].tolist() for one in self._allowed(rows, by_kind)],
+            [one[0].tolist() for one in self._allowed(rows, by_kind, layout.ways)],
             [points[0].tolist() for points in worth],
         )
 
@@ -212,3 +216,18 @@ class PreparedClaims:
             each_milli, each_bytes = (np.broadcast_to(part, fits.shape) for part in (milli, memory))
             found.append(UnitAmounts(fits, each_milli, each_bytes, points))
         return found
+
+
+def _apart(layout: ClaimLayout, counts: IntArray) -> BoolArray:
+    """Where each unit can have a card of its own, whatever is chosen for the others, (k,) bool.
+
+    `counts`, (kinds, k), are the cards that one unit of each kind fits. Not found are rows where
+    that depends on the choice, or on what claims of the same card take together.
+    """
+    if layout.relation is CardRelation.SAME_CARD:
+        return np.zeros(counts.shape[1], np.bool_)
+    units = np.array([kind.units for kind in layout.kinds])
+    order = np.argsort(counts, 0, kind="stable")
+    needed = np.cumsum(units.take(order), 0)
+    apart: BoolArray = np.all(np.take_along_axis(counts, order, 0) >= needed, axis=0)
+    return apart

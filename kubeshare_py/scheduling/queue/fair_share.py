@@ -80,9 +80,16 @@ class FairHeap(Generic[T]):
         self._held_back: dict[str, None] = {}
 
     @property
-    def waits(self) -> bool:
-        """Whether there may be entries of namespaces that must wait."""
-        return bool(self._held_back)
+    def has_more(self) -> bool:
+        """Whether there is a first entry, or there may be some of namespaces that must wait.
+
+        Unlike `first` it changes nothing.
+        """
+        return bool(self._held_back) or any(
+            self._shares.must_wait(owner)
+            or any(self._is_valid(entry, owner, key) for key, _, entry in self._of[owner])
+            for owner in self._first
+        )
 
     def push(self, owner: str, key: _Key, entry: T) -> None:
         """Add an entry."""

@@ -103,7 +103,7 @@ class GangQueue:
     @property
     def has_more(self) -> bool:
         """Whether a gang is to be tried, now or when its namespace's turn comes."""
-        return self._active.first() is not None or self._active.waits
+        return self._active.has_more
 
     def first(self) -> Gang | None:
         """The first active gang among namespaces that need not wait."""

@@ -261,7 +261,7 @@ class PodQueue:
     @property
     def has_more(self) -> bool:
         """Whether a shape queue is to be tried, now or when its namespace's turn comes."""
-        return self._active.first() is not None or self._active.waits
+        return self._active.has_more
 
     def next_queue(self) -> ShapeQueue | None:
         """The active shape queue with the first pod, among namespaces that need not wait."""

@@ -160,7 +160,7 @@ def test_many_rows_are_searched_as_few_are() -> None:
     assert prepared is not None
     rows = AllRows(cluster.ledger.columns)
     fits = [one.card_fits(rows) for one in prepared.claims]
-    allowed = prepared._allowed(rows, prepared._by_kind(fits))
+    allowed = prepared._allowed(rows, prepared._by_kind(fits), layout.ways)
     together = joint_search.possible(layout, allowed).tolist()
     assert together == [
         joint_search.possible(layout, [one[line : line + 1] for one in allowed]).item()

@@ -338,6 +338,8 @@ def test_the_first_is_the_first_of_those_whose_namespace_has_not_had_its_share(
     books = HeapBooks(most)
     for what, name, number in steps:
         books.step(what, name, number)
+        has_more = books.heap.has_more
+        assert has_more or books.heap.first() is None
         assert books.heap.first() == min(books.may_be_tried(), default=None)
     for name in "abc":
         if name in books.unswept:
@@ -349,7 +351,7 @@ def test_the_first_is_the_first_of_those_whose_namespace_has_not_had_its_share(
         books.waiting["abc"[first % 3]].discard(first)
     assert tried == sorted(tried)
     assert not any(books.waiting.values())
-    assert not books.heap.waits
+    assert not books.heap.has_more
 
 
 def test_a_place_costs_a_namespace_nothing_but_what_it_cost_more_than_usual() -> None:
