@@ -12,7 +12,7 @@ from kubeshare_py.manifests.pods.pod_fields import ContainerResources
 
 
 class AskingContainer(Protocol):
-    """The fields of a container, whoever decoded it, that its amounts depend on."""
+    """The fields of a container that its amounts depend on."""
 
     @property
     def name(self) -> str:
