@@ -28,8 +28,8 @@ from tests.controlplane.front import front
 from tests.controlplane.running import ControlPlane, control_plane
 from tests.scale import DEFAULT, choose, is_full, parse
 
-#: The tests of a plugin of another project, run with its installed wheel (tests/release).
-collect_ignore = ["release/sample_plugin"]
+#: Tests of other projects, run with their installed wheels (tests/release).
+collect_ignore = ["release/sample_plugin", "release/sample_dialect"]
 #: Workers beside one for each core: half of a worker's time is waiting for processes and timers.
 WORKERS_BESIDE = 2
 

@@ -59,7 +59,6 @@ class DialectTable:
         self.is_result: Callable[[str], bool] = (
             self._is_result if self.result_keys else results.is_result
         )
-        self.container_rules = tuple(rule for one in self.dialects for rule in one.container_rules)
         self._readings = {
             one.name: remembered(_REMEMBERED)(_RememberedRead(one)) for one in self.dialects
         }
@@ -77,6 +76,15 @@ class DialectTable:
             own.guarantee,
             own.grouped,
         )
+
+    def of_others(
+        self,
+        labels: Mapping[str, str] | None,
+        annotations: Mapping[str, str] | None,
+        containers: tuple[ContainerAmounts, ...],
+    ) -> PodAsk | None:
+        """A bound pod for dialects whose annotations other schedulers write; None without any."""
+        return None if self._is_plain else PodAsk(labels or {}, annotations or {}, containers)
 
     def visibility(self, pod: PodAsk) -> CardVisibility:
         """Which cards the pod's containers may see; none for a pod without keys of a dialect."""

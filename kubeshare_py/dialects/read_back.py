@@ -28,12 +28,14 @@ class ReadBack(msgspec.Struct, frozen=True, gc=False):
 
     `problem` says why its allocation cannot be read. `allocation` is then None; or, if another
     version wrote it and its cards can be read, each of them held wholly. `mismatch` names the cards
-    or the port in its containers' variables if they are not the allocation's.
+    or the port in its containers' variables if they are not the allocation's. `difference` says
+    where another scheduler's annotations and the pod's spec differ; the larger is in `allocation`.
     """
 
     allocation: Allocation | None = None
     problem: str = ""
     mismatch: str = ""
+    difference: str = ""
 
 
 NOTHING_HELD = ReadBack()

@@ -89,6 +89,7 @@ class PodWarning(StrEnum):
     UNREADABLE = "AllocationUnreadable"  # what the pod holds is not charged
     CHANGED = "AllocationChanged"  # what was charged when it was bound stays charged
     MISMATCH = "GPUMismatch"  # its containers' variables name other cards
+    DIFFERENCE = "AllocationDiffers"  # its annotations and its spec: the larger is charged
     UNKNOWN_CARDS = "GPUUnknown"  # some of the cards that it holds are not on its node
     MISSING = "GPUNotAllocated"  # it asks for cards and was bound without any
     INCOMPLETE = "GangIncomplete"  # too few members of its gang could be bound

@@ -145,9 +145,10 @@ class Pod:
 
     The following are for bound pods. `allocation_problem` says what is wrong with its allocation,
     which is then None. `mismatch` names the cards in its containers' variables if they are not the
-    allocation's. `labels` are what disruption budgets select by, and `started` is the RFC 3339
-    start time. `grace_s` is how long (s) a kubelet may let the containers run on after a deletion,
-    and `stopped` says that all of them have ended in the course of it.
+    allocation's; `difference` says where the annotations of another scheduler that bound it and its
+    spec differ, of which the larger is charged. `labels` are what disruption budgets select by, and
+    `started` is the RFC 3339 start time. `grace_s` is how long (s) a kubelet may let the containers
+    run on after a deletion, and `stopped` says that all of them have ended in the course of it.
     """
 
     uid: PodUid
@@ -169,6 +170,7 @@ class Pod:
     allocation: Allocation | None = None
     allocation_problem: str = ""
     mismatch: str = ""
+    difference: str = ""
     stale_results: tuple[str, ...] = ()
     isolation: str = ""
     preempts: bool = True

@@ -11,7 +11,6 @@ import msgspec
 from msgspec import Raw
 
 from kubeshare_py.domain.printable import printable
-from kubeshare_py.manifests.pods.pod_fields import ContainerResources
 from kubeshare_py.manifests.shallow_json import decoded
 from kubeshare_py.manifests.undecodable import UNDECODABLE
 
@@ -54,8 +53,6 @@ class ContainerFields(_ReviewFields, frozen=True):
     name: str = ""
     env: tuple[EnvVar, ...] | None = None
     volume_mounts: tuple[VolumeMount, ...] | None = None
-    resources: ContainerResources | None = None
-    restart_policy: str | None = None
 
 
 class VolumeFields(_ReviewFields, frozen=True):

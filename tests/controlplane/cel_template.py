@@ -1,18 +1,20 @@
 """python -m tests.controlplane.cel_template writes what the chart's templates know of the code.
 
-CEL of containers' environment and of labels, and the names of the plugins that profiles may list.
+CEL of containers' environment, labels and results, and the names of plugins and dialects that
+profiles may list.
 """
 
 import json
 
 from kubeshare_plugins import IN_TREE
-from kubeshare_py.admission import label_table, policy_table
+from kubeshare_py.admission import label_table, policy_table, result_table
 from tests.controlplane.shipped import MANIFESTS
 
 _TEMPLATES = MANIFESTS.with_name("chart") / "kubeshare/templates"
 TEMPLATE = _TEMPLATES / "_environment.tpl"
 LABELS_TEMPLATE = _TEMPLATES / "_labels.tpl"
 PLUGINS = _TEMPLATES / "_plugins.tpl"
+RESULTS = _TEMPLATES / "_results.tpl"
 
 
 def plugins() -> str:
@@ -27,3 +29,4 @@ if __name__ == "__main__":
     TEMPLATE.write_text(policy_table.template())
     LABELS_TEMPLATE.write_text(label_table.template())
     PLUGINS.write_text(plugins())
+    RESULTS.write_text(result_table.template())

@@ -32,6 +32,10 @@ CARDS = (
     '{"nodes": [{"names": ["n*"], "cards": [{"model": "A100", "memory": "40GiB", "count": 8}]}]}'
 )
 BACKENDS = '[{"isolation": ["driver", "none"]}, {"schedulerName": "b"}]'
+HALVES = (
+    '[{"name": "halves", "resultKeys": ["example.com/cards"],'
+    ' "devicePluginKeys": {"example.com/ok": "kube-system/halves-plugin"}}, {"name": "off"}]'
+)
 NEWEST = "v1.36.3"
 #: Every value at least once as it is not by default, in sets that go together.
 VARIANTS = {
@@ -149,6 +153,10 @@ VARIANTS = {
         "plugins": {"score": {"disabled": [{"name": "*"}], "enabled": [{"name": "Random"}]}},
         "pluginConfig": [{"name": "Random", "args": {"seed": 1}}]}]""",
     ],
+    "dialects of one's own": [
+        f"extraDialects={HALVES}",
+        'config.profiles=[{"dialects": [{"name": "sharedgpu"}, {"name": "halves", "args": {}}]}]',
+    ],
     "with privileged MPS": [
         "mps.enabled=true",
         "mps.privileged=true",
@@ -238,6 +246,40 @@ def test_the_scheduler_can_use_every_configuration(settings: list[str], tmp_path
     [made] = of(rendered(*settings), "ConfigMap")
     (tmp_path / "scheduler.yaml").write_text(made["data"]["scheduler.yaml"])
     assert profiles(load(str(tmp_path / "scheduler.yaml")), IN_TREE)
+
+
+def results_policy(*settings: str) -> str:
+    """All that the policy of result annotations computes."""
+    policies = of(rendered(*settings), "ValidatingAdmissionPolicy")
+    [made] = [one["spec"] for one in policies if one["metadata"]["name"] == "kubeshare-results"]
+    return "\n".join(one["expression"] for one in [*made["variables"], *made["validations"]])
+
+
+def test_results_of_enabled_dialects_are_guarded_and_their_plugins_write_their_own() -> None:
+    text = results_policy(*VARIANTS["dialects of one's own"])
+    assert '["example.com/cards","example.com/ok"]' in text
+    account = "system:serviceaccount:kube-system:halves-plugin"
+    assert f'{{"example.com/ok":"{account}"}}' in text
+    for settings in ([], [f"extraDialects={HALVES}"]):
+        assert "example.com" not in results_policy(*settings)
+        assert "node-name" not in results_policy(*settings)
+
+
+def test_a_dialect_that_is_not_known_is_refused() -> None:
+    assert "config.profiles[1].dialects[0].name: no dialect hamy; there are sharedgpu." in refused(
+        'config.profiles=[{}, {"schedulerName": "b", "dialects": [{"name": "hamy"}]}]'
+    )
+
+
+def test_other_dialects_start_new_schedulers() -> None:
+    def fixed(*settings: str) -> str:
+        [made] = [one for one in of(rendered(*settings), "Deployment") if NAME in str(one)][:1]
+        found: str = made["spec"]["template"]["metadata"]["annotations"][
+            "kubeshare.io/fixed-configuration"
+        ]
+        return found
+
+    assert fixed() != fixed(*VARIANTS["dialects of one's own"])
 
 
 def api_services(*settings: str) -> list[Json]:

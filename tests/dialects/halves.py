@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from kubeshare_py.dialects.card_visibility import CardVisibility, ContainerRule
 from kubeshare_py.dialects.dialect import (
     ContainerAmounts,
     Dialect,
@@ -14,7 +13,8 @@ from kubeshare_py.dialects.dialect import (
 from kubeshare_py.dialects.dialect_table import DialectTable
 from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
-from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid
 from kubeshare_py.domain.request import (
     ContainerClaim,
     ContainerRef,
@@ -41,7 +41,6 @@ class Halves(Dialect):
             contested=frozenset({GPU}),
             prefixes=("example.com/",),
         )
-        self.container_rules = (ContainerRule(resource, CardVisibility.SHARE),)
 
     def read(self, pod: PodAsk) -> GpuRequest | InvalidRequest | None:
         claims = []
@@ -56,6 +55,17 @@ class Halves(Dialect):
 
     def results(self, allocation: Allocation) -> Mapping[str, str]:
         return {CARDS: " ".join(card.uuid for card in allocation.cards)}
+
+    def read_back(self, pod: PodAsk) -> Allocation | str | None:
+        """Of pods that another scheduler bound: `GPU-1=500`, a card and thousandths of it."""
+        text = pod.annotations.get(CARDS)
+        if not text:
+            return None
+        uuid, _, milli = text.partition("=")
+        if not milli.isdecimal():
+            return f"{CARDS}: {text!r} has no share"
+        card = CardCharge(GpuUuid(uuid), int(milli), 1)
+        return Allocation(token=DecisionToken(""), cards=(card,))
 
     def owns_on(self, resource: str, node: NodeKeys) -> bool:
         return REGISTER in node.annotations

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from kubeshare_py.domain.bounds import NODE_RESOURCES
-from kubeshare_py.domain.effects import Bind, ReportWaiting
+from kubeshare_py.domain.effects import Bind, PodWarning, ReportPodWarning, ReportWaiting
 from kubeshare_py.domain.events import (
     BindSlotsFree,
     Event,
@@ -24,7 +24,7 @@ from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.pods.container_amounts import container_amounts
 from kubeshare_py.manifests.pods.pod import to_domain
 from tests.builders import a_machine, some_gpus
-from tests.dialects.halves import DIALECTS, GPU, HALF, REGISTER
+from tests.dialects.halves import CARDS, DIALECTS, GPU, HALF, REGISTER
 from tests.manifests.written import container, pod_fields, sidecar
 
 OURS = "kubeshare-scheduler"
@@ -71,8 +71,7 @@ def placed(nodes: list[Node], pods: list[Pod], cards: int = 4) -> dict[str, str]
 def test_what_each_container_asks_is_read_init_containers_and_sidecars_too() -> None:
     init = {"initContainers": [container("i", **{HALF: "1"}), sidecar("s", cpu="1")]}
     main = {"containers": [{"name": "a", "resources": {"limits": {HALF: "2", "cpu": "1"}}}]}
-    spec = pod_fields({**init, **main}).spec
-    found = container_amounts(spec.init_containers, spec.containers, frozenset({HALF}))
+    found = container_amounts(pod_fields({**init, **main}).spec, frozenset({HALF}))
     assert [(one.name, one.container, one.sidecar, one.amounts) for one in found] == [
         ("i", ContainerRef(True, 0), False, ((HALF, 1),)),
         ("s", ContainerRef(True, 1), True, ()),
@@ -157,3 +156,36 @@ def test_pods_and_nodes_without_dialects_are_as_ever() -> None:
     fields = pod_fields({"containers": [container(**{"example.com/nic": "1"})]})
     assert pod_events(DIALECTS).reduce(fields) == to_domain(fields)
     assert NodeName("n1") == a_node("n1").name
+
+
+def test_what_another_scheduler_gave_a_pod_is_charged_and_a_difference_told() -> None:
+    spec = {
+        "schedulerName": "default-scheduler",
+        "nodeName": "n1",
+        "containers": [{"name": "main", "resources": {"limits": {HALF: "1"}}}],
+    }
+    notes = {CARDS: "GPU-n1-0=300"}
+    held = to_domain(pod_fields(spec, name="held", uid="uid-held", annotations=notes), DIALECTS)
+    assert held.allocation is not None
+    assert [card.milli for card in held.allocation.cards] == [500]
+    machine = a_machine()
+    nodes = (a_node("n1"),)
+    inventory = ((nodes[0].name, some_gpus("n1", 1)),)
+    events: list[Event] = [PodsListed((), 0.0), NodesListed(nodes), InventoryRead(inventory)]
+    told = [
+        effect
+        for event in [*events, PodSeen(held)]
+        for effect in machine.handle(event, 0.0)
+        if isinstance(effect, ReportPodWarning)
+    ]
+    assert PodWarning.DIFFERENCE in {one.warning for one in told}
+    found = placed(list(nodes), [held, a_pod("a", half=1), a_pod("b", half=1)], cards=1)
+    assert [found[name] == "n1" for name in "ab"] == [True, False]
+
+
+def test_our_own_allocation_goes_before_another_schedulers() -> None:
+    notes = {CARDS: "GPU-x=500", "sharedgpu/allocation": "{"}
+    spec = {"schedulerName": OURS, "nodeName": "n1"}
+    found = to_domain(pod_fields(spec, annotations=notes), DIALECTS)
+    assert found.allocation is None
+    assert found.allocation_problem.startswith("sharedgpu/allocation: ")

@@ -15,7 +15,6 @@ import pytest
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import read
-from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.edges.scheduler.writes.kube_api import HAND_OVER_S
@@ -72,10 +71,7 @@ class Stage:
 
     @asynccontextmanager
     async def scheduler(
-        self,
-        document: Json | None = None,
-        hand_over_s: float = HAND_OVER_S,
-        dialects: Dialects = SHAREDGPU_ALONE,
+        self, document: Json | None = None, hand_over_s: float = HAND_OVER_S
     ) -> AsyncIterator[Machine]:
         """A new scheduler process, so to speak, while entered; it reads the inventory often."""
         self._schedulers += 1
@@ -90,7 +86,7 @@ class Stage:
         }
         settings = read(defaults if document is None else defaults | document)
         async with running_scheduler(
-            self.cluster, folder, settings, IN_TREE, hand_over_s, dialects
+            self.cluster, folder, settings, IN_TREE, hand_over_s
         ) as machine:
             yield machine
 

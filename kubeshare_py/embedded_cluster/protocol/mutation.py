@@ -10,7 +10,6 @@ import msgspec
 from msgspec import Raw
 
 from kubeshare_py.admission.review import Choices, Rules, new_pod_patch
-from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
 from kubeshare_py.embedded_cluster.protocol.merge import json_patch
 from kubeshare_py.embedded_cluster.protocol.status import Json
 from kubeshare_py.manifests.admission import read_pod
@@ -24,13 +23,13 @@ def unchanged(pod: Json) -> Json:
     return pod
 
 
-def environment(choices: Choices, dialects: Dialects = SHAREDGPU_ALONE) -> Mutation:
+def environment(choices: Choices) -> Mutation:
     """Containers of these profiles' pods get the environment that refers to their cards.
 
     So do those of pods with `sharedgpu/*` that name no scheduler: they get the first profile.
     """
 
-    rules = Rules(choices=choices, dialects=dialects)
+    rules = Rules(choices=choices)
 
     def mutated(pod: Json) -> Json:
         read = read_pod(Raw(msgspec.json.encode(pod)))

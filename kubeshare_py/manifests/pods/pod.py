@@ -2,6 +2,7 @@
 
 from kubeshare_py.dialects import pod_request
 from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
+from kubeshare_py.dialects.predecessors import held_by_predecessor
 from kubeshare_py.dialects.read_back import NOTHING_HELD, read_back
 from kubeshare_py.domain.events import FinishedMember
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
@@ -53,11 +54,7 @@ def to_domain(pod: PodFields, dialects: Dialects = SHAREDGPU_ALONE) -> Pod:
     meta, spec, status = pod.metadata, pod.spec, pod.status
     bound = bool(spec.node_name)
     table = dialects.of(spec.scheduler_name)
-    containers = (
-        container_amounts(spec.init_containers, spec.containers, table.resources)
-        if table.resources
-        else ()
-    )
+    containers = container_amounts(spec, table.resources) if table.resources else ()
     asked = pod_request.read(
         meta.labels, meta.annotations, spec.pod_group, table, containers, bound=bound
     )
@@ -68,6 +65,9 @@ def to_domain(pod: PodFields, dialects: Dialects = SHAREDGPU_ALONE) -> Pod:
         owned = OwnedNames(table.resources, foreign, marks)
     needs = node_needs(spec, status if bound else None, asked.request, owned)
     held = read_back(meta.annotations) if bound and meta.annotations else NOTHING_HELD
+    if held is not NOTHING_HELD and held.allocation is None and not held.problem:
+        own = table.of_others(meta.labels, meta.annotations, containers)
+        held = held if own is None else held_by_predecessor(table, own, asked.request)
     return Pod(
         uid=PodUid(meta.uid),
         key=PodKey(meta.namespace, meta.name),
@@ -88,6 +88,7 @@ def to_domain(pod: PodFields, dialects: Dialects = SHAREDGPU_ALONE) -> Pod:
         allocation=held.allocation,
         allocation_problem=held.problem,
         mismatch=held.mismatch,
+        difference=held.difference,
         stale_results=asked.stale_results,
         isolation=asked.isolation,
         preempts=spec.preemption_policy != _NEVER,

@@ -28,6 +28,9 @@ def warnings_of(pod: Pod, is_ours: bool) -> Iterator[ReportPodWarning]:
     elif pod.mismatch:
         note = f"its containers may use what it does not hold: {pod.mismatch}"
         yield _report(pod, PodWarning.MISMATCH, note)
+    elif pod.difference:
+        note = f"the larger is charged: {pod.difference}"
+        yield _report(pod, PodWarning.DIFFERENCE, note)
     elif is_ours and pod.allocation is None and pod.shape.claims:
         note = f"it asks for GPUs, but somebody else bound it to {pod.node_name} without any"
         yield _report(pod, PodWarning.MISSING, note)

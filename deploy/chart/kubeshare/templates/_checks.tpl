@@ -18,6 +18,12 @@
 {{- fail (printf "%s.schedulerName: %s is there twice" $path $name) }}
 {{- end }}
 {{- $names = append $names $name }}
+{{- range $place, $dialect := $profile.dialects }}
+{{- $dialects := include "kubeshare.knownDialects" $ | fromJson }}
+{{- if not (hasKey $dialects $dialect.name) }}
+{{- fail (printf "%s.dialects[%d].name: no dialect %s; there are %s. A dialect of your own image: name it in extraDialects" $path $place $dialect.name (keys $dialects | sortAlpha | join ", ")) }}
+{{- end }}
+{{- end }}
 {{- range $place, $backend := $profile.isolation }}
 {{- if and (eq $backend "mps") (not $.Values.mps.enabled) (not $.Values.mps.external) }}
 {{- fail (printf "%s.isolation[%d]: mps: needs its daemons on the nodes: mps.enabled=true, or mps.external=true where something else runs them" $path $place) }}

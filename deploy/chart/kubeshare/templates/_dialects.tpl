@@ -1,0 +1,43 @@
+{{- /* All known dialects by name: those of kubeshare-py, and those of `extraDialects`. */}}
+{{- define "kubeshare.knownDialects" -}}
+{{- $known := include "kubeshare.dialects" . | fromJson }}
+{{- range .Values.extraDialects }}
+{{- $_ := set $known .name (dict "resultKeys" (.resultKeys | default list) "devicePluginKeys" (.devicePluginKeys | default dict)) }}
+{{- end }}
+{{- toJson $known }}
+{{- end }}
+
+{{- /* The names of the dialects that a profile enables, as a list. */}}
+{{- define "kubeshare.enabledDialects" -}}
+{{- $names := list }}
+{{- range .Values.config.profiles | default (list dict) }}
+{{- range .dialects | default (list (dict "name" "sharedgpu")) }}
+{{- $names = append $names .name }}
+{{- end }}
+{{- end }}
+{{- $names | uniq | toJson }}
+{{- end }}
+
+{{- /* Their result keys besides sharedgpu/*, as a list. */}}
+{{- define "kubeshare.resultKeys" -}}
+{{- $known := include "kubeshare.knownDialects" . | fromJson }}
+{{- $keys := list }}
+{{- range include "kubeshare.enabledDialects" . | fromJsonArray }}
+{{- $one := get $known . | default dict }}
+{{- $keys = concat $keys ($one.resultKeys | default list) (keys ($one.devicePluginKeys | default dict)) }}
+{{- end }}
+{{- $keys | sortAlpha | uniq | toJson }}
+{{- end }}
+
+{{- /* The users that may write some of them too, on pods of their own node: by key. Accounts are written namespace/name. */}}
+{{- define "kubeshare.devicePluginUsers" -}}
+{{- $known := include "kubeshare.knownDialects" . | fromJson }}
+{{- $users := dict }}
+{{- range include "kubeshare.enabledDialects" . | fromJsonArray }}
+{{- $one := get $known . | default dict }}
+{{- range $key, $account := $one.devicePluginKeys | default dict }}
+{{- $_ := set $users $key (printf "system:serviceaccount:%s" ($account | replace "/" ":")) }}
+{{- end }}
+{{- end }}
+{{- toJson $users }}
+{{- end }}

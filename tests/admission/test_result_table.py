@@ -1,0 +1,26 @@
+"""The chart's table of result annotations."""
+
+import re
+
+from kubeshare_py.admission.result_table import template
+from kubeshare_py.dialects import results
+from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
+from tests.controlplane.cel_template import RESULTS
+from tests.dialects.halves import HALVES
+
+
+def test_the_charts_table_is_generated_from_the_dialects() -> None:
+    assert RESULTS.read_text() == template(), "out of date: make manifests"
+
+
+def test_it_has_the_keys_of_every_placement() -> None:
+    listed = re.findall(r"'(sharedgpu/[a-z_]+)'", template())
+    assert {*listed} == results.KEYS
+
+
+def test_a_dialect_adds_its_own_keys_and_the_account_of_its_device_plugin() -> None:
+    assert (
+        '{"sharedgpu":{"resultKeys":[],"devicePluginKeys":{}},'
+        '"halves":{"resultKeys":["example.com/cards"],'
+        '"devicePluginKeys":{"example.com/ok":"kube-system/halves-plugin"}}}'
+    ) in template((SHAREDGPU, HALVES))
