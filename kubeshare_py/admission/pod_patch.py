@@ -7,8 +7,9 @@ policy's CEL (deploy/chart/kubeshare/templates/environment-policy.yaml) does the
 
 from collections.abc import Iterator
 
+from kubeshare_py.domain.request import ContainerRef
 from kubeshare_py.isolation.backend import HostVolume, Mount, Variable
-from kubeshare_py.isolation.containers import NO_CARD, PRELOAD, Injection
+from kubeshare_py.isolation.containers import NO_CARD, PRELOAD, Injection, PodInjection
 from kubeshare_py.manifests.admission import (
     ContainerFields,
     CreatedPod,
@@ -19,7 +20,7 @@ from kubeshare_py.manifests.admission import (
 )
 
 
-def pod_patch(pod: CreatedPod, injection: Injection, runtime_class: str = "") -> list[Operation]:
+def pod_patch(pod: CreatedPod, injection: PodInjection, runtime_class: str = "") -> list[Operation]:
     """The patch of a new pod.
 
     Its containers and init containers, sidecars included, and its volumes.
@@ -30,9 +31,10 @@ def pod_patch(pod: CreatedPod, injection: Injection, runtime_class: str = "") ->
     kinds = {"containers": pod.spec.containers, "initContainers": pod.spec.init_containers}
     for kind, containers in kinds.items():
         for index, container in enumerate(containers or ()):
-            patch += _container(f"/spec/{kind}/{index}", container, injection)
+            own = injection.of(ContainerRef(kind == "initContainers", index))
+            patch += _container(f"/spec/{kind}/{index}", container, own)
     patch += _volumes(pod.spec.volumes, injection.volumes)
-    if runtime_class and injection is not NO_CARD and not pod.spec.runtime_class_name:
+    if runtime_class and injection.shows_cards and not pod.spec.runtime_class_name:
         patch.append(Operation("/spec/runtimeClassName", runtime_class))
     return patch
 

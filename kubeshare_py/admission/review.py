@@ -10,12 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kubeshare_py.admission.pod_patch import ephemeral_patch, pod_patch
-from kubeshare_py.dialects.card_visibility import card_visibility
+from kubeshare_py.dialects.container_visibility import container_visibility
+from kubeshare_py.dialects.dialect import PodAsk
+from kubeshare_py.dialects.dialect_table import DialectTable
+from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
 from kubeshare_py.dialects.pod_keys import PREFIX
 from kubeshare_py.dialects.pod_request import first_problem
 from kubeshare_py.dialects.standing import ISOLATION
-from kubeshare_py.domain.isolation import IsolationChoice
-from kubeshare_py.isolation.containers import NO_CARD, injection
+from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
+from kubeshare_py.isolation.containers import NO_CARD, PodInjection, container_injections, injection
 from kubeshare_py.manifests.admission import (
     CreatedPod,
     Operation,
@@ -25,6 +28,7 @@ from kubeshare_py.manifests.admission import (
     read_review,
     refused,
 )
+from kubeshare_py.manifests.pods.container_amounts import container_amounts
 
 #: The isolation back-ends of each profile's pods, by schedulerName, in the order of the profiles.
 Choices = Mapping[str, IsolationChoice]
@@ -40,13 +44,15 @@ class Rules:
     Pods with `sharedgpu/*` that name no scheduler get the first of `choices`; the webhook's match
     conditions decide whether it is called for these. `validates`: pods that the scheduler would not
     understand are refused. `runtime_class` is for pods with a card that name none; "" leaves them
-    without. `left_alone` are variables that are left to pods and images.
+    without. `left_alone` are variables that are left to pods and images. `dialects` are the
+    profiles'.
     """
 
     choices: Choices
     validates: bool = True
     runtime_class: str = ""
     left_alone: frozenset[str] = frozenset()
+    dialects: Dialects = SHAREDGPU_ALONE
 
 
 def answer(body: bytes, rules: Rules) -> bytes | None:
@@ -77,8 +83,21 @@ def new_pod_patch(pod: CreatedPod, rules: Rules) -> list[Operation]:
     is_named = scheduler == pod.spec.scheduler_name
     named = [] if is_named else [Operation("/spec/schedulerName", scheduler)]
     labels = pod.metadata.labels or {}
-    injected = injection(card_visibility(labels), choice.chosen(labels.get(ISOLATION, "")))
+    backend = choice.chosen(labels.get(ISOLATION, ""))
+    injected = _injected(pod, rules.dialects.of(scheduler), backend)
     return [*named, *pod_patch(pod, injected.without(rules.left_alone), rules.runtime_class)]
+
+
+def _injected(pod: CreatedPod, table: DialectTable, backend: IsolationBackend) -> PodInjection:
+    """What the containers of a new pod get, by what it asks for in its profile's dialects."""
+    meta, spec = pod.metadata, pod.spec
+    owned = table.resources
+    amounts = container_amounts(spec.init_containers, spec.containers, owned) if owned else ()
+    asked = PodAsk(meta.labels or {}, meta.annotations or {}, amounts)
+    each = container_visibility(table, asked)
+    if each:
+        return container_injections(each, backend)
+    return PodInjection(injection(table.visibility(asked), backend))
 
 
 def answer_of_others(body: bytes) -> bytes | None:
@@ -93,7 +112,9 @@ def answer_of_others(body: bytes) -> bytes | None:
     if isinstance(pod, str):
         return _left_alone(request, pod)
     return (
-        allowed(request.uid, pod_patch(pod, NO_CARD)) if _is_new(request) else _added(request, pod)
+        allowed(request.uid, pod_patch(pod, PodInjection(NO_CARD)))
+        if _is_new(request)
+        else _added(request, pod)
     )
 
 

@@ -46,10 +46,11 @@ def claim_charges(
         charges = []
         for slot in slots[first : first + claim.count]:
             model = names[columns.model.item(row, slot)]
-            memory = claim.bytes_of(columns.capacity_bytes.item(row, slot), model)
+            capacity = columns.capacity_bytes.item(row, slot)
+            memory = claim.bytes_of(capacity, columns.share_bytes.item(row, slot), model)
             cell = cells.get(uuids[slot], "") if cells else ""
-            milli, alone = claim.milli_on(model), claim.exclusive
-            charges.append(CardCharge(uuids[slot], milli, memory, model, cell, alone))
+            milli = claim.charged_milli(columns.capacity_milli.item(row, slot), model)
+            charges.append(CardCharge(uuids[slot], milli, memory, model, cell, claim.exclusive))
         found.append(tuple(charges))
         first += claim.count
     return found

@@ -36,6 +36,7 @@ FIXED_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods", PORT_RESOURCE)
 
 NODE_COLUMNS = (
     "gpu_count",
+    "gpu_capacity_milli",
     "gpu_free_milli",
     "gpu_used_percent",
     "unschedulable",
@@ -51,6 +52,7 @@ CARD_COLUMNS = (
     "idle",
     "capacity_milli",
     "capacity_bytes",
+    "share_bytes",
     "tenants",
     "max_tenants",
     "exclusive",
@@ -147,6 +149,8 @@ class Columns:
     allocatable: IntArray = field(default_factory=lambda: _table(0, len(FIXED_RESOURCES)))
     free: IntArray = field(default_factory=lambda: _table(0, len(FIXED_RESOURCES)))
     gpu_count: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    #: The sum of the cards' `capacity_milli`.
+    gpu_capacity_milli: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     gpu_free_milli: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     gpu_used_percent: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     unschedulable: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -161,14 +165,18 @@ class Columns:
     )
     free_milli: IntArray = field(default_factory=lambda: _table(0, 1))
     free_bytes: IntArray = field(default_factory=lambda: _table(0, 1))
-    #: The largest share of one more pod that the card takes, in milli; -1 for a card with flags.
-    #: `headroom` counts the memory that goes with a share by default, `share_headroom` does not.
+    #: `headroom` is the largest share of one more pod that the card takes, in milli, 1000 at most,
+    #: with the memory that goes with a share by default. `share_headroom` is all of its share that
+    #: is free, whatever its memory, which may be more. Both are -1 for a card with flags.
     headroom: IntArray = field(default_factory=lambda: _table(0, 1))
     share_headroom: IntArray = field(default_factory=lambda: _table(0, 1))
     #: 1 for a card without flags and without tenants.
     idle: IntArray = field(default_factory=lambda: _table(0, 1))
+    #: What pods may hold of a card in all: its share and memory, scaled if the card is.
     capacity_milli: IntArray = field(default_factory=lambda: _table(0, 1))
     capacity_bytes: IntArray = field(default_factory=lambda: _table(0, 1))
+    #: The memory that goes with a whole share by default.
+    share_bytes: IntArray = field(default_factory=lambda: _table(0, 1))
     tenants: IntArray = field(default_factory=lambda: _table(0, 1))
     max_tenants: IntArray = field(default_factory=lambda: _table(0, 1))
     exclusive: IntArray = field(default_factory=lambda: _table(0, 1))

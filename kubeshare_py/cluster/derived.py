@@ -56,17 +56,18 @@ def room(
     tenants: Entries,
     free_milli: Entries,
     free_bytes: Entries,
-    capacity_bytes: Entries,
-    least: Callable[[Entries, Entries], Entries],
+    share_bytes: Entries,
+    least: Callable[[Entries, Entries | int], Entries],
 ) -> tuple[Entries, Entries, Entries]:
     """A card's `headroom`, `share_headroom` and `idle`; `least` is `min` or `np.minimum`.
 
-    `capacity_bytes` is 1 or more, also for a card that is absent.
+    `share_bytes` is 1 or more, also for a card that is absent.
     """
     is_open = flags == 0
-    # The largest share whose default memory is free.
-    widest = ((free_bytes + 1) * WHOLE_MILLI - 1) // capacity_bytes
-    both = least(free_milli, widest)
+    # The largest share whose default memory is free. A pod asks for one card at most, whatever the
+    # card's cores are scaled to.
+    widest = ((free_bytes + 1) * WHOLE_MILLI - 1) // share_bytes
+    both = least(least(free_milli, WHOLE_MILLI), widest)
     # An overdrawn card has -1, like one with flags: tables by headroom are indexed with it.
     headroom: Entries = (is_open & (both >= 0)) * (both + 1) - 1
     share_headroom: Entries = is_open * (free_milli + 1) - 1
@@ -75,10 +76,12 @@ def room(
 
 
 def used_percent(
-    gpu_count: Entries, gpu_free_milli: Entries, least: Callable[[Entries, Entries], Entries]
+    whole: Entries, gpu_free_milli: Entries, least: Callable[[Entries, Entries | int], Entries]
 ) -> Entries:
-    """How full a node's cards are, in percent; 0 for a node without cards."""
-    whole = gpu_count * WHOLE_MILLI
+    """How full a node's cards are, in percent; 0 for a node without cards.
+
+    `whole` is `gpu_capacity_milli`.
+    """
     used = least(whole, whole - gpu_free_milli)
     percent: Entries = used * 100 // (whole + (whole == 0))
     return percent
@@ -104,8 +107,8 @@ def derive_card(columns: Columns, row: int, slot: int) -> int:
         values = _NO_ROOM
     else:
         milli, memory = columns.free_milli.item(row, slot), columns.free_bytes.item(row, slot)
-        capacity = columns.capacity_bytes.item(row, slot)
-        values = room(flags, tenants, milli, memory, capacity, min)
+        with_share = columns.share_bytes.item(row, slot)
+        values = room(flags, tenants, milli, memory, with_share, min)
     columns.headroom[row, slot], columns.share_headroom[row, slot], columns.idle[row, slot] = values
     return values[2]
 
@@ -133,5 +136,5 @@ def hold_back(columns: Columns, row: int, native: int) -> bool:
 
 def derive_node(columns: Columns, row: int) -> None:
     """Write how full the node's cards are, in percent."""
-    count, free = columns.gpu_count.item(row), columns.gpu_free_milli.item(row)
-    columns.gpu_used_percent[row] = used_percent(count, free, min)
+    whole, free = columns.gpu_capacity_milli.item(row), columns.gpu_free_milli.item(row)
+    columns.gpu_used_percent[row] = used_percent(whole, free, min)

@@ -71,7 +71,8 @@ class Rows(ABC):
     free = Column[np.int64]()
     #: The number of the node's cards in the inventory, (k,).
     gpu_count = Column[np.int64]()
-    #: The free share of all of them, in milli, (k,).
+    #: What pods may hold of their share in all, and the free part of it, in milli, (k,).
+    gpu_capacity_milli = Column[np.int64]()
     gpu_free_milli = Column[np.int64]()
     #: The taken part of their share, 0 to 100 percent, (k,); 0 without cards.
     gpu_used_percent = Column[np.int64]()
@@ -87,15 +88,18 @@ class Rows(ABC):
     #: The memory of a card that no pod holds, in bytes, (k, width); may be below 0.
     free_bytes = Column[np.int64]()
     #: The largest share that the card takes, with the same part of its memory, in milli, (k,
-    #: width); -1 for a card with flags.
+    #: width); 1000 at most, -1 for a card with flags.
     headroom = Column[np.int64]()
-    #: The largest share that the card takes without memory, in milli, (k, width); -1 likewise.
+    #: `free_milli` of a card without flags, else -1, (k, width).
     share_headroom = Column[np.int64]()
     #: 1 for a card without flags and without pods, else 0, (k, width).
     idle = Column[np.int64]()
-    #: What a card has in all, in milli and bytes, (k, width).
+    #: What pods may hold of a card in all, in milli and bytes, (k, width): more or less than it
+    #: has, if it is scaled.
     capacity_milli = Column[np.int64]()
     capacity_bytes = Column[np.int64]()
+    #: The memory that goes with a whole share by default, in bytes, (k, width).
+    share_bytes = Column[np.int64]()
     #: The number of pods on a card, and the most that it takes (0: no limit), (k, width).
     tenants = Column[np.int64]()
     max_tenants = Column[np.int64]()

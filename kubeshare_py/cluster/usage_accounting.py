@@ -36,7 +36,7 @@ from kubeshare_py.cluster.reserved_places import (
 )
 from kubeshare_py.cluster.what_if import Amounts
 from kubeshare_py.domain.allocation import Allocation
-from kubeshare_py.domain.gpu import WHOLE_MILLI, Gpu
+from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 
 #: The most requests whose vectors are cached, and the most resources in one of them.
@@ -238,7 +238,8 @@ class UsageAccounting:
         if cells:
             self.cells[row] = cells
         columns.gpu_count[row] = len(known)
-        columns.gpu_free_milli[row] = len(known) * WHOLE_MILLI
+        whole = sum(gpu.capacity_milli for gpu in known.values())
+        columns.gpu_capacity_milli[row] = columns.gpu_free_milli[row] = whole
         for slot, uuid in enumerate(columns.uuids[row]):
             if uuid in known:
                 self._put_card(row, slot, known[uuid])
@@ -248,8 +249,9 @@ class UsageAccounting:
 
     def _put_card(self, row: int, slot: int, gpu: Gpu) -> None:
         columns = self.columns
-        columns.capacity_milli[row, slot] = columns.free_milli[row, slot] = WHOLE_MILLI
-        columns.capacity_bytes[row, slot] = columns.free_bytes[row, slot] = gpu.memory_bytes
+        columns.capacity_milli[row, slot] = columns.free_milli[row, slot] = gpu.capacity_milli
+        columns.capacity_bytes[row, slot] = columns.free_bytes[row, slot] = gpu.capacity_bytes
+        columns.share_bytes[row, slot] = gpu.share_bytes
         columns.max_tenants[row, slot] = gpu.max_tenants
         columns.model[row, slot] = columns.models.number(gpu.model)
         columns.readiness[row, slot] = columns.readinesses.number(gpu.readiness)

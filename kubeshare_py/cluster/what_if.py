@@ -127,9 +127,9 @@ class WhatIf(Rows):
         if native.any():
             flags |= _held_back(flags, tenants, native[:, None])
         free_milli, free_bytes = own["free_milli"][positions], own["free_bytes"][positions]
-        capacity = np.maximum(self.capacity_bytes[positions], 1)
+        with_share = np.maximum(self.share_bytes[positions], 1)
         headroom, share_headroom, idle = room(
-            flags, tenants, free_milli, free_bytes, capacity, np.minimum
+            flags, tenants, free_milli, free_bytes, with_share, np.minimum
         )
         own["flags"][positions] = flags
         own["headroom"][positions] = headroom
@@ -139,8 +139,8 @@ class WhatIf(Rows):
         own["break_order"][positions] *= idle
         there = (free_milli * (flags & ABSENT == 0)).sum(1)
         own["gpu_free_milli"][positions] = there
-        count = self.gpu_count[positions]
-        own["gpu_used_percent"][positions] = used_percent(count, there, np.minimum)
+        whole = self.gpu_capacity_milli[positions]
+        own["gpu_used_percent"][positions] = used_percent(whole, there, np.minimum)
 
 
 def _held_back(flags: IntArray, tenants: IntArray, native: IntArray) -> IntArray:

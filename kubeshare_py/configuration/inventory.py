@@ -5,11 +5,13 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from kubeshare_py.configuration.card_scaling import CardScalingRule
 from kubeshare_py.configuration.settings_rules import (
     label_problem,
     label_selector_problem,
     url_problem,
 )
+from kubeshare_py.domain.card_scaling import CardScaling
 
 
 class Inventory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -19,7 +21,8 @@ class Inventory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     write. `cells_file` is KubeShare's topology file, for all sources; "" for none. `url` and
     `selector` are Prometheus'; `namespace` ("" is the Lease's), `pod_selector`, `port`, `scheme`
     and `server_name` the collectors'; `path` is the file's. The token and the CA are for Prometheus
-    or the collectors, whichever is asked.
+    or the collectors, whichever is asked. Of the rules in `scaling`, the first that covers a card
+    counts.
     """
 
     source: Literal["prometheus", "scrape", "annotation", "file"] = "prometheus"
@@ -35,6 +38,7 @@ class Inventory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     interval_seconds: Annotated[float, Meta(gt=0, le=86_400)] = 5.0
     bearer_token_file: str = ""
     ca_file: str = ""
+    scaling: tuple[CardScalingRule, ...] = ()
 
     def within(self, namespace: str) -> "Inventory":
         """The inventory of a scheduler in this namespace, where collectors are by default."""
@@ -52,3 +56,14 @@ class Inventory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
             raise ValueError(f"podSelector: {problem}")
         if self.namespace and (problem := label_problem(self.namespace)):
             raise ValueError(f"namespace: {problem}")
+        self.rules()
+
+    def rules(self) -> tuple[CardScaling, ...]:
+        """The rules that scale cards; raises ValueError, whose text begins with the field."""
+        found = []
+        for number, entry in enumerate(self.scaling):
+            try:
+                found.append(entry.rule())
+            except ValueError as error:
+                raise ValueError(f"scaling[{number}].{error}") from error
+        return tuple(found)

@@ -8,6 +8,7 @@ containers' variables may not.
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 
 from kubeshare_py.dialects.sharedgpu import EXCLUSIVE, LIMIT, MEMORY, REQUEST
@@ -26,6 +27,22 @@ class CardVisibility(StrEnum):
     VOID = "void"
     SHARE = "share"
     WHOLE = "whole"
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerRule:
+    """A container that asks for some of this extended resource sees a share or whole cards.
+
+    The webhook and the chart's admission policy follow the same rules; a policy knows no other part
+    of a dialect. Invariant: not VOID, else ValueError.
+    """
+
+    resource: str
+    sees: CardVisibility
+
+    def __post_init__(self) -> None:
+        if self.sees is CardVisibility.VOID:
+            raise ValueError(f"{self.resource}: containers without a rule see no card")
 
 
 def card_visibility(labels: Mapping[str, str]) -> CardVisibility:

@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from kubeshare_py.dialects.card_visibility import CardVisibility
+from kubeshare_py.dialects.card_visibility import CardVisibility, ContainerRule
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.request import ContainerRef, GpuRequest, InvalidRequest
 
@@ -111,6 +111,8 @@ class Dialect(Protocol):
     result_keys: ResultKeys = ResultKeys()
     #: What the dialect's documentation calls things.
     words: Words = Words()
+    #: Which containers see cards, where that follows from the resources that they ask for.
+    container_rules: tuple[ContainerRule, ...] = ()
 
     def read(self, pod: PodAsk) -> GpuRequest | InvalidRequest | None:
         """What a pod with some of the owned keys asks for.

@@ -59,6 +59,7 @@ class DialectTable:
         self.is_result: Callable[[str], bool] = (
             self._is_result if self.result_keys else results.is_result
         )
+        self.container_rules = tuple(rule for one in self.dialects for rule in one.container_rules)
         self._readings = {
             one.name: remembered(_REMEMBERED)(_RememberedRead(one)) for one in self.dialects
         }

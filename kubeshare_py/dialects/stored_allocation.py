@@ -10,8 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge, summed
-from kubeshare_py.domain.bounds import CARDS_OF_NODE, HELD_BYTES, POD_CLAIMS
-from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.bounds import CARDS_OF_NODE, HELD_BYTES, HELD_MILLI, POD_CLAIMS
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
 from kubeshare_py.domain.isolation import Isolation, IsolationBackend
 from kubeshare_py.domain.request import ContainerRef
@@ -33,7 +32,7 @@ _ContainerName = Annotated[str, Meta(pattern=r"^(container|init)-(0|[1-9][0-9]{0
 
 class _StoredCard(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     uuid: Annotated[str, Meta(min_length=1)]
-    milli: Annotated[int, Meta(ge=0, le=WHOLE_MILLI)]
+    milli: Annotated[int, Meta(ge=HELD_MILLI.least, le=HELD_MILLI.most)]
     bytes: _Bytes
     model: str = ""
     cell: str = ""

@@ -45,6 +45,10 @@ NUMA_NODE = AmountRange(0, 4095)
 LINK_SPEED = AmountRange(0, 10**9)
 #: Pods on one card; 0 is no limit.
 CARD_TENANTS = AmountRange(0, 1_000_000)
+#: A card's capacity in thousandths of its own size: a thousandth of it to a hundredfold.
+SCALING = AmountRange(1, 100_000)
+#: One pod's share of a card, which may be a whole card with scaled cores.
+HELD_MILLI = AmountRange(0, SCALING.most)
 #: KubeShare documents 0…100.
 CELL_PRIORITY = AmountRange(0, 1_000_000)
 #: Cards that one pod may ask for: far above any node.

@@ -13,6 +13,7 @@ from kubeshare_py.domain.bounds import (
     CELL_PRIORITY,
     LINK_SPEED,
     NUMA_NODE,
+    SCALING,
 )
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.domain.readiness import ReadinessReport
@@ -50,10 +51,13 @@ class Gpu:
     part of, and no links. None is unknown. `fabric` names the NVLink network beyond its node that
     the card belongs to, "" for none. `cell_id` and `cell_priority` are KubeShare's, from a cells
     file; "" and 0 for a card in no cell. `readiness` says which isolation back-ends have what they
-    need of it, as far as known. `max_tenants` 0 means no limit.
+    need of it, as far as known. `max_tenants` (HAMi's split count) 0 means no limit.
+
+    `memory_scaling` and `cores_scaling` are thousandths: the capacities that pods are charged
+    against are the card's own memory and share times these. Above 1000 the card is over-committed.
 
     Invariants, else ValueError: uuid is not empty; it, the model and all amounts are within their
-    bounds (`bounds`).
+    bounds (`bounds`), and so is the scaled memory.
     """
 
     uuid: GpuUuid
@@ -62,6 +66,8 @@ class Gpu:
     memory_bytes: int
     healthy: bool = True
     max_tenants: int = 0
+    memory_scaling: int = WHOLE_MILLI
+    cores_scaling: int = WHOLE_MILLI
     links: tuple[PeerLink, ...] = ()
     numa_node: int | None = None
     parent: GpuUuid | None = None
@@ -76,11 +82,37 @@ class Gpu:
             0 < len(self.uuid) <= CARD_NAME.most >= len(self.model)
             and 0 <= self.index <= CARD_INDEX.most
             and 0 < self.memory_bytes <= CARD_BYTES.most
+            and (
+                self.memory_scaling == self.cores_scaling == WHOLE_MILLI
+                or (
+                    SCALING.allows(self.cores_scaling)
+                    and SCALING.allows(self.memory_scaling)
+                    and CARD_BYTES.allows(self.capacity_bytes)
+                )
+            )
             and 0 <= self.max_tenants <= CARD_TENANTS.most
             and (self.numa_node is None or 0 <= self.numa_node <= NUMA_NODE.most)
             and 0 <= self.cell_priority <= CELL_PRIORITY.most
         ):
             raise ValueError(self._problem())
+
+    @property
+    def capacity_milli(self) -> int:
+        """What pods may hold of the card in all, in thousandths of a GPU."""
+        return self.cores_scaling
+
+    @property
+    def capacity_bytes(self) -> int:
+        """The memory that pods may hold of the card in all, in bytes, rounded down."""
+        return self.memory_bytes * self.memory_scaling // WHOLE_MILLI
+
+    @property
+    def share_bytes(self) -> int:
+        """The memory that goes with a whole share: its own, or what pods may hold if that is less.
+
+        Scaling gives room for more shares, not more memory to each.
+        """
+        return min(self.memory_bytes, self.capacity_bytes)
 
     def _problem(self) -> str:
         if not self.uuid:
@@ -92,6 +124,9 @@ class Gpu:
             ("index", CARD_INDEX, self.index),
             ("memory", CARD_BYTES, self.memory_bytes),
             ("max_tenants", CARD_TENANTS, self.max_tenants),
+            ("memory scaling", SCALING, self.memory_scaling),
+            ("cores scaling", SCALING, self.cores_scaling),
+            ("scaled memory", CARD_BYTES, self.capacity_bytes),
             ("NUMA node", NUMA_NODE, self.numa_node or 0),
             ("cell priority", CELL_PRIORITY, self.cell_priority),
         )
@@ -103,6 +138,6 @@ class Gpu:
         return f"GPU {shown}: {next(found)}"
 
 
-def share_bytes(capacity_bytes: int, milli: int) -> int:
-    """The default memory, in bytes, of a share of `milli`: the exact part, rounded down."""
-    return capacity_bytes * milli // WHOLE_MILLI
+def part_of_bytes(whole_bytes: int, milli: int) -> int:
+    """So many thousandths of an amount of memory, in bytes: the exact part, rounded down."""
+    return whole_bytes * milli // WHOLE_MILLI

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kubeshare_py.domain.bounds import CLAIMED_CARDS, HELD_BYTES, POD_CLAIMS
-from kubeshare_py.domain.gpu import WHOLE_MILLI, share_bytes
+from kubeshare_py.domain.gpu import WHOLE_MILLI, part_of_bytes
 from kubeshare_py.domain.gpu_models import PreferredModels, names_model
 from kubeshare_py.domain.printable import beginning
 
@@ -52,8 +52,12 @@ class GpuClaim:
         if self.share_of and self.exclusive:
             raise ValueError("an exclusive claim takes whole cards, whatever their model")
 
+    def charged_milli(self, capacity_milli: int, model: str) -> int:
+        """The milli charged on a card of this model and capacity: all of it if exclusive."""
+        return capacity_milli if self.exclusive else self.milli_on(model)
+
     def milli_on(self, model: str) -> int:
-        """The milli charged on a card of this model; above 1000 if the share exceeds it."""
+        """The share of a card of this model, in milli; above 1000 if the share exceeds it."""
         if not self.share_of:
             return self.milli
         milli = self._share_on(model)
@@ -71,12 +75,15 @@ class GpuClaim:
         named = not self.models or model in self.models
         return named and (self.preferred is None or self.preferred.tier(model) is not None)
 
-    def bytes_of(self, capacity_bytes: int, model: str = "") -> int:
-        """The bytes charged on a card of this model with so much memory."""
+    def bytes_of(self, capacity_bytes: int, share_bytes: int, model: str) -> int:
+        """The bytes charged on a card of this model.
+
+        Pods may hold `capacity_bytes` of it, and `share_bytes` go with a whole share.
+        """
         if self.exclusive:
             return capacity_bytes
         if self.memory_bytes is None:
-            return share_bytes(capacity_bytes, self.milli_on(model))
+            return part_of_bytes(share_bytes, self.milli_on(model))
         return self.memory_bytes
 
 

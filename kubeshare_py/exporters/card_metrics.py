@@ -7,19 +7,33 @@ https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
 
 from collections.abc import Iterable, Sequence
 
+from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.exporters.metric import Metric
 from kubeshare_py.views.figures import CardFigures
 
 _LABELS = ("node", "uuid", "model")
 CARD_METRICS = (
-    Metric("kubeshare_card_capacity_milli", "gauge", "Thousandths of a GPU of a card.", _LABELS),
-    Metric("kubeshare_card_capacity_bytes", "gauge", "Memory of a card.", _LABELS),
+    Metric(
+        "kubeshare_card_capacity_milli",
+        "gauge",
+        "Thousandths of a GPU that pods may hold of a card.",
+        _LABELS,
+    ),
+    Metric(
+        "kubeshare_card_capacity_bytes", "gauge", "Memory that pods may hold of a card.", _LABELS
+    ),
     Metric(
         "kubeshare_card_allocated_milli", "gauge", "Thousandths of a GPU that pods hold.", _LABELS
     ),
     Metric("kubeshare_card_allocated_bytes", "gauge", "Memory that pods hold of a card.", _LABELS),
     Metric("kubeshare_card_tenants", "gauge", "Pods on a card.", _LABELS),
     Metric("kubeshare_card_healthy", "gauge", "1 for a card that takes new pods, else 0.", _LABELS),
+    Metric(
+        "kubeshare_card_memory_scaling",
+        "gauge",
+        "Memory that pods may hold of a card, per byte that it has; only where it is not 1.",
+        _LABELS,
+    ),
 )
 
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
@@ -51,10 +65,18 @@ class CardPage:
             cards.tenants,
             cards.healthy,
         )
-        for metric, parts, values in zip(CARD_METRICS, self._parts, columns, strict=True):
+        for metric, parts, values in zip(CARD_METRICS[:-1], self._parts[:-1], columns, strict=True):
             name = metric.name
             lines = [f"{name}{label}{value}\n" for label, value in zip(labels, values, strict=True)]
             parts.append("".join(lines).encode())
+        name, parts = CARD_METRICS[-1].name, self._parts[-1]
+        scaled = [
+            f"{name}{label}{scaling / WHOLE_MILLI:g}\n"
+            for label, scaling in zip(labels, cards.memory_scaling, strict=True)
+            if scaling != WHOLE_MILLI
+        ]
+        if scaled:
+            parts.append("".join(scaled).encode())
 
     def chunks(self) -> Iterable[bytes]:
         """The text in pieces; none without cards."""

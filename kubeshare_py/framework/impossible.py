@@ -15,7 +15,7 @@ from kubeshare_py.cluster.columns import ABSENT, Columns, IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.domain.request import TOO_MUCH, GpuClaim
 
 #: The most models that a text names.
 MODELS_NAMED = 4
@@ -28,7 +28,7 @@ class CardsThere:
     """The cards that a claim may be put on, bool, (rows, width) each.
 
     `any_model` are all cards, `of_models` those of models that the claim takes, and `fitting` those
-    of the latter that have enough memory.
+    of the latter whose capacity is enough.
     """
 
     any_model: NDArray[np.bool_]
@@ -64,9 +64,12 @@ def cards_there(claim: GpuClaim, columns: Columns) -> CardsThere:
     """The cards that could hold one share of the claim if they were idle."""
     there = ((columns.flags & ABSENT) == 0) & columns.present[:, None]
     names = columns.model_names
-    takes = [claim.takes(name) and claim.milli_on(name) <= WHOLE_MILLI for name in names]
+    takes = [claim.takes(name) and claim.milli_on(name) < TOO_MUCH for name in names]
     of_models = there & np.array(takes)[columns.model]
     fitting = of_models & (columns.capacity_bytes >= (claim.memory_bytes or 0))
+    if not claim.exclusive:
+        shares = np.array([claim.milli_on(name) for name in names])[columns.model]
+        fitting &= columns.capacity_milli >= shares
     return CardsThere(there, of_models, fitting)
 
 
@@ -92,19 +95,26 @@ def _cards(claim: GpuClaim | None, ledger: Ledger) -> Iterator[str]:
         models = models_there(columns, there.any_model)
         yield f"no node has a GPU of a model that it takes; {models}"
     elif not there.fitting.any():
-        yield _too_little_memory(claim, columns, there.of_models)
+        yield _too_small(claim, columns, there.of_models)
     else:
         yield from _too_few(claim, columns, there)
 
 
-def _too_little_memory(claim: GpuClaim, columns: Columns, there: NDArray[np.bool_]) -> str:
-    memory = np.where(there, columns.capacity_bytes, -1)
-    most = memory.max(1)
+def _too_small(claim: GpuClaim, columns: Columns, there: NDArray[np.bool_]) -> str:
+    memory = claim.memory_bytes or 0
+    lacks_memory = not (there & (columns.capacity_bytes >= memory)).any()
+    sizes = np.where(there, columns.capacity_bytes if lacks_memory else columns.capacity_milli, -1)
+    most = sizes.max(1)
     row = _largest(columns, most)
-    model = columns.model_names[columns.model.item(row, int(memory[row].argmax()))]
+    model = columns.model_names[columns.model.item(row, int(sizes[row].argmax()))]
     where = f"{model}, node {columns.names[row]}" if model else f"node {columns.names[row]}"
-    asked, largest = amount("memory", claim.memory_bytes or 0), amount("memory", most.item(row))
-    return f"no GPU has {asked}: the largest has {largest} ({where})"
+    if lacks_memory:
+        asked, largest = amount("memory", memory), amount("memory", most.item(row))
+        return f"no GPU has {asked}: the largest has {largest} ({where})"
+    return (
+        f"no GPU has enough of both share and memory: the largest share is that of "
+        f"{most.item(row) / WHOLE_MILLI:g} GPUs ({where})"
+    )
 
 
 def _too_few(claim: GpuClaim, columns: Columns, there: CardsThere) -> Iterator[str]:
@@ -117,7 +127,9 @@ def _too_few(claim: GpuClaim, columns: Columns, there: CardsThere) -> Iterator[s
     kind = f"{of}{near}{' of a model that it takes' if named else ''}"
     size = ""
     if of_models.max() >= claim.count:
-        size, of_models = f" with {amount('memory', claim.memory_bytes or 0)} each", fitting
+        memory = claim.memory_bytes
+        size = f" with {amount('memory', memory)} each" if memory else " of such a size"
+        of_models = fitting
     row = _largest(columns, of_models)
     yield (
         f"no node has {claim.count} GPUs{kind}{size}: the largest has {of_models.item(row)} "

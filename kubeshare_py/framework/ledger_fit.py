@@ -75,10 +75,11 @@ class LedgerCards:
         def fits(rows: Rows) -> NDArray[np.bool_]:
             found: NDArray[np.bool_] = rows.flags == 0
             milli = milli_of(rows)
-            found &= rows.free_milli >= milli
-            found &= rows.free_bytes >= _bytes(claim, milli, rows)
-            if claim.exclusive:
+            if claim.exclusive:  # all of an idle card, whatever its share
                 found &= rows.tenants == 0
+            else:
+                found &= rows.free_milli >= milli
+            found &= rows.free_bytes >= _bytes(claim, milli, rows)
             return found
 
         def lacks(rows: Rows) -> IntArray:
@@ -97,12 +98,11 @@ def _asked(shape: Shape) -> Iterator[tuple[str, int]]:
 
 def _bytes(claim: GpuClaim, milli: IntArray, rows: Rows) -> IntArray | int:
     """The memory charged on each card; for an exclusive claim at least what it asks for."""
-    capacity = rows.capacity_bytes
     if claim.exclusive:
-        return np.maximum(capacity, claim.memory_bytes or 0)
+        return np.maximum(rows.capacity_bytes, claim.memory_bytes or 0)
     if claim.memory_bytes is not None:
         return claim.memory_bytes
-    with_share: IntArray = capacity * milli // WHOLE_MILLI
+    with_share: IntArray = rows.share_bytes * milli // WHOLE_MILLI
     return with_share
 
 

@@ -8,8 +8,9 @@ import msgspec
 
 from kubeshare_py.documents.problems import DocumentProblem
 from kubeshare_py.documents.typed import memory_bytes, read_document
-from kubeshare_py.domain.bounds import CARD_BYTES, CARD_NAME, CARDS_OF_NODE
-from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.bounds import CARD_BYTES, CARD_NAME, CARD_TENANTS, CARDS_OF_NODE
+from kubeshare_py.domain.card_scaling import thousandths
+from kubeshare_py.domain.gpu import WHOLE_MILLI, Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.inventory.card_uuid import uuid_problem
 from kubeshare_py.inventory.synthetic_uuids import synthetic_uuid
@@ -21,7 +22,8 @@ from kubeshare_py.topology.wiring import Wiring, wired
 class CardLine:
     """`count` equal cards. `uuid` is given for one card only; without it, it is synthetic.
 
-    A line with a `problem` stands for no cards, but those after it keep their numbers.
+    Scalings are in thousandths. A line with a `problem` stands for no cards, but those after it
+    keep their numbers.
     """
 
     model: str
@@ -29,6 +31,9 @@ class CardLine:
     count: int
     uuid: GpuUuid | None
     healthy: bool
+    max_tenants: int = 0
+    memory_scaling: int = WHOLE_MILLI
+    cores_scaling: int = WHOLE_MILLI
     problem: str = ""
 
 
@@ -102,11 +107,16 @@ def read_topology(text: str, count: int, source: str, field: str) -> Wiring:
 
 
 class _CardsEntry(msgspec.Struct, forbid_unknown_fields=True):
+    """`memory_scaling` and `cores_scaling` are factors."""
+
     model: str
     memory: int | str
     count: int = 1
     uuid: str | None = None
     healthy: bool = True
+    split_count: int = msgspec.field(default=0, name="splitCount")
+    memory_scaling: float = msgspec.field(default=1.0, name="memoryScaling")
+    cores_scaling: float = msgspec.field(default=1.0, name="coresScaling")
 
 
 class _NodesEntry(msgspec.Struct, forbid_unknown_fields=True):
@@ -130,8 +140,12 @@ def _line(cards: _CardsEntry, source: str, field: str) -> CardLine:
         memory = memory_bytes(cards.memory)
     except ValueError as problem:
         raise DocumentProblem(source, f"{field}.memory", str(problem)) from problem
+    of_memory = _factor(cards.memory_scaling, source, f"{field}.memoryScaling")
+    of_cores = _factor(cards.cores_scaling, source, f"{field}.coresScaling")
     bounded = (
         ("memory", CARD_BYTES, memory),
+        ("scaled memory", CARD_BYTES, memory * of_memory // WHOLE_MILLI),
+        ("splitCount", CARD_TENANTS, cards.split_count),
         ("length of the model", CARD_NAME, len(cards.model)),
         ("length of the uuid", CARD_NAME, len(cards.uuid or "-")),
     )
@@ -145,7 +159,17 @@ def _line(cards: _CardsEntry, source: str, field: str) -> CardLine:
         count=cards.count,
         uuid=GpuUuid(cards.uuid) if cards.uuid is not None else None,
         healthy=cards.healthy,
+        max_tenants=cards.split_count,
+        memory_scaling=of_memory,
+        cores_scaling=of_cores,
     )
+
+
+def _factor(factor: float, source: str, field: str) -> int:
+    try:
+        return thousandths(factor)
+    except ValueError as problem:
+        raise DocumentProblem(source, field, str(problem)) from problem
 
 
 def _is_pattern(names: Iterable[str]) -> bool:
@@ -164,6 +188,9 @@ def _cards_of(node: NodeName, groups: tuple[CardGroup, ...]) -> tuple[Gpu, ...]:
                     model=line.model,
                     memory_bytes=line.memory_bytes,
                     healthy=line.healthy,
+                    max_tenants=line.max_tenants,
+                    memory_scaling=line.memory_scaling,
+                    cores_scaling=line.cores_scaling,
                 )
                 for index, line in enumerate(each)
                 if not line.problem

@@ -1,17 +1,18 @@
 """The table of what is injected into the containers of a pod of this scheduler.
 
-Every container, init containers and sidecars included, gets the pod's cards, because labels on the
-pod ask for all of its containers. Containers of pods that ask for none get `void`, because CUDA
-images set NVIDIA_VISIBLE_DEVICES to `all` themselves and a pod's value overrides the image's:
-https://github.com/NVIDIA/nvidia-container-toolkit
+Where labels on the pod ask, every container, init containers and sidecars included, gets the pod's
+cards. Where containers ask, each gets its own, from annotations of its own. Containers without a
+card get `void`, because CUDA images set NVIDIA_VISIBLE_DEVICES to `all` themselves and a pod's
+value overrides the image's: https://github.com/NVIDIA/nvidia-container-toolkit
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from kubeshare_py.dialects.card_visibility import CardVisibility
-from kubeshare_py.dialects.results import GPU_UUID
+from kubeshare_py.dialects.results import GPU_UUID, OF_A_CONTAINER, key_of
 from kubeshare_py.domain.isolation import IsolationBackend
+from kubeshare_py.domain.request import ContainerRef
 from kubeshare_py.isolation.backend import HostVolume, Mount, Variable
 from kubeshare_py.isolation.backends import BACKENDS
 
@@ -37,11 +38,13 @@ DEVICE_VARIABLES = (
     Variable("NVIDIA_MIG_CONFIG_DEVICES", "", is_default=True),
     Variable("NVIDIA_MIG_MONITOR_DEVICES", "", is_default=True),
 )
+#: The annotations of which each container has its own, by their paths.
+_OWN = {Variable.of_annotation("", key).field_path: key for key in OF_A_CONTAINER}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
-    """What every container of one pod gets, and the volumes that the pod gets for it."""
+    """What a container gets, and the volumes that its pod gets for it."""
 
     variables: tuple[Variable, ...]
     preload: str = ""
@@ -55,9 +58,50 @@ class Injection:
         kept = tuple(one for one in self.variables if one.name not in names)
         return replace(self, variables=kept)
 
+    def of(self, container: ContainerRef) -> "Injection":
+        """The same from the annotations of this container alone."""
+        own = tuple(of_container(one, container) for one in self.variables)
+        return replace(self, variables=own)
+
+
+@dataclass(frozen=True, slots=True)
+class PodInjection:
+    """What the containers of one pod get: all the same, or (`own`) each its own and others none."""
+
+    every: Injection
+    own: Mapping[ContainerRef, Injection] | None = None
+
+    def of(self, container: ContainerRef) -> Injection:
+        """What this container gets."""
+        return self.every if self.own is None else self.own.get(container, self.every)
+
+    def without(self, names: Collection[str]) -> "PodInjection":
+        """As `Injection.without`."""
+        own = self.own and {ref: one.without(names) for ref, one in self.own.items()}
+        return PodInjection(self.every.without(names), own)
+
+    @property
+    def volumes(self) -> tuple[HostVolume, ...]:
+        """The volumes that the pod gets, once each."""
+        each = (self.every, *(self.own or {}).values())
+        return tuple(dict.fromkeys(volume for one in each for volume in one.volumes))
+
+    @property
+    def shows_cards(self) -> bool:
+        """Whether any container sees a card."""
+        return bool(self.own) or VOID not in self.every.variables
+
 
 NO_CARD = Injection(variables=(VOID,))
 WHOLE_CARD = Injection(variables=(CARDS, CAPABILITIES, *DEVICE_VARIABLES))
+
+
+def of_container(variable: Variable, container: ContainerRef) -> Variable:
+    """The variable from an annotation of this container, if there are such annotations."""
+    key = _OWN.get(variable.field_path)
+    return (
+        variable if key is None else Variable.of_annotation(variable.name, key_of(container, key))
+    )
 
 
 def with_share(backend: IsolationBackend) -> Injection:
@@ -76,3 +120,11 @@ def injection(reach: CardVisibility, backend: IsolationBackend) -> Injection:
     if reach is CardVisibility.SHARE:
         return with_share(backend)
     return WHOLE_CARD if reach is CardVisibility.WHOLE else NO_CARD
+
+
+def container_injections(
+    sees: Mapping[ContainerRef, CardVisibility], backend: IsolationBackend
+) -> PodInjection:
+    """The injections of a pod whose containers differ; those that are not named get no card."""
+    own = {one: injection(visible, backend).of(one) for one, visible in sees.items()}
+    return PodInjection(NO_CARD, own)

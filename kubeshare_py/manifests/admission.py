@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw
 
 from kubeshare_py.domain.printable import printable
+from kubeshare_py.manifests.pods.pod_fields import ContainerResources
 from kubeshare_py.manifests.shallow_json import decoded
 from kubeshare_py.manifests.undecodable import UNDECODABLE
 
@@ -53,6 +54,8 @@ class ContainerFields(_ReviewFields, frozen=True):
     name: str = ""
     env: tuple[EnvVar, ...] | None = None
     volume_mounts: tuple[VolumeMount, ...] | None = None
+    resources: ContainerResources | None = None
+    restart_policy: str | None = None
 
 
 class VolumeFields(_ReviewFields, frozen=True):

@@ -15,6 +15,7 @@ from kubeshare_py.edges.kube.certificate_files import CertificateFiles
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.config import load
 from kubeshare_py.edges.kube.self_signed_ca import Pace, SelfSignedCa, webhooks
+from kubeshare_py.edges.process.configured_dialects import configured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,7 @@ async def main(
         validates=settings.validates,
         runtime_class=settings.runtime_class,
         left_alone=settings.left_alone,
+        dialects=configured(configuration),
     )
     async with AsyncExitStack() as stack:
         certificate = await _certificate(settings, pace or Pace(), stack)

@@ -81,9 +81,8 @@ def _segments(card: CardView, length: int) -> Iterator[tuple[TenantView, int]]:
     _, whole = _fullness(card)
     so_far = drawn = 0
     for tenant in card.tenants:
-        exclusive = WHOLE_MILLI if not by_memory else card.memory_bytes
         part = tenant.memory_bytes if by_memory else tenant.milli
-        so_far += exclusive if tenant.exclusive else part
+        so_far += whole if tenant.exclusive else part
         cells = min(length, max(drawn + 1, so_far * length // whole)) - drawn
         drawn += cells
         yield tenant, cells
@@ -93,10 +92,10 @@ def _fullness(card: CardView) -> tuple[int, int]:
     """The used part and the whole, of share or memory, whichever is scarcer."""
     if _by_memory(card):
         return card.used_bytes, card.memory_bytes
-    return card.used_milli, WHOLE_MILLI
+    return card.used_milli, card.capacity_milli or WHOLE_MILLI
 
 
 def _by_memory(card: CardView) -> bool:
-    return card.used_bytes * WHOLE_MILLI > card.used_milli * card.memory_bytes > 0 or (
+    return card.used_bytes * card.capacity_milli > card.used_milli * card.memory_bytes > 0 or (
         card.used_milli == 0 and card.memory_bytes > 0
     )

@@ -3,7 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.terminal.amounts import counted, gpus
+from kubeshare_py.views.card_scaling import of_cards, scaling_words
 from kubeshare_py.views.view import CardView, ClusterView, NodeView, PodView
 
 UNREAD = "unread"
@@ -129,9 +131,26 @@ def total_bytes(nodes: Iterable[NodeView]) -> int:
     return sum(card.memory_bytes for node in nodes for card in node.cards)
 
 
-def known_cards(nodes: Iterable[NodeView]) -> int:
-    """How many cards the inventory shows."""
-    return sum(card.known for node in nodes for card in node.cards)
+def total_milli(nodes: Iterable[NodeView]) -> int:
+    """What pods may hold of all cards that the inventory shows, in milli."""
+    return sum(card.capacity_milli for node in nodes for card in node.cards if card.known)
+
+
+def scaling(cards: Iterable[CardView]) -> tuple[str, ...]:
+    """A line for each way in which the capacities of cards are scaled, or their pods limited."""
+    return of_cards(
+        (
+            card_label(card),
+            scaling_words(
+                card.memory_bytes * WHOLE_MILLI // card.memory_scaling,
+                card.memory_scaling,
+                card.capacity_milli,
+                card.max_tenants,
+            ),
+        )
+        for card in ordered(cards)
+        if card.known and card.memory_scaling > 0
+    )
 
 
 def warnings(view: ClusterView) -> list[str]:

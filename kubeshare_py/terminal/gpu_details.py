@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.printable import printable
 from kubeshare_py.terminal.amounts import counted, gib, gpus, percent
 from kubeshare_py.terminal.card_matrix import MatrixRow, card_matrix, index_label
@@ -12,10 +11,11 @@ from kubeshare_py.terminal.cards import (
     UNNAMED,
     claims,
     isolation,
-    known_cards,
     node_state,
     ordered,
+    scaling,
     total_bytes,
+    total_milli,
     unheld,
     used_bytes,
     used_milli,
@@ -51,7 +51,7 @@ def _details(node: NodeView, width: int | None) -> list[Text]:
             width=width,
         )
     used, total = used_bytes((node,)), total_bytes((node,))
-    share, cards = used_milli((node,)), known_cards((node,)) * WHOLE_MILLI
+    share, cards = used_milli((node,)), total_milli((node,))
     lines.append(
         Text(
             f"Allocated:  {gib(used)} GiB ({percent(used, total)}%), "
@@ -59,6 +59,7 @@ def _details(node: NodeView, width: int | None) -> list[Text]:
         )
     )
     lines.append(Text(f"Total:      {gib(total)} GiB, {gpus(cards)} GPU"))
+    lines += [Text(f"Scaled:     {printable(text)}") for text in scaling(node.cards)]
     lines += [
         Text(f"Isolation:  {printable(text)}", style="" if is_ready else "yellow")
         for text, is_ready in isolation(node.cards)

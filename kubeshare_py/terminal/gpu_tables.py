@@ -7,17 +7,16 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.terminal.amounts import gib, gpus, percent
 from kubeshare_py.terminal.card_matrix import MatrixRow, by_index, card_matrix
 from kubeshare_py.terminal.cards import (
     UNNAMED,
     card_state,
     isolation,
-    known_cards,
     node_state,
     ordered,
     total_bytes,
+    total_milli,
     used_bytes,
     used_milli,
 )
@@ -74,7 +73,7 @@ def summary(view: ClusterView, nodes: Sequence[NodeView], width: int | None) -> 
 def totals(view: ClusterView) -> list[Text]:
     """The whole cluster's memory and share."""
     used, total = used_bytes(view.nodes), total_bytes(view.nodes)
-    share, cards = used_milli(view.nodes), known_cards(view.nodes) * WHOLE_MILLI
+    share, cards = used_milli(view.nodes), total_milli(view.nodes)
     return [
         Text("Allocated/Total GPU Memory In Cluster:"),
         Text(f"{gib(used)}/{gib(total)} GiB ({percent(used, total)}%)", style="bold"),
@@ -95,7 +94,7 @@ def _row(
         str(card.index) if card.index >= 0 else NO_INDEX if wide else card.uuid,
         card.model or NONE,
         f"{gib(card.used_bytes)}/{gib(card.memory_bytes)}",
-        f"{gpus(card.used_milli)}/{gpus(WHOLE_MILLI if card.known else 0)}",
+        f"{gpus(card.used_milli)}/{gpus(card.capacity_milli if card.known else 0)}",
         trouble or "ok",
         *((card.uuid, node.address or NONE, ready or NONE) if wide else ()),
         SEPARATOR.join(_tenants(card)) or NONE,

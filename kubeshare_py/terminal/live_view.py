@@ -9,15 +9,14 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.printable import printable
 from kubeshare_py.terminal.amounts import asks, counted, gib, gpus, percent
 from kubeshare_py.terminal.card_bars import MIN_CELL, card_cell, level
 from kubeshare_py.terminal.cards import (
-    known_cards,
     node_state,
     ordered,
     total_bytes,
+    total_milli,
     used_bytes,
     used_milli,
     warnings,
@@ -46,7 +45,7 @@ def live_view(view: ClusterView, *, width: int, height: int) -> Text:
 
 
 def _totals(view: ClusterView, width: int) -> list[Text]:
-    share, cards = used_milli(view.nodes), known_cards(view.nodes) * WHOLE_MILLI
+    share, cards = used_milli(view.nodes), total_milli(view.nodes)
     used, total = used_bytes(view.nodes), total_bytes(view.nodes)
     states = Counter(pod.state for pod in view.pods)
     pods = ", ".join(f"{count:,} {state}" for state, count in sorted(states.items())) or "none"
@@ -113,7 +112,7 @@ def _levels(nodes: Sequence[NodeView], name: int, width: int, height: int) -> li
         line.rstrip()
         lines.append(line)
     if rest:
-        used, cards = used_milli(rest), known_cards(rest) * WHOLE_MILLI
+        used, cards = used_milli(rest), total_milli(rest)
         text = f"… {counted(len(rest), 'more node')}, {gpus(used)} of {gpus(cards)} GPUs"
         lines.append(Text(_cut(text, width), style="dim"))
     return lines
@@ -123,7 +122,7 @@ def _level_text(node: NodeView, name: int) -> Text:
     line = _heading(node, name)
     for card in ordered(node.cards):
         line.append(*level(card))
-    used, whole = used_milli((node,)), known_cards((node,)) * WHOLE_MILLI
+    used, whole = used_milli((node,)), total_milli((node,))
     return line.append(f" {gpus(used)}/{gpus(whole)}" if node.cards else "no GPUs")
 
 

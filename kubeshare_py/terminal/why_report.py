@@ -143,6 +143,7 @@ def _heading(node: NodeWhy, width: int | None) -> list[Text]:
     ]
     verdict += f"; its isolation does not work on {', '.join(not_ready)}" if not_ready else ""
     verdict += "".join(f"; {kept}" for kept in node.kept)
+    verdict += f"; scaled GPUs {'; '.join(node.scaled)}" if node.scaled else ""
     texts = wrapped(printable(f"{node.name}: {verdict}"), width)
     return [Text(text, style="green" if node.fits else "bold") for text in texts]
 

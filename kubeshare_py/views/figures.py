@@ -17,6 +17,7 @@ class CardFigures:
     """Cards in columns of one length; one object per card would be slow for tens of thousands.
 
     A card that pods hold and the inventory does not show has capacity 0 and is not healthy.
+    `memory_scaling` is in thousandths.
     """
 
     nodes: Sequence[str] = ()
@@ -24,6 +25,7 @@ class CardFigures:
     models: Sequence[str] = ()
     capacity_milli: Sequence[int] = ()
     capacity_bytes: Sequence[int] = ()
+    memory_scaling: Sequence[int] = ()
     allocated_milli: Sequence[int] = ()
     allocated_bytes: Sequence[int] = ()
     tenants: Sequence[int] = ()

@@ -65,6 +65,10 @@ class CardsNotReadyView:
 class CardView:
     """One card. `known` is False for a card that pods hold and the inventory does not show.
 
+    `capacity_milli` and `memory_bytes` are what pods may hold of it in all. Where `memory_scaling`
+    (thousandths) is not 1000, that is its own memory times this; `capacity_milli` of an own 1000 is
+    its share's. At most `max_tenants` pods may be on it; 0 is no limit.
+
     `unheld` are parts (memory, time) that are not enforced for some tenant. `reserved_milli`
     belong to the waiting pods `reserved_for`, and are not in use. `isolation` has the back-ends
     that pods here may use, without `none`. `claimed_by` are other nodes that list the card, or
@@ -78,6 +82,9 @@ class CardView:
     known: bool = True
     healthy: bool = True
     memory_bytes: int = 0
+    capacity_milli: int = 1000
+    memory_scaling: int = 1000
+    max_tenants: int = 0
     used_bytes: int = 0
     used_milli: int = 0
     reserved_milli: int = 0
@@ -207,7 +214,8 @@ class NodeWhy:
     `headroom`: how many members of the pod's gang this node alone would take now; None if the pod
     is not part of a waiting gang. `not_ready`: on how many of its cards the pod's isolation
     back-end is not ready, or unknown to be. `kept` are sentences about what preemption or a forced
-    deletion keeps there for other pods.
+    deletion keeps there for other pods. `scaled` says which cards' capacity is not their own size,
+    as `card_scaling` words it.
     """
 
     name: str
@@ -217,6 +225,7 @@ class NodeWhy:
     shortfalls: tuple[Shortfall, ...] = ()
     not_ready: tuple[CardsNotReadyView, ...] = ()
     kept: tuple[str, ...] = ()
+    scaled: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

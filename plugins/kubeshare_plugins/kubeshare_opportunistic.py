@@ -64,7 +64,7 @@ class KubeShareOpportunistic:
         """The fullest card that fits."""
         if shape.guarantee:
             return None
-        return lambda rows: TENFOLD * rows.cell_priority + WHOLE_MILLI - rows.free_milli
+        return lambda rows: TENFOLD * rows.cell_priority + rows.capacity_milli - rows.free_milli
 
 
 def used_cards(shape: Shape, rows: Rows) -> tuple[IntArray, IntArray]:
@@ -74,7 +74,7 @@ def used_cards(shape: Shape, rows: Rows) -> tuple[IntArray, IntArray]:
         numbers, names = rows.models()
         taken = [any(claim.takes(name) for claim in shape.claims) for name in names]
         counted &= np.array(taken).take(numbers)
-    used = WHOLE_MILLI - np.clip(rows.free_milli, 0, WHOLE_MILLI)
+    used = rows.capacity_milli - np.clip(rows.free_milli, 0, rows.capacity_milli)
     return counted.astype(np.int64), np.where(counted, used, 0)
 
 

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import jsonpatch
 import pytest
 from hypothesis import Phase, find, given, settings
 
 from tests.admission.any_pod import pods
 from tests.admission.patched import ALL, SHARE, Json, a_pod, answered, env_of, patched, review
+from tests.dialects.halves import DIALECTS, HALF
 
 CARDS = "metadata.annotations['sharedgpu/gpu_uuid']"
 #: By which NVIDIA's runtime gives a container no more than its cards, whatever its image says.
@@ -192,6 +194,61 @@ def expect_kept(before: Json, after: Json) -> None:
     assert there[len(there) - len(kept) :] == kept
     mounts = before.get("volumeMounts", [])
     assert after.get("volumeMounts", [])[: len(mounts)] == mounts
+
+
+def asking(name: str, *, halves: int = 1, **fields: Any) -> Json:
+    """A container that asks for halves of a card by the dialect for tests."""
+    return {"name": name, "resources": {"limits": {HALF: str(halves)}}, **fields}
+
+
+def patched_in_dialects(pod: Json) -> Json:
+    response = answered(review(pod), replace(ALL, dialects=DIALECTS, runtime_class="nvidia"))
+    changed: Json = jsonpatch.apply_patch(pod, json.loads(base64.b64decode(response["patch"])))
+    return changed
+
+
+def test_a_container_that_asks_is_told_its_own_cards_and_the_others_none() -> None:
+    labels = {"sharedgpu/isolation": "mps"}
+    containers = [{"name": "log"}, asking("main")]
+    inits = [asking("side", restartPolicy="Always"), {"name": "init"}]
+    found = patched_in_dialects(a_pod(labels, containers=containers, initContainers=inits))
+    own = "metadata.annotations['sharedgpu/{}.{}']"
+    for kind, index, name in (("containers", 1, "container-1"), ("initContainers", 0, "init-0")):
+        env = env_of(found, kind, index)
+        assert env["NVIDIA_VISIBLE_DEVICES"] == own.format(name, "gpu_uuid")
+        assert env["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] == own.format(name, "mps_memory")
+        threads = own.format(name, "mps_thread_percentage")
+        assert env["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] == threads
+        mounts = found["spec"][kind][index]["volumeMounts"]
+        assert [one["mountPath"] for one in mounts] == ["/tmp/nvidia-mps", "/dev/shm"]
+    for kind, index in (("containers", 0), ("initContainers", 1)):
+        assert env_of(found, kind, index) == {"NVIDIA_VISIBLE_DEVICES": "void"}
+        assert "volumeMounts" not in found["spec"][kind][index]
+    assert [one["name"] for one in found["spec"]["volumes"]] == ["kubeshare-mps"]
+    assert found["spec"]["runtimeClassName"] == "nvidia"
+    assert "patch" not in answered(review(found), replace(ALL, dialects=DIALECTS))
+
+
+def test_the_pods_one_port_is_for_all_of_its_containers() -> None:
+    labels = {"sharedgpu/isolation": "gemini"}
+    found = patched_in_dialects(a_pod(labels, containers=[asking("a"), {"name": "b"}]))
+    port = "metadata.annotations['sharedgpu/gpu_manager_port']"
+    assert env_of(found)["POD_MANAGER_PORT"] == port
+    assert env_of(found)["LD_PRELOAD"] == LIBRARY
+    assert "LD_PRELOAD" not in env_of(found, "containers", 1)
+
+
+def test_a_profile_without_the_dialect_does_not_look_at_resources() -> None:
+    pod = a_pod(containers=[asking("a")])
+    assert env_of(patched(pod)) == {"NVIDIA_VISIBLE_DEVICES": "void"}
+    assert env_of(patched_in_dialects(a_pod(containers=[asking("a", halves=0)]))) == {
+        "NVIDIA_VISIBLE_DEVICES": "void"
+    }
+
+
+def test_labels_ask_for_all_containers_with_other_dialects_too() -> None:
+    found = patched_in_dialects(a_pod(SHARE, initContainers=[{"name": "init"}]))
+    assert env_of(found) == env_of(found, "initContainers") == WITH_CARD
 
 
 def test_pods_of_others_are_left_alone() -> None:

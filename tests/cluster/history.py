@@ -142,6 +142,8 @@ class History:
                 links=(PeerLink(slot ^ 1, "NV4", 0),) if what % 2 else (),
                 numa_node=slot // 2 if how % 2 else None,
                 cell_priority=how,
+                memory_scaling=(1000, 1500, 333)[(what + slot) % 3],
+                cores_scaling=(1000, 2500, 400)[(what + how) % 3],
             )
             for slot in range(5)
             if (what * 7 + how) >> slot & 1

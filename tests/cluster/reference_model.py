@@ -101,6 +101,7 @@ class ReferenceModel:
             return {
                 "capacity_milli": 0,
                 "capacity_bytes": 0,
+                "share_bytes": 0,
                 "free_milli": -milli,
                 "free_bytes": -used,
                 "tenants": len(mine),
@@ -113,17 +114,20 @@ class ReferenceModel:
         gpu = self.known(name)[uuid]
         crowded = 0 < gpu.max_tenants <= len(mine)
         flags = 2 * (not gpu.healthy) + 4 * any(c[3] for c in mine) + 8 * crowded
-        left = gpu.memory_bytes - used
-        widest = bisect_right(range(1001), left, key=lambda m: gpu.memory_bytes * m // 1000) - 1
+        whole, memory = gpu.cores_scaling, gpu.memory_bytes * gpu.memory_scaling // 1000
+        left = memory - used
+        part = min(gpu.memory_bytes, memory)
+        widest = bisect_right(range(1001), left, key=lambda m: part * m // 1000) - 1
         return {
-            "capacity_milli": 1000,
-            "capacity_bytes": gpu.memory_bytes,
-            "free_milli": 1000 - milli,
+            "capacity_milli": whole,
+            "capacity_bytes": memory,
+            "share_bytes": part,
+            "free_milli": whole - milli,
             "free_bytes": left,
             "tenants": len(mine),
             "flags": flags,
-            "headroom": -1 if flags else max(-1, min(1000 - milli, widest)),
-            "share_headroom": -1 if flags else 1000 - milli,
+            "headroom": -1 if flags else max(-1, min(whole - milli, widest)),
+            "share_headroom": -1 if flags else whole - milli,
             "idle": int(not flags and not mine),
             **reserved,
         }
@@ -131,7 +135,11 @@ class ReferenceModel:
     def joined(self, name: NodeName, uuid: str) -> Amounts:
         """Columns that say how one card is joined to the others."""
         cards = sorted(self.known(name).values(), key=lambda card: (card.index, card.uuid))
-        idle = [at for at, card in enumerate(cards) if self.card(name, card.uuid)["idle"]]
+        idle = [
+            at
+            for at, card in enumerate(cards)
+            if self.card(name, card.uuid)["idle"] and card.cores_scaling >= 1000
+        ]
         order = first_for_shares(tuple(tuple(_speed(a, b) for b in cards) for a in cards), idle)
         at = next((at for at, card in enumerate(cards) if card.uuid == uuid), None)
         card = self.known(name).get(uuid)
@@ -147,7 +155,7 @@ class ReferenceModel:
         """Cards known, thousandths free on them, percent in use."""
         known = self.known(name)
         free = sum(self.card(name, uuid)["free_milli"] for uuid in known)
-        whole = 1000 * len(known)
+        whole = sum(gpu.cores_scaling for gpu in known.values())
         return len(known), free, (whole - max(free, 0)) * 100 // whole if whole else 0
 
     def overcommitted(self) -> set[tuple[str, str]]:

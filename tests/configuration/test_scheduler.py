@@ -116,6 +116,15 @@ def test_arguments_reach_the_plugin() -> None:
         ("text", "document: Expected `object`, got `str`"),
         ({"profile": []}, "profile: no such field"),
         ({"inventory": {"uri": ""}}, "inventory.uri: no such field"),
+        (
+            {"inventory": {"scaling": [{}, {"coresScaling": 1.0001}]}},
+            "inventory.scaling[1].coresScaling: 1.0001 has more than three decimals",
+        ),
+        (
+            {"inventory": {"scaling": [{"models": ["!"]}]}},
+            "inventory.scaling[0].models: '!' is not the name of a model or words of it",
+        ),
+        ({"inventory": {"scaling": [{"factor": 2}]}}, "inventory.scaling[0].factor: no such field"),
         (one_profile(plugin={}), "profiles[0].plugin: no such field"),
         (at("scores"), "profiles[0].plugins.scores: no such field"),
         (

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from kubeshare_py.dialects.card_visibility import CardVisibility, ContainerRule
 from kubeshare_py.dialects.dialect import (
     ContainerAmounts,
     Dialect,
@@ -41,6 +42,7 @@ class Halves(Dialect):
             contested=frozenset({GPU}),
             prefixes=("example.com/",),
         )
+        self.container_rules = (ContainerRule(resource, CardVisibility.SHARE),)
 
     def read(self, pod: PodAsk) -> GpuRequest | InvalidRequest | None:
         claims = []

@@ -209,7 +209,7 @@ def test_a_version_is_not_read_as_the_other_one(shape: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("claim", "where"),
     [
-        ({"milli": 1001}, "$.claims[0].milli"),
+        ({"milli": 100_001}, "$.claims[0].milli"),
         ({"milli": -1}, "$.claims[0].milli"),
         ({"milli": 0.5}, "$.claims[0].milli"),
         ({"milli": "500"}, "$.claims[0].milli"),
@@ -259,7 +259,7 @@ CLAIM = BY_CONTAINER["claims"][0]
         ({"limit_milli": None}, "$.claims[0].limit_milli"),
         ({"cards": []}, "$.claims[0].cards"),
         ({"cards": {}}, "$.claims[0].cards"),
-        ({"cards": [CARD | {"milli": 1001}]}, "$.claims[0].cards[0].milli"),
+        ({"cards": [CARD | {"milli": 100_001}]}, "$.claims[0].cards[0].milli"),
         ({"cards": [CARD | {"exclusive": 1}]}, "$.claims[0].cards[0].exclusive"),
         ({"cards": [CARD | {"uuid": ""}]}, "$.claims[0].cards[0].uuid"),
         ({"cards": [CARD] * 2}, "$.claims"),

@@ -19,6 +19,8 @@ OF_A_GPU = {
     "index": bounds.CARD_INDEX,
     "memory_bytes": bounds.CARD_BYTES,
     "max_tenants": bounds.CARD_TENANTS,
+    "memory_scaling": bounds.SCALING,
+    "cores_scaling": bounds.SCALING,
     "numa_node": bounds.NUMA_NODE,
     "cell_priority": bounds.CELL_PRIORITY,
 }

@@ -30,6 +30,7 @@ CARDS = CardFigures(
     models=["A100", ""],
     capacity_milli=[1000, 0],
     capacity_bytes=[40 * 2**30, 0],
+    memory_scaling=[1500, 1000],
     allocated_milli=[300, 500],
     allocated_bytes=[12 * 2**30, 1],
     tenants=[2, 1],
@@ -224,12 +225,15 @@ def test_portions_of_cards_stay_together_by_metric() -> None:
         models=["T4"],
         capacity_milli=[1000],
         capacity_bytes=[1],
+        memory_scaling=[2000],
         allocated_milli=[0],
         allocated_bytes=[0],
         tenants=[0],
         healthy=[1],
     )
     families = parsed(cards_page(CARDS, other))  # refuses a metric that comes twice
+    scaled = families.pop("kubeshare_card_memory_scaling")
+    assert [sample.value for sample in scaled.samples] == [1.5, 2.0]
     assert {len(family.samples) for family in families.values()} == {3}
     assert cards_page() == b""
 

@@ -81,6 +81,23 @@ def test_the_largest_there_is_is_named(claim: Any, said: str) -> None:
     assert impossible(a_shape(claim), a_ledger()) == said
 
 
+def test_the_scaled_capacity_is_what_a_card_gives() -> None:
+    ledger = Ledger()
+    ledger.put_node(a_node("n1"))
+    card = a_gpu("a", memory_bytes=16 * GIB, memory_scaling=2000, cores_scaling=500)
+    ledger.put_cards(NodeName("n1"), (card,))
+    assert impossible(a_shape(a_claim(500, memory_bytes=32 * GIB)), ledger) == ""
+    assert impossible(a_shape(whole(1)), ledger) == ""
+    assert impossible(a_shape(a_claim(501)), ledger) == (
+        "impossible: no GPU has enough of both share and memory: the largest share is that of "
+        f"0.5 GPUs ({card.model}, node n1)"
+    )
+    ledger.put_cards(NodeName("n1"), (card, a_gpu("b")))
+    assert impossible(a_shape(a_claim(501, count=2)), ledger) == (
+        "impossible: no node has 2 GPUs of such a size: the largest has 1 (node n1)"
+    )
+
+
 def test_amounts_of_nodes_are_named_too() -> None:
     ledger = a_ledger()
     assert impossible(a_shape(cpu=192_000), ledger) == ""

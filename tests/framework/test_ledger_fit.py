@@ -31,9 +31,11 @@ def charges(ledger: Ledger, claim: GpuClaim, choice: Choice) -> Allocation:
     cards = []
     for slot in choice.slots:
         model = columns.model_names[columns.model[row, slot]]
-        memory = claim.bytes_of(columns.capacity_bytes.item(row, slot), model)
+        capacity = columns.capacity_bytes.item(row, slot)
+        memory = claim.bytes_of(capacity, columns.share_bytes.item(row, slot), model)
         uuid = columns.uuids[row][slot]
-        charge = CardCharge(uuid, claim.milli_on(model), memory, model, exclusive=claim.exclusive)
+        milli = claim.charged_milli(columns.capacity_milli.item(row, slot), model)
+        charge = CardCharge(uuid, milli, memory, model, exclusive=claim.exclusive)
         cards.append(charge)
     return Allocation(token=DecisionToken("t"), cards=tuple(cards))
 

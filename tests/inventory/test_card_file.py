@@ -109,3 +109,30 @@ def test_a_uuid_that_selects_other_cards_is_left_out_and_told() -> None:
     [problem] = group.problems
     assert "nodes[0].cards[0]: uuid 'all' is not GPU-… or MIG-…" in problem
     assert problem.endswith("left out")
+
+
+def test_a_line_may_scale_its_cards_and_limit_their_pods() -> None:
+    line = "{model: T4, memory: 1000, splitCount: 3, memoryScaling: 1.5, coresScaling: 2}"
+    found = cards_by_node(read_card_file(f"nodes: [{{names: [n1], cards: [{line}]}}]"), ())
+    (card,) = found[NodeName("n1")]
+    assert (card.max_tenants, card.capacity_bytes, card.capacity_milli) == (3, 1500, 2000)
+
+
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [
+        ("memoryScaling: 1.2345", "memoryScaling: 1.2345 has more than three decimals"),
+        ("coresScaling: 0", "coresScaling: 0.0 is not within 0.001…100"),
+        ("splitCount: many", "splitCount: Expected `int`, got `str`"),
+    ],
+)
+def test_a_scaling_that_cannot_be_is_located(field: str, said: str) -> None:
+    with pytest.raises(DocumentProblem, match=r"nodes\[0\]\.cards\[0\]") as raised:
+        read_card_file(f"nodes: [{{names: [n1], cards: [{{model: T4, memory: 1, {field}}}]}}]")
+    assert said in str(raised.value)
+
+
+def test_cards_that_would_have_too_much_memory_are_left_out() -> None:
+    line = "{model: T4, memory: 281474976710656, memoryScaling: 2}"
+    (group,) = read_card_file(f"nodes: [{{names: [n1], cards: [{line}]}}]")
+    assert "scaled memory 562949953421312 is not within" in group.problems[0]

@@ -2,7 +2,17 @@ import pytest
 
 from kubeshare_py.dialects.card_visibility import CardVisibility
 from kubeshare_py.domain.isolation import IsolationBackend
-from kubeshare_py.isolation.containers import CAPABILITIES, PRELOAD, VISIBLE_DEVICES, injection
+from kubeshare_py.domain.request import ContainerRef
+from kubeshare_py.isolation.containers import (
+    CAPABILITIES,
+    NO_CARD,
+    PRELOAD,
+    VISIBLE_DEVICES,
+    WHOLE_CARD,
+    PodInjection,
+    container_injections,
+    injection,
+)
 
 NONE = IsolationBackend.NONE
 
@@ -50,3 +60,51 @@ def test_paths_that_follow_the_card_cannot_lead_to_the_folder_of_all_cards() -> 
     assert len(mounts) == 2
     for mount in mounts:
         assert mount.sub_path_expr.startswith(f"$({VISIBLE_DEVICES})/")
+
+
+MAIN, INIT = ContainerRef(False, 3), ContainerRef(True, 0)
+SHARE, WHOLE = CardVisibility.SHARE, CardVisibility.WHOLE
+
+
+def paths(found: PodInjection, container: ContainerRef) -> dict[str, str]:
+    return {one.name: one.field_path for one in found.of(container).variables if one.field_path}
+
+
+@pytest.mark.parametrize("backend", IsolationBackend)
+def test_where_containers_differ_each_refers_to_annotations_of_its_own(
+    backend: IsolationBackend,
+) -> None:
+    found = container_injections({MAIN: SHARE, INIT: WHOLE}, backend)
+    assert paths(found, INIT) == {
+        VISIBLE_DEVICES: "metadata.annotations['sharedgpu/init-0.gpu_uuid']"
+    }
+    common = {one.name: one.field_path for one in injection(SHARE, backend).variables}
+    for name, path in paths(found, MAIN).items():
+        is_own = "annotations" in path and "port" not in path
+        own = common[name].replace("sharedgpu/", "sharedgpu/container-3.")
+        assert path == (own if is_own else common[name])
+
+
+def test_a_container_without_a_card_among_others_gets_void() -> None:
+    found = container_injections({MAIN: SHARE}, IsolationBackend.MPS)
+    assert found.of(ContainerRef(False, 0)) == NO_CARD
+    assert found.shows_cards
+
+
+@pytest.mark.parametrize("sees", [SHARE, WHOLE])
+def test_a_pod_gets_the_volumes_that_any_of_its_containers_needs_once(sees: CardVisibility) -> None:
+    found = container_injections({MAIN: SHARE, INIT: sees}, IsolationBackend.MPS)
+    assert found.volumes == injection(SHARE, IsolationBackend.MPS).volumes
+    assert container_injections({INIT: WHOLE}, IsolationBackend.MPS).volumes == ()
+
+
+def test_variables_that_are_left_alone_are_left_to_all_containers() -> None:
+    names = {"NVIDIA_NVSWITCH"}
+    found = container_injections({MAIN: WHOLE}, NONE).without(names)
+    assert found.of(MAIN) == WHOLE_CARD.without(names).of(MAIN)
+    assert PodInjection(WHOLE_CARD).without(names) == PodInjection(WHOLE_CARD.without(names))
+
+
+def test_only_pods_with_a_card_need_the_runtime_that_brings_it() -> None:
+    assert not PodInjection(NO_CARD).shows_cards
+    assert PodInjection(WHOLE_CARD).shows_cards

@@ -71,7 +71,8 @@ def placed(nodes: list[Node], pods: list[Pod], cards: int = 4) -> dict[str, str]
 def test_what_each_container_asks_is_read_init_containers_and_sidecars_too() -> None:
     init = {"initContainers": [container("i", **{HALF: "1"}), sidecar("s", cpu="1")]}
     main = {"containers": [{"name": "a", "resources": {"limits": {HALF: "2", "cpu": "1"}}}]}
-    found = container_amounts(pod_fields({**init, **main}).spec, frozenset({HALF}))
+    spec = pod_fields({**init, **main}).spec
+    found = container_amounts(spec.init_containers, spec.containers, frozenset({HALF}))
     assert [(one.name, one.container, one.sidecar, one.amounts) for one in found] == [
         ("i", ContainerRef(True, 0), False, ((HALF, 1),)),
         ("s", ContainerRef(True, 1), True, ()),

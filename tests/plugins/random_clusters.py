@@ -18,6 +18,7 @@ CARDS = st.tuples(
     st.sampled_from([True] * 5 + [False]),
     st.sampled_from([1, 500, 1000, 1001]),
     st.sampled_from([0, 0, 1, 2]),
+    st.sampled_from([(1000, 1000)] * 3 + [(2500, 1500), (400, 2000)]),  # cores and memory
 )
 CHARGES = st.tuples(
     st.integers(0, 3),  # which card, the last one being unknown
@@ -30,7 +31,7 @@ NODES = st.lists(
 )
 
 
-Nodes = list[tuple[list[tuple[bool, int, int]], list[tuple[int, int, int, bool]]]]
+Nodes = list[tuple[list[tuple[bool, int, int, tuple[int, int]]], list[tuple[int, int, int, bool]]]]
 
 
 def random_cluster(nodes: Nodes, *plugins: object) -> SmallCluster:
@@ -43,8 +44,10 @@ def random_cluster(nodes: Nodes, *plugins: object) -> SmallCluster:
                 healthy=healthy,
                 memory_bytes=memory,
                 max_tenants=most,
+                cores_scaling=cores,
+                memory_scaling=scaling,
             )
-            for slot, (healthy, memory, most) in enumerate(cards)
+            for slot, (healthy, memory, most, (cores, scaling)) in enumerate(cards)
         ]
         cluster.node(f"n{number}", *gpus)
         for slot, milli, memory, exclusive in charges:

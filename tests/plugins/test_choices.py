@@ -74,7 +74,7 @@ def takes(card: Amounts, claim: GpuClaim) -> bool:
         return card["idle"] == 1
     memory = claim.memory_bytes
     if memory is None:
-        memory = card["capacity_bytes"] * claim.milli // 1000
+        memory = card["share_bytes"] * claim.milli // 1000
     room = card["free_milli"] >= claim.milli and card["free_bytes"] >= memory
     return room and not card["flags"]
 

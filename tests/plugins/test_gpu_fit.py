@@ -102,6 +102,38 @@ def test_nothing_is_placed_on_an_overdrawn_card() -> None:
     assert why(memory, a_claim(0)) == {"Insufficient GPU memory"}
 
 
+def test_a_card_of_scaled_cores_takes_several_gpus_of_shares_and_one_pod_one_at_most() -> None:
+    cluster = one_card(cores_scaling=2500)
+    cluster.hold(card="a", milli=1000, memory=0)
+    assert fits(cluster, a_claim(1000))
+    cluster.hold(card="a", milli=1000, memory=0)
+    assert fits(cluster, a_claim(500))
+    assert why(cluster, a_claim(501)) == {"Insufficient GPU"}
+
+
+def test_the_memory_that_goes_with_a_share_is_a_part_of_the_cards_own_memory() -> None:
+    cluster = one_card(memory_bytes=1000, memory_scaling=1500)
+    assert fits(cluster, a_claim(1000, memory_bytes=1500))
+    cluster.hold(card="a", milli=0, memory=1001)
+    assert fits(cluster, a_claim(499))
+    assert why(cluster, a_claim(500)) == {"Insufficient GPU memory"}
+
+
+def test_a_share_of_a_card_that_keeps_memory_back_has_its_part_of_the_rest() -> None:
+    cluster = one_card(memory_bytes=1000, memory_scaling=500)
+    assert fits(cluster, a_claim(1000))
+    cluster.hold(card="a", milli=0, memory=250)
+    assert fits(cluster, a_claim(501))
+    assert why(cluster, a_claim(502)) == {"Insufficient GPU memory"}
+
+
+def test_a_card_of_a_part_of_its_cores_takes_no_larger_share_and_whole_claims() -> None:
+    cluster = one_card(cores_scaling=400)
+    assert fits(cluster, a_claim(400))
+    assert why(cluster, a_claim(401)) == {"Insufficient GPU"}
+    assert fits(cluster, whole(1))
+
+
 def test_unhealthy_cards_take_nobody_until_they_recover() -> None:
     cluster = one_card(healthy=False)
     assert why(cluster, a_claim(0)) == why(cluster, whole(1)) == {"unhealthy GPU"}

@@ -15,6 +15,7 @@ import pytest
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import read
+from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.edges.scheduler.writes.kube_api import HAND_OVER_S
@@ -71,7 +72,10 @@ class Stage:
 
     @asynccontextmanager
     async def scheduler(
-        self, document: Json | None = None, hand_over_s: float = HAND_OVER_S
+        self,
+        document: Json | None = None,
+        hand_over_s: float = HAND_OVER_S,
+        dialects: Dialects = SHAREDGPU_ALONE,
     ) -> AsyncIterator[Machine]:
         """A new scheduler process, so to speak, while entered; it reads the inventory often."""
         self._schedulers += 1
@@ -86,7 +90,7 @@ class Stage:
         }
         settings = read(defaults if document is None else defaults | document)
         async with running_scheduler(
-            self.cluster, folder, settings, IN_TREE, hand_over_s
+            self.cluster, folder, settings, IN_TREE, hand_over_s, dialects
         ) as machine:
             yield machine
 

@@ -3,11 +3,21 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
-from tests.stories.conftest import Json, Stage, gpu
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
+from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
+from kubeshare_py.embedded_cluster.nodes.environment import pod_environment
+from kubeshare_py.embedded_cluster.protocol.mutation import environment
+from kubeshare_py.scheduling.machine import Machine
+from tests.dialects.halves import CARDS, DIALECTS, HALF
+from tests.stories.conftest import PODS, Json, Stage, annotations, gpu
 
 GIB = 1 << 30
+#: Containers that ask for cards, as annotations name them.
+KEYS = {"side": "init-0", "main": "container-0", "other": "container-2"}
 
 
 @pytest.fixture
@@ -74,3 +84,58 @@ async def test_a_container_that_is_told_anothers_cards_is_noticed(empty_stage: S
         await stage.create("both", annotations=told, nodeName="n1")
         event = await stage.expect_event("both", "GPUMismatch")
         assert f"sharedgpu/container-0.gpu_uuid says {whole}" in event["note"]
+
+
+def asking(name: str, halves: int = 1, **fields: Any) -> Json:
+    resources = {"limits": {HALF: str(halves)}} if halves else {}
+    return {"name": name, "image": "busybox", "resources": resources, **fields}
+
+
+def admitted(**spec: Any) -> Json:
+    """A pod of ours as the webhook leaves it."""
+    choices = {"kubeshare-scheduler": IsolationChoice((IsolationBackend.NONE,))}
+    spec = {"schedulerName": "kubeshare-scheduler", **spec}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "mixed"}, "spec": spec}
+    return environment(choices, DIALECTS)(pod)
+
+
+def seen_by(pod: Json) -> dict[str, str]:
+    """The cards that a kubelet tells each container."""
+    found = pod_environment(msgspec.convert(pod, UnstructuredObject), "", "")
+    return {name: variables["NVIDIA_VISIBLE_DEVICES"] for name, variables in found.items()}
+
+
+def books(machine: Machine) -> list[tuple[int, int, int]]:
+    """What is free of each card, in thousandths and bytes, and its pods."""
+    columns = machine.ledger.columns
+    row = columns.row_of[NodeName("n1")]
+    tables = (columns.free_milli, columns.free_bytes, columns.tenants)
+    parts = [[table.item(row, slot) for table in tables] for slot in (0, 1)]
+    return [(milli, memory, pods) for milli, memory, pods in parts]
+
+
+async def test_each_container_sees_its_own_part_and_a_new_scheduler_has_the_same_books(
+    empty_stage: Stage,
+) -> None:
+    stage = empty_stage
+    containers = [asking("main"), asking("log", 0), asking("other")]
+    inits = [asking("side", restartPolicy="Always")]
+    async with stage.scheduler(dialects=DIALECTS) as machine:
+        await stage.client.create(PODS, admitted(containers=containers, initContainers=inits))
+        pod = await stage.expect_running("mixed")
+        before = books(machine)
+    given = annotations(pod)
+    told = {name: given[f"sharedgpu/{name}.gpu_uuid"] for name in KEYS.values()}
+    cards = sorted(uuids(stage))
+    assert sorted({*told.values()}) == cards
+    assert seen_by(pod) == {**{name: told[key] for name, key in KEYS.items()}, "log": "void"}
+    assert "sharedgpu/container-1.gpu_uuid" not in given
+    assert sorted(given["sharedgpu/gpu_uuid"].split(",")) == cards
+    assert sorted(given[CARDS].split()) == cards
+    assert json.loads(given["sharedgpu/allocation"])["v"] == 2
+    assert sorted(before) == [(0, 0, 1), (500, 8 * GIB, 1)]
+    async with stage.scheduler(dialects=DIALECTS) as machine:
+        await stage.create("rest", gpu("0.2"))
+        await stage.expect_running("rest")
+        await stage.expect_deleted("rest")
+        assert books(machine) == before

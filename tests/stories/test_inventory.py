@@ -76,6 +76,20 @@ async def test_a_card_that_is_gone_takes_nobody_and_its_pod_stays(stage: Stage) 
     await stage.expect_running("third")
 
 
+async def test_the_configuration_scales_cards_by_node_and_model(empty_stage: Stage) -> None:
+    stage = empty_stage
+    rule = {"nodes": ["n1"], "models": ["T4"], "coresScaling": 0.5}
+    document = {"inventory": {"intervalSeconds": 0.1, "scaling": [rule]}}
+    async with stage.scheduler({"leaderElection": {"leaderElect": False}, **document}):
+        for name in ("first", "second"):
+            await stage.create(name, gpu("0.6"))
+            assert (await stage.place(name))[0] == "n2"
+        await stage.create("third", gpu("0.6"))
+        await stage.expect_waiting("third", "Insufficient GPU")
+        await stage.create("small", gpu("0.5"))
+        assert (await stage.place("small"))[0] == "n1"
+
+
 @pytest.mark.parametrize("how", ["take_down", "stop_scraping"])
 async def test_a_collector_that_is_silent_is_no_news(stage: Stage, how: str) -> None:
     here = {"nodeSelector": {"kubernetes.io/hostname": "n1"}}

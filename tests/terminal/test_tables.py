@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import yaml
 
@@ -191,6 +192,32 @@ Total:      80.0 GiB, 2.0 GPU
 """
         + TOTALS
     )
+
+
+def test_details_say_which_capacities_are_scaled() -> None:
+    scaled: dict[str, Any] = {
+        "capacity_milli": 2000,
+        "memory_scaling": 1500,
+        "memory_bytes": 60 * GIB,
+    }
+    cards = (
+        a_card(0, a_tenant("one", 1500, 20), **scaled),
+        a_card(1, **scaled),
+        a_card(2, max_tenants=10),
+        a_card(3),
+    )
+    view = a_view(NodeView(name="n1", cards=cards))
+    details = pod_details(view, view.nodes, None).plain
+    assert "Scaled:     0,1: memory 40 GiB x 1.5, cores x 2\n" in details
+    assert "Scaled:     2: at most 10 pods\n" in details
+    assert "1.5 GPU (25%)" in details
+    assert "Total:      200.0 GiB, 6.0 GPU\n" in details
+    assert "1.5/2.0" in "\n".join(card_lines(view))
+
+
+def test_why_says_which_capacities_of_a_node_are_scaled() -> None:
+    node = NodeWhy(name="n1", fits=False, reasons=("no GPU",), scaled=("0: cores x 2",))
+    assert "n1: no GPU; scaled GPUs 0: cores x 2" in why_text(replace(a_why(), nodes=(node,)))
 
 
 def test_sixteen_cards_and_long_names_stay_inside_a_terminal() -> None:

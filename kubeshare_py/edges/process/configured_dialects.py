@@ -21,7 +21,12 @@ from kubeshare_py.edges.process.plugin_entry_points import DIALECTS, with_entry_
 Factories = Mapping[str, Callable[..., object]]
 
 _METHODS = ("read", "results", "read_back", "visibility", "owns_on")
-_VALUES: Mapping[str, type] = {"owns": OwnedKeys, "result_keys": ResultKeys, "words": Words}
+_VALUES: Mapping[str, type] = {
+    "owns": OwnedKeys,
+    "result_keys": ResultKeys,
+    "words": Words,
+    "container_rules": tuple,
+}
 
 
 def known() -> Factories:

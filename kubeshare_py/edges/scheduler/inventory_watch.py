@@ -3,8 +3,10 @@
 import asyncio
 import gc
 from contextlib import aclosing, suppress
+from dataclasses import replace
 
 from kubeshare_py.configuration.inventory import Inventory
+from kubeshare_py.domain.card_scaling import scaled
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.domain.node import Node
 from kubeshare_py.edges.inventory.annotated_nodes import AnnotatedNodes
@@ -38,6 +40,7 @@ class InventoryWatch:
         self._settings = settings
         self._annotated = AnnotatedNodes() if settings.source == "annotation" else None
         self._cells = CellsInventory()
+        self._rules = settings.rules()
         self._nodes_listed = asyncio.Event()
         self._nodes_changed = asyncio.Event()
         self._has_logged_found = False
@@ -98,11 +101,18 @@ class InventoryWatch:
         for part in portions(event):
             # Earlier work has used its time of this iteration.
             await asyncio.sleep(0)
-            await self._loop.deliver([self._cells.join(part)])
+            await self._loop.deliver([self._scaled(self._cells.join(part))])
         self._log_found()
         if sum(len(cards) for _, cards in event.changed) >= CARDS_A_PORTION:
             # These cards stay, like the objects of a list.
             gc.freeze()
+
+    def _scaled(self, read: InventoryRead) -> InventoryRead:
+        """The reading with the capacities that the configuration gives its cards."""
+        if not self._rules:
+            return read
+        changed = tuple((node, scaled(self._rules, node, gpus)) for node, gpus in read.changed)
+        return replace(read, changed=changed)
 
     def _log_found(self) -> None:
         """Log one line, once nodes and cards are known."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from kubeshare_py.configuration.scheduler import SchedulerConfiguration, isolation_choices
 from kubeshare_py.documents.problems import DocumentProblem
 from kubeshare_py.edges.kube.errors import KubeError
+from kubeshare_py.edges.process.configured_dialects import configured
 from kubeshare_py.embedded_cluster.programs.live_screen import show
 from kubeshare_py.embedded_cluster.programs.scheduler import running_scheduler
 from kubeshare_py.embedded_cluster.protocol.mutation import environment
@@ -50,10 +51,13 @@ async def main(
     """
     nodes = read_nodes(options.cluster)
     workloads = () if options.without_workloads else read_workloads(options.workloads)
-    mutation = environment(isolation_choices(configuration))
+    dialects = configured(configuration)
+    mutation = environment(isolation_choices(configuration), dialects)
     async with (
         embedded_cluster(options.directory, nodes, port=options.port, mutation=mutation) as cluster,
-        running_scheduler(cluster, options.directory, configuration, in_tree) as machine,
+        running_scheduler(
+            cluster, options.directory, configuration, in_tree, dialects=dialects
+        ) as machine,
     ):
         for _ in range(PAUSES_FOR_INVENTORY):
             if machine.inventory_read:

@@ -79,5 +79,8 @@ def _inventory(configuration: SchedulerConfiguration, cluster: EmbeddedCluster) 
         return given
     interval_s = min(MAX_INTERVAL_S, given.interval_seconds)
     return Inventory(
-        url=cluster.collectors.url, interval_seconds=interval_s, cells_file=given.cells_file
+        url=cluster.collectors.url,
+        interval_seconds=interval_s,
+        cells_file=given.cells_file,
+        scaling=given.scaling,
     )

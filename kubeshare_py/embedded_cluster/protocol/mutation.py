@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from kubeshare_py.admission.review import Choices, Rules, new_pod_patch
+from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
 from kubeshare_py.embedded_cluster.protocol.merge import json_patch
 from kubeshare_py.embedded_cluster.protocol.status import Json
 from kubeshare_py.manifests.admission import read_pod
@@ -23,13 +24,13 @@ def unchanged(pod: Json) -> Json:
     return pod
 
 
-def environment(choices: Choices) -> Mutation:
+def environment(choices: Choices, dialects: Dialects = SHAREDGPU_ALONE) -> Mutation:
     """Containers of these profiles' pods get the environment that refers to their cards.
 
     So do those of pods with `sharedgpu/*` that name no scheduler: they get the first profile.
     """
 
-    rules = Rules(choices=choices)
+    rules = Rules(choices=choices, dialects=dialects)
 
     def mutated(pod: Json) -> Json:
         read = read_pod(Raw(msgspec.json.encode(pod)))

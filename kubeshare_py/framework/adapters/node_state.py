@@ -8,6 +8,7 @@ import numpy as np
 
 from kubeshare_py.cluster.columns import ABSENT, EXCLUSIVE, UNHEALTHY
 from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.node import Taint
 from kubeshare_py.framework.answer_checks import whole_number, yes_or_no
@@ -17,6 +18,7 @@ from kubeshare_py.framework.scores import MAX_SCORE
 _OF_CARDS = (
     "model",
     "numa",
+    "capacity_milli",
     "capacity_bytes",
     "free_milli",
     "free_bytes",
@@ -28,6 +30,8 @@ _OF_CARDS = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardState:
     """One card as it is now: shares in milli, memory in bytes. Free amounts may be below 0.
+
+    The capacities are what pods may hold in all: more or less than the card has, if it is scaled.
 
     `numa_node` is None if unknown.
     """
@@ -41,6 +45,7 @@ class CardState:
     tenants: int
     healthy: bool
     exclusive: bool
+    capacity_milli: int = WHOLE_MILLI
 
 
 class NodeBatch:
@@ -131,12 +136,13 @@ class NodeState:
         columns = [batch.table(name)[at] for name in _OF_CARDS]
         found = {}
         for slot, (uuid, *amounts) in enumerate(zip(uuids, *columns, strict=False)):
-            model, numa, capacity, milli, memory, tenants, flags = amounts
+            model, numa, whole, capacity, milli, memory, tenants, flags = amounts
             if not flags & ABSENT:
                 found[slot] = CardState(
                     uuid=uuid,
                     model=models[model],
                     numa_node=None if numa < 0 else numa,
+                    capacity_milli=whole,
                     capacity_bytes=capacity,
                     free_milli=milli,
                     free_bytes=memory,

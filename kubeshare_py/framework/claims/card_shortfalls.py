@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kubeshare_py.cluster.columns import ABSENT, CROWDED, EXCLUSIVE, HELD_BACK, UNHEALTHY
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.diagnosis import Shortfall
-from kubeshare_py.domain.gpu import share_bytes
+from kubeshare_py.domain.gpu import part_of_bytes
 from kubeshare_py.domain.request import TOO_MUCH, GpuClaim
 
 NO_MEMORY = "Insufficient GPU memory"
@@ -65,7 +65,7 @@ def _share(claim: GpuClaim, row: Rows, slot: int, uuid: str, milli: int) -> Iter
     free = _free_milli(row, slot)
     held = row.flags.item(0, slot) & EXCLUSIVE
     taken = claim.exclusive and row.tenants.item(0, slot) > 0
-    if held or taken or free < milli:
+    if held or taken or (free < milli and not claim.exclusive):
         yield Shortfall(
             reason=NO_SHARE,
             subject=uuid,
@@ -79,9 +79,9 @@ def _share(claim: GpuClaim, row: Rows, slot: int, uuid: str, milli: int) -> Iter
 def _memory(claim: GpuClaim, row: Rows, slot: int, uuid: str, milli: int) -> Iterator[Shortfall]:
     asked, free = claim.memory_bytes, row.free_bytes.item(0, slot)
     if asked is None:
-        if _free_milli(row, slot) < milli:
-            return  # the memory goes with the share, which is lacking
-        asked = share_bytes(row.capacity_bytes.item(0, slot), milli)
+        if claim.exclusive or _free_milli(row, slot) < milli:
+            return  # the memory goes with the share, or the card; that is lacking
+        asked = part_of_bytes(row.share_bytes.item(0, slot), milli)
     if free < asked:
         yield Shortfall(
             reason=NO_MEMORY,

@@ -30,7 +30,7 @@ def asked_bytes(claim: GpuClaim, milli: IntArray | int, rows: Rows) -> IntArray 
     """
     if claim.memory_bytes is not None:
         return claim.memory_bytes
-    with_share: IntArray = rows.capacity_bytes * milli // WHOLE_MILLI
+    with_share: IntArray = rows.share_bytes * milli // WHOLE_MILLI
     return with_share
 
 

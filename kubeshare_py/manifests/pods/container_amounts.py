@@ -1,33 +1,56 @@
 """What each container asks of the resources that dialects own."""
 
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from typing import Protocol
 
 from kubeshare_py.dialects.dialect import ContainerAmounts
 from kubeshare_py.domain.quantity import BadQuantity, amount
 from kubeshare_py.domain.request import ContainerRef
-from kubeshare_py.manifests.pods.effective_requests import asked_amounts, is_sidecar
-from kubeshare_py.manifests.pods.pod_fields import Container, PodSpec
+from kubeshare_py.manifests.pods.effective_requests import asked_amounts
+from kubeshare_py.manifests.pods.pod_fields import ContainerResources
 
 
-def container_amounts(spec: PodSpec, names: AbstractSet[str]) -> tuple[ContainerAmounts, ...]:
+class AskingContainer(Protocol):
+    """The fields of a container that its amounts depend on."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def resources(self) -> ContainerResources | None:
+        """Its requests and limits."""
+        ...
+
+    @property
+    def restart_policy(self) -> str | None:
+        """Always for a sidecar."""
+        ...
+
+
+def container_amounts(
+    init_containers: Sequence[AskingContainer] | None,
+    containers: Sequence[AskingContainer] | None,
+    names: AbstractSet[str],
+) -> tuple[ContainerAmounts, ...]:
     """The amounts of these resources by container, init containers first.
 
     What is no quantity is left out here, because the pod's demand reports it.
     """
     return tuple(
         [
-            _amounts(one, ContainerRef(True, at), names)
-            for at, one in _numbered(spec.init_containers)
+            _amounts(one, ContainerRef(init, at), names)
+            for init, found in ((True, init_containers), (False, containers))
+            for at, one in enumerate(found or ())
         ]
-        + [_amounts(one, ContainerRef(False, at), names) for at, one in _numbered(spec.containers)]
     )
 
 
-def _numbered(containers: tuple[Container, ...] | None) -> enumerate[Container]:
-    return enumerate(containers or ())
-
-
-def _amounts(container: Container, ref: ContainerRef, names: AbstractSet[str]) -> ContainerAmounts:
+def _amounts(
+    container: AskingContainer, ref: ContainerRef, names: AbstractSet[str]
+) -> ContainerAmounts:
     found = []
     for name, quantity in asked_amounts(container.resources):
         if name not in names:
@@ -36,4 +59,5 @@ def _amounts(container: Container, ref: ContainerRef, names: AbstractSet[str]) -
             found.append((name, amount(name, quantity)))
         except BadQuantity:
             continue
-    return ContainerAmounts(container.name, ref, is_sidecar(container), tuple(sorted(found)))
+    sidecar = ref.init and container.restart_policy == "Always"
+    return ContainerAmounts(container.name, ref, sidecar, tuple(sorted(found)))

@@ -54,7 +54,11 @@ def to_domain(pod: PodFields, dialects: Dialects = SHAREDGPU_ALONE) -> Pod:
     meta, spec, status = pod.metadata, pod.spec, pod.status
     bound = bool(spec.node_name)
     table = dialects.of(spec.scheduler_name)
-    containers = container_amounts(spec, table.resources) if table.resources else ()
+    containers = (
+        container_amounts(spec.init_containers, spec.containers, table.resources)
+        if table.resources
+        else ()
+    )
     asked = pod_request.read(
         meta.labels, meta.annotations, spec.pod_group, table, containers, bound=bound
     )

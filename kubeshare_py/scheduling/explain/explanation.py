@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Shape
@@ -28,6 +29,7 @@ from kubeshare_py.scheduling.explain.visibility import Sees, sees_all
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.isolation_hold import not_ready_on
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
+from kubeshare_py.views.card_scaling import of_cards, scaling_words
 from kubeshare_py.views.view import ClusterView, NodeWhy, PodView, WhyView
 
 T = TypeVar("T")
@@ -198,6 +200,7 @@ def _node_whys(
                 shortfalls=shortfalls,
                 not_ready=not_ready_on(machine.ledger, row, shape),
                 kept=kept.get(name, ()),
+                scaled=_scaled(machine.ledger, name) if shape.claims else (),
             )
 
 
@@ -224,3 +227,14 @@ def _shortfalls(reading: ClusterReading, name: str, shape: Shape, row: int) -> l
 
 def _by_name(view: PodView) -> tuple[str, str]:
     return view.namespace, view.name
+
+
+def _scaled(ledger: Ledger, name: NodeName) -> tuple[str, ...]:
+    """Which of a node's cards have another capacity than their own size."""
+    return of_cards(
+        (
+            str(gpu.index),
+            scaling_words(gpu.memory_bytes, gpu.memory_scaling, gpu.cores_scaling),
+        )
+        for gpu in ledger.inventory.get(name, ())
+    )

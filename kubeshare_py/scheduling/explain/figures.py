@@ -9,6 +9,7 @@ import numpy as np
 from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.reserved_places import overdrawn
+from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.gangs import Gang
@@ -186,11 +187,21 @@ def _portion(ledger: Ledger, rows: list[int]) -> CardFigures:
         models=[names[code] for code in column("model")],
         capacity_milli=capacity_milli,
         capacity_bytes=capacity_bytes,
+        memory_scaling=[scaling for row in rows for scaling in _memory_scaling(ledger, row)],
         allocated_milli=_less(capacity_milli, column("free_milli"), column("reserved_milli")),
         allocated_bytes=_less(capacity_bytes, column("free_bytes"), column("reserved_bytes")),
         tenants=_less(column("tenants"), column("reservations")),
         healthy=[int(not flags & unusable) for flags in column("flags")],
     )
+
+
+def _memory_scaling(ledger: Ledger, row: int) -> list[int]:
+    """The scaling of each card of a row, in thousandths; 1000 for cards that are not known."""
+    columns = ledger.columns
+    name, uuids = columns.names[row], columns.uuids[row]
+    gpus = ledger.inventory.get(name, ()) if name is not None else ()
+    scaled = {gpu.uuid: gpu.memory_scaling for gpu in gpus if gpu.memory_scaling != WHOLE_MILLI}
+    return [scaled.get(uuid, WHOLE_MILLI) for uuid in uuids]
 
 
 def _less(first: list[int], *others: list[int]) -> list[int]:

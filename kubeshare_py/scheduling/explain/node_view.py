@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY
 from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.isolation import IsolationBackend, Part
 from kubeshare_py.domain.readiness import NEEDY, ReadinessReport, in_words, not_ready_reason
@@ -43,24 +44,31 @@ def _card_views(machine: Machine, name: NodeName, row: int, sees: Sees) -> list[
     waited_for, lingering = _waited_for(machine, name, sees), _lingering(machine, name, sees)
     backends = _backends(machine.profiles)
     rivals = ledger.claims.rivals(name)
-    indexes = {gpu.uuid: gpu.index for gpu in ledger.inventory.get(name, ())}
+    gpus = {gpu.uuid: gpu for gpu in ledger.inventory.get(name, ())}
     views = []
     for slot, uuid in enumerate(columns.uuids[row]):
         flags = columns.flags.item(row, slot)
         there = tuple(sorted(tenants.get(uuid, ()), key=lambda t: (t.namespace, t.name)))
-        capacity = columns.capacity_bytes.item(row, slot)
+        capacity, milli = (
+            columns.capacity_bytes.item(row, slot),
+            columns.capacity_milli.item(row, slot),
+        )
+        gpu = gpus.get(uuid)
         views.append(
             CardView(
                 uuid=uuid,
-                index=indexes.get(uuid, -1),
+                index=gpu.index if gpu else -1,
                 model=columns.model_names[columns.model[row, slot]],
                 known=not flags & ABSENT,
                 healthy=not flags & UNHEALTHY,
                 memory_bytes=capacity,
+                capacity_milli=milli,
+                memory_scaling=gpu.memory_scaling if gpu else WHOLE_MILLI,
+                max_tenants=columns.max_tenants.item(row, slot),
                 used_bytes=capacity
                 - columns.free_bytes.item(row, slot)
                 - columns.reserved_bytes.item(row, slot),
-                used_milli=columns.capacity_milli.item(row, slot)
+                used_milli=milli
                 - columns.free_milli.item(row, slot)
                 - columns.reserved_milli.item(row, slot),
                 reserved_milli=columns.reserved_milli.item(row, slot),

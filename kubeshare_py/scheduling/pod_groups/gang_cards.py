@@ -54,15 +54,16 @@ class GangCards:
         `others` come to the row after them. None if it makes no difference.
         """
         claims, idle = shape.claims, self._columns.idle_cards.item(row).bit_count()
-        if not claims or (len(claims) == 1 and _takes_all(claims[0], here, idle)):
+        largest = int(self._columns.capacity_milli[row].max())
+        if not claims or (len(claims) == 1 and _takes_all(claims[0], here, idle, largest)):
             return None
         taken = self._taken(row)
         ahead: tuple[int, ...] = ()
         for claim in claims:
-            ahead += _ahead(claim, here, idle)[1:]
+            ahead += _ahead(claim, here, idle, largest)[1:]
         for other, count in others:
             for claim in other.claims:
-                ahead += _ahead(claim, count, idle)
+                ahead += _ahead(claim, count, idle, largest)
         if not taken and not ahead:
             return None
         return GangContext(taken, tuple(sorted(ahead, reverse=True)) if others else ahead)
@@ -103,16 +104,20 @@ class GangCards:
         return PositionSet(bits)
 
 
-def _takes_all(claim: GpuClaim, here: int, idle: int) -> bool:
-    """Whether members with whole cards take all idle ones, so that the order does not matter."""
+def _takes_all(claim: GpuClaim, here: int, idle: int, largest: int) -> bool:
+    """Whether members with whole cards take all idle ones, so that the order does not matter.
+
+    `largest` is the largest capacity of a card, in milli.
+    """
     if claim.count > 1:
         return claim.exclusive and claim.count == idle
-    return (claim.exclusive or claim.milli == WHOLE_MILLI) and here >= idle
+    is_whole = claim.exclusive or (claim.milli == WHOLE_MILLI and largest < 2 * WHOLE_MILLI)
+    return is_whole and here >= idle
 
 
-def _ahead(claim: GpuClaim, members: int, idle: int) -> tuple[int, ...]:
+def _ahead(claim: GpuClaim, members: int, idle: int, largest: int) -> tuple[int, ...]:
     """How many of these idle cards each of so many members takes at most."""
     if claim.exclusive:
         return (claim.count,) * min(members, idle // claim.count)
-    on_one = WHOLE_MILLI // max(claim.milli, 1)
+    on_one = max(largest // max(claim.milli, 1), 1)
     return (1,) * min(claim.count * -(-members // on_one), idle)

@@ -39,14 +39,16 @@ def too_large(
     somewhere = list(places) if within else [np.flatnonzero(columns.present)]
     asked = _asked(kinds, need)
     cards = [_cards_in(columns, there, rows) for rows in somewhere]
-    most = max(cards, default=0)
+    most, milli = max(cards, default=(0, 0))
     has = f"the largest {within} has" if within else "the cluster has"
-    if asked > most * WHOLE_MILLI:
+    if asked > milli:
         much = str(most)
         if any(claim.one_model for claim in there):
             much = f"at most {most} of one model"
         elif any(_is_choosy(claim) for claim in there):
             much = f"{most} that they may be put on"
+        if milli != most * WHOLE_MILLI:
+            much += f", with scaled cores for {milli / WHOLE_MILLI:g}"
         return impossible_sentence(
             f"they ask for {asked / WHOLE_MILLI:g} GPUs in all; {has} {much}", ledger
         )
@@ -74,13 +76,24 @@ def _is_choosy(claim: GpuClaim) -> bool:
     return named or bool(claim.memory_bytes)
 
 
-def _cards_in(columns: Columns, there: dict[GpuClaim, CardsThere], rows: IntArray) -> int:
-    """How many cards of these rows at least one of the claims may be put on."""
+def _cards_in(
+    columns: Columns, there: dict[GpuClaim, CardsThere], rows: IntArray
+) -> tuple[int, int]:
+    """How many cards of these rows at least one of the claims may be put on, and their milli.
+
+    A card counts as one GPU at least, because a claim of whole cards takes all of any card. If all
+    cards must be of one model, those of the model with the most.
+    """
     union = np.any([cards.fitting[rows] for cards in there.values()], axis=0)
+    milli = np.maximum(columns.capacity_milli[rows][union], WHOLE_MILLI)
     if not any(claim.one_model for claim in there):
-        return int(union.sum())
+        return int(union.sum()), int(milli.sum())
     models = columns.model[rows][union]
-    return int(np.bincount(models).max()) if len(models) else 0
+    if not len(models):
+        return 0, 0
+    sums = [(int(milli[models == model].sum()), model) for model in np.unique(models).tolist()]
+    most, model = max(sums)
+    return int((models == model).sum()), most
 
 
 def _room(
@@ -113,9 +126,10 @@ def _claims_on(
 
     `fitting` are the cards that one may be put on, (k, width).
     """
-    each = 1 if claim.exclusive else WHOLE_MILLI // max(1, _least(claim) // claim.count)
-    if not claim.exclusive and not _least(claim):
-        each = MAX_PODS
+    each: IntArray | int = 1
+    if not claim.exclusive:
+        least = _least(claim) // claim.count
+        each = columns.capacity_milli[rows] // least if least else MAX_PODS
     on_card = np.where(fitting, each, 0)
     if claim.memory_bytes and not claim.exclusive:
         on_card = np.minimum(on_card, columns.capacity_bytes[rows] // claim.memory_bytes)

@@ -15,7 +15,6 @@ import numpy as np
 from kubeshare_py.cluster.charge import Charge
 from kubeshare_py.cluster.columns import Columns, IntArray
 from kubeshare_py.cluster.ledger import Ledger
-from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.framework.choice import Choice
 from kubeshare_py.framework.evaluation_cost import EvaluationWork
@@ -210,7 +209,7 @@ class ReservationPlan:
         rows = np.flatnonzero(attempt.trial.rooms[profile].if_empty(shape))
         if among is not None:
             rows = rows[np.isin(rows, among)]
-        used = columns.gpu_count[rows] * WHOLE_MILLI - columns.gpu_free_milli[rows]
+        used = columns.gpu_capacity_milli[rows] - columns.gpu_free_milli[rows]
         for row in rows[np.argsort(used, kind="stable")].tolist():
             yield from ((row, uid) for uid in self._tenants_on(row, columns))
 

@@ -33,6 +33,7 @@ class Ownerless(Halves):
 class Readless:
     name, owns = "readless", OwnedKeys()
     result_keys, words = Halves.result_keys, Halves.words
+    container_rules = Halves.container_rules
 
 
 FACTORIES: dict[str, Callable[..., object]] = {

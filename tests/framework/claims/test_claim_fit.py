@@ -35,8 +35,8 @@ def test_there_is_room_where_enough_cards_fit(nodes: Nodes, claim: GpuClaim) -> 
 def test_memory_is_what_was_asked_for_or_goes_with_the_share(nodes: Nodes, claim: GpuClaim) -> None:
     rows = AllRows(random_cluster(nodes, GpuFit()).ledger.columns)
     asked = np.broadcast_to(asked_bytes(claim, claim.milli, rows), rows.flags.shape)
-    for capacity, memory in zip(rows.capacity_bytes.ravel(), asked.ravel(), strict=True):
-        with_share = int(capacity) * claim.milli // 1000
+    for whole, memory in zip(rows.share_bytes.ravel(), asked.ravel(), strict=True):
+        with_share = int(whole) * claim.milli // 1000
         assert memory == (with_share if claim.memory_bytes is None else claim.memory_bytes)
 
 
@@ -51,11 +51,13 @@ def test_the_room_of_one_card_is_what_can_be_taken_from_it(nodes: Nodes, claim: 
         if not cards or not cards[0][0]:
             assert most == 0
             continue
-        _, capacity, tenants = cards[0]
+        _, memory_bytes, tenants, (cores, scaling) = cards[0]
+        capacity = memory_bytes * scaling // 1000
         memory = claim.memory_bytes
-        each = capacity * claim.milli // 1000 if memory is None else memory
+        with_share = min(memory_bytes, capacity) * claim.milli // 1000
+        each = with_share if memory is None else memory
         bounds = [tenants or MAX_PODS]
-        bounds += [1000 // claim.milli] if claim.milli else []
+        bounds += [cores // claim.milli] if claim.milli else []
         bounds += [capacity // each] if each else []
         assert most == min(bounds)
 

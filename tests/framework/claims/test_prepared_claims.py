@@ -19,7 +19,7 @@ from kubeshare_py.framework.claims.joint_layout import claim_layout
 from kubeshare_py.framework.claims.prepared_claims import NOT_TOGETHER
 from kubeshare_py.testing import SmallCluster
 from tests.builders import GIB, a_claim, a_shape, whole
-from tests.plugins.random_clusters import CARDS, CHARGES, CLAIMS, random_cluster
+from tests.plugins.random_clusters import CARDS, CHARGES, CLAIMS, Nodes, random_cluster
 from tests.scale import examples
 
 NODES = st.lists(
@@ -55,14 +55,15 @@ def takes(
     columns = cluster.ledger.columns
     for slot in uses:
         asked = [claim for claim, place in zip(claims, places, strict=True) if slot in place]
-        capacity = columns.capacity_bytes.item(row, slot)
+        sizes = columns.capacity_bytes.item(row, slot), columns.share_bytes.item(row, slot)
         if any(claim.exclusive for claim in asked):
             if len(asked) > 1:
                 return False
             continue
         if sum(claim.milli for claim in asked) > columns.free_milli.item(row, slot):
             return False
-        if sum(claim.bytes_of(capacity) for claim in asked) > columns.free_bytes.item(row, slot):
+        memory = sum(claim.bytes_of(*sizes, "") for claim in asked)
+        if memory > columns.free_bytes.item(row, slot):
             return False
     return True
 
@@ -100,7 +101,7 @@ def worth(cluster: SmallCluster, row: int, places: list[tuple[int, ...]]) -> int
 @examples(400)
 @given(NODES, SEVERAL, RELATIONS)
 def test_claims_fit_together_exactly_where_some_placement_does(
-    nodes: list[tuple[list[tuple[bool, int, int]], list[tuple[int, int, int, bool]]]],
+    nodes: Nodes,
     claims: list[GpuClaim],
     relation: CardRelation,
 ) -> None:
@@ -134,7 +135,7 @@ def split(slots: tuple[int, ...], claims: list[GpuClaim]) -> list[tuple[int, ...
 @examples(100)
 @given(NODES, st.lists(CLAIMS, min_size=9, max_size=12))
 def test_beyond_the_exact_search_no_place_takes_more_than_there_is(
-    nodes: list[tuple[list[tuple[bool, int, int]], list[tuple[int, int, int, bool]]]],
+    nodes: Nodes,
     claims: list[GpuClaim],
 ) -> None:
     claims = [GpuClaim(milli=one.milli // (20 + n)) for n, one in enumerate(claims)]

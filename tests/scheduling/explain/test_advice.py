@@ -45,6 +45,8 @@ def a_world(rng: random.Random) -> Machine:
                 healthy=rng.random() > 0.15,
                 memory_bytes=rng.choice([16, 40]) * GIB,
                 max_tenants=rng.choice([0, 0, 0, 2]),
+                cores_scaling=rng.choice([1000, 1000, 1500]),
+                memory_scaling=rng.choice([1000, 1000, 500]),
             )
             for index in range(rng.randrange(4))
         )
