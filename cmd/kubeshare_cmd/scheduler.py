@@ -1,9 +1,9 @@
 """kubeshare-scheduler: parse arguments and start."""
 
-import argparse
 import sys
 
 from kubeshare_cmd.overrides import with_election, with_url
+from kubeshare_cmd.scheduler_parser import event_log_settings, parser
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import ConfigurationError
 from kubeshare_py.edges.process.configured_dialects import configured
@@ -14,36 +14,14 @@ from kubeshare_py.edges.scheduler import (
     configured_files,
     process,
 )
+from kubeshare_py.edges.scheduler.run_options import RunOptions
 from kubeshare_py.framework.profile_making import warnings
 from kubeshare_py.programs import scheduler
-
-EXAMPLES = """examples:
-  kubeshare-scheduler --check-config
-  kubeshare-scheduler --config config/scheduler.yaml
-  kubeshare-scheduler --kubeconfig ~/.kube/config --prometheus-url http://prometheus:9090
-
-exit codes: 0 ended in order, 1 another scheduler may lead now, 2 the configuration or the
-arguments cannot be used, 3 the cluster cannot be reached with these credentials
-"""
 
 
 def main() -> int:
     """Run until SIGINT or SIGTERM; the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="kubeshare-scheduler",
-        description="Schedules pods with schedulerName kubeshare-scheduler onto shared GPUs.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--config", metavar="FILE", help="configuration (default: built in)")
-    parser.add_argument("--kubeconfig", metavar="FILE", help="default: in-cluster, or kubectl's")
-    parser.add_argument("--prometheus-url", metavar="URL", help="overrides inventory.url")
-    parser.add_argument(
-        "--leader-elect", choices=("true", "false"), help="overrides leaderElection.leaderElect"
-    )
-    parser.add_argument("--check-config", action="store_true", help="print what is in effect")
-    parser.add_argument("--log-level", default="info", choices=("debug", "info", "warning"))
-    arguments = parser.parse_args()
+    arguments = parser().parse_args()
     try:
         factories = with_entry_points(IN_TREE)
         former: list[str] = []
@@ -60,10 +38,11 @@ def main() -> int:
                 print(f"kubeshare-scheduler: warning: {warning}", file=sys.stderr)
             print(configuration_file.text(configuration), end="")
             return 0
-        path = arguments.config
+        path, log = arguments.config, event_log_settings(arguments)
         updates = configuration_watch.updates(path, written, factories) if path else None
+        options = RunOptions(updates, dialects, log)
         return process.run(
-            scheduler.main(configuration, machine, arguments.kubeconfig, updates, dialects),
+            scheduler.main(configuration, machine, arguments.kubeconfig, options),
             arguments.log_level,
         )
     except ConfigurationError as error:

@@ -12,7 +12,7 @@ A reservation holds a card as a pod does: a pod will be bound there. The cost of
 the keys of the cards that it names, not on the number of nodes.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from kubeshare_py.domain.gpu import Gpu
@@ -46,6 +46,11 @@ class Claims:
         self._holds: dict[GpuUuid, dict[NodeName, int]] = {}
         self._present: set[NodeName] = set()
         self._silent: frozenset[NodeName] = frozenset()
+
+    @property
+    def as_listed(self) -> Mapping[NodeName, tuple[Gpu, ...]]:
+        """The cards that each node lists, disputed ones too."""
+        return self._listed
 
     def listed(self, node: NodeName, gpus: tuple[Gpu, ...]) -> None:
         """Record that the node lists exactly these cards."""

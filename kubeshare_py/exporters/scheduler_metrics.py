@@ -16,7 +16,7 @@ from kubeshare_py.exporters.card_metrics import CARD_METRICS
 from kubeshare_py.exporters.client_metrics import CLIENT_METRICS
 from kubeshare_py.exporters.metric import Metric
 from kubeshare_py.exporters.metric_values import Value, Values, registry
-from kubeshare_py.exporters.tallies import Tallies
+from kubeshare_py.exporters.tallies import EventLogTallies, Tallies
 from kubeshare_py.views.figures import DecisionFigures, LedgerFigures, PodFigures
 
 _PROFILE = ("result", "profile")
@@ -154,6 +154,13 @@ _METRICS = (
         "Calls of a plugin that raised, or that it answered wrongly.",
         ("plugin", "extension_point"),
     ),
+    Metric(
+        "kubeshare_event_log_writing",
+        "gauge",
+        "0 while the event log cannot be written; absent without --event-log.",
+    ),
+    Metric("kubeshare_event_log_events_total", "counter", "Events written to the event log."),
+    Metric("kubeshare_event_log_bytes_total", "counter", "Bytes written to the event log."),
     Metric("kubeshare_config_reloads_total", "counter", "Changes of the file.", ("result",)),
     Metric(
         "kubeshare_config_last_reload_successful",
@@ -175,6 +182,7 @@ class ProcessFigures:
     reports_queued: int
     reports_dropped: int
     loop_lag_s: float
+    event_log: EventLogTallies | None = None
 
 
 def scheduler_values(
@@ -246,6 +254,17 @@ def _without_labels(
         "kubeshare_loop_lag_seconds": process.loop_lag_s,
         "kubeshare_config_last_reload_successful": int(tallies.reloaded),
         **({} if age is None else {"kubeshare_inventory_age_seconds": age}),
+        **_of_event_log(process.event_log),
+    }
+
+
+def _of_event_log(figures: EventLogTallies | None) -> dict[str, Value]:
+    if figures is None:
+        return {}
+    return {
+        "kubeshare_event_log_writing": int(figures.is_writing),
+        "kubeshare_event_log_events_total": figures.events,
+        "kubeshare_event_log_bytes_total": figures.size,
     }
 
 

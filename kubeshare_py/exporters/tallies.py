@@ -18,6 +18,16 @@ MANY_ATTEMPTS = 15
 
 
 @dataclass(slots=True)
+class EventLogTallies:
+    """What was written of the event log: events, bytes, and how often writing failed."""
+
+    is_writing: bool = False
+    events: int = 0
+    size: int = 0
+    failures: int = 0
+
+
+@dataclass(slots=True)
 class Tallies:
     """Counts kept while the scheduler runs; the edge adds to them."""
 

@@ -5,48 +5,40 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from kubeshare_py.configuration.scheduler import SchedulerConfiguration
-from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.config import load
 from kubeshare_py.edges.process.idle_memory import give_back_often
-from kubeshare_py.edges.scheduler.configuration_watch import Updates
 from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
 from kubeshare_py.edges.scheduler.endpoints import endpoints
+from kubeshare_py.edges.scheduler.event_logging import logging_events
 from kubeshare_py.edges.scheduler.inventory_watch import InventoryWatch
 from kubeshare_py.edges.scheduler.leadership import Leadership, connected, until_led
 from kubeshare_py.edges.scheduler.pod_group_watch import watch_pod_groups
 from kubeshare_py.edges.scheduler.process import own_name
 from kubeshare_py.edges.scheduler.process_health import ProcessHealth
+from kubeshare_py.edges.scheduler.run_options import ALONE, RunOptions
 from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
 from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
-from kubeshare_py.framework.profile_making import PluginFactory, profiles
+from kubeshare_py.framework.profile_making import PluginFactory
 from kubeshare_py.manifests.events import node_events, pod_events
+from kubeshare_py.scheduling.configured_machine import configured_machine
 from kubeshare_py.scheduling.machine import Machine
-from kubeshare_py.scheduling.pod_groups.gang_repair import repair_rules
-from kubeshare_py.scheduling.preemption.rules import preemption_rules
-from kubeshare_py.scheduling.reservations.reservation_patience import reservation_rules
 
 
 def machine(configuration: SchedulerConfiguration, in_tree: Mapping[str, PluginFactory]) -> Machine:
     """A machine with the configured profiles. Raises ConfigurationError if one is unusable."""
-    rules = repair_rules(configuration), reservation_rules(configuration)
-    evictions = preemption_rules(configuration)
-    held_s = configuration.forced_delete_hold_seconds
-    most = configuration.max_waiting_pods_per_namespace
-    made = profiles(configuration, in_tree)
-    return Machine(made, own_name(), *rules, evictions, held_s, max_waiting=most)
+    return configured_machine(configuration, in_tree, own_name())
 
 
 async def main(
     configuration: SchedulerConfiguration,
     machine: Machine,
     kubeconfig: str | None,
-    updates: Updates | None = None,
-    dialects: Dialects = SHAREDGPU_ALONE,
+    options: RunOptions = ALONE,
 ) -> None:
     """Schedule until cancelled, with the credentials of a kubeconfig or of the pod."""
     async with connected(configuration, load(kubeconfig), machine.name) as (client, leadership):
-        await run(configuration, client, machine, leadership, updates=updates, dialects=dialects)
+        await run(configuration, client, machine, leadership, options=options)
 
 
 async def run(
@@ -55,24 +47,24 @@ async def run(
     machine: Machine,
     leadership: Leadership,
     on_ready: Callable[[str], None] = lambda url: None,
-    updates: Updates | None = None,
-    dialects: Dialects = SHAREDGPU_ALONE,
+    options: RunOptions = ALONE,
 ) -> None:
     """Schedule until cancelled, then finish the binds under way; cancelled again, end at once.
 
-    While another process leads, it only follows events. `on_ready` gets the endpoints' URL;
-    `updates` change the configuration. Raises LeadershipLost, in groups, if it lost the leadership.
+    While another process leads, it only follows events. `on_ready` gets the endpoints' URL. Raises
+    LeadershipLost, in groups, if it lost the leadership.
     """
     reports = ReportLane(client, instance=machine.name)
     process_health = ProcessHealth(machine, asyncio.get_running_loop().time)
+    logging = logging_events(options.event_log, configuration, process_health)
     server = endpoints(configuration, client, process_health, reports, leadership)
-    async with server as url, asyncio.TaskGroup() as binds:
+    async with server as url, logging as log, asyncio.TaskGroup() as binds:
         on_ready(url)
-        api = KubeApi(client, reports, fence=leadership.fence, dialects=dialects)
+        api = KubeApi(client, reports, fence=leadership.fence, dialects=options.dialects)
         inventory = configuration.inventory.within(configuration.leader_election.resource_namespace)
-        loop = DecisionLoop(machine, api, binds, asyncio.Event(), process_health)
-        nodes = InventoryWatch(loop, inventory, node_events(dialects))
-        pods = partial(loop.watch_pods, client, pod_events(dialects))
+        loop = DecisionLoop(machine, api, binds, asyncio.Event(), process_health, log=log)
+        nodes = InventoryWatch(loop, inventory, node_events(options.dialects))
+        pods = partial(loop.watch_pods, client, pod_events(options.dialects))
         campaign = binds.create_task(loop.follow_election(leadership.campaign()))
         try:
             async with asyncio.TaskGroup() as group:
@@ -80,8 +72,8 @@ async def run(
                 group.create_task(loop.watch_budgets(client))
                 group.create_task(nodes.follow(client))
                 group.create_task(watch_pod_groups(client, machine, loop.deliver))
-                if updates is not None:
-                    group.create_task(loop.follow_configuration(updates))
+                if options.updates is not None:
+                    group.create_task(loop.follow_configuration(options.updates))
                 group.create_task(process_health.run(loop.wakeup.set))
                 group.create_task(give_back_often())
                 await until_led(leadership, group, pods)

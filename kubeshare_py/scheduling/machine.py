@@ -135,6 +135,13 @@ class Machine:
         """The nodes with a row, in a view that follows changes."""
         return self.ledger.columns.row_of.keys()
 
+    def is_known(self, event: Event) -> bool:
+        """Whether the event shows a node as it is known: kubelets report without a change."""
+        if not isinstance(event, NodeSeen):
+            return False
+        row = self.ledger.columns.row_of.get(event.node.name)
+        return row is not None and self.ledger.columns.nodes[row] == event.node
+
     def progress_of(self, uid: PodUid) -> PodProgress | None:
         """How far a pod is; None if it is not known."""
         record = self.records.get(uid)

@@ -18,7 +18,7 @@ from kubeshare_py.exporters.scheduler_metrics import (
     page,
     scheduler_values,
 )
-from kubeshare_py.exporters.tallies import ATTEMPT_BOUNDS, SLI_BOUNDS, Tallies
+from kubeshare_py.exporters.tallies import ATTEMPT_BOUNDS, SLI_BOUNDS, EventLogTallies, Tallies
 from kubeshare_py.views.figures import CardFigures, DecisionFigures, LedgerFigures, PodFigures
 
 PROFILE = "kubeshare-scheduler"
@@ -64,6 +64,7 @@ def scraped(
             preemptors_exhausted=2,
         ),
         inventory_age_s=age,
+        event_log=EventLogTallies(is_writing=True, events=12, size=3456),
         reports_queued=3,
         reports_dropped=2,
         loop_lag_s=0.25,

@@ -15,14 +15,12 @@ from kubeshare_py.framework.points import Depends, RowFilter
 from kubeshare_py.framework.profile_making import PluginFactory, profiles
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.framework.scheduler_profile import ProfilesReplaced
+from kubeshare_py.scheduling.configured_machine import configured_machine
 from kubeshare_py.scheduling.machine import Machine, MachineEvent
-from kubeshare_py.scheduling.reservations.reservation_patience import ReservationRules
 from tests.builders import a_claim, a_pod, a_shape
 from tests.scheduling.gang_world import GANG_ACTIONS, GangWorld
 from tests.scheduling.pod_groups.test_any_gang_history import some_gang_steps
 from tests.scheduling.world import NODES, Step, scrambled
-
-AFTER_S, LINGERS_S = 15.0, 30.0
 
 
 class Fickle:
@@ -54,7 +52,13 @@ def a_configuration(number: int) -> SchedulerConfiguration:
         "score": score,
         "cardScore": score,
     }
-    return read({"profiles": [{"plugins": plugins}]})
+    return read(
+        {
+            "profiles": [{"plugins": plugins}],
+            "reservationSeconds": 15,
+            "forcedDeleteHoldSeconds": 30,
+        }
+    )
 
 
 class BusyWorld(GangWorld):
@@ -124,9 +128,7 @@ class BusyWorld(GangWorld):
 
 def a_busy_machine(name: str) -> Machine:
     """A machine that gives reservations soon, evicts, and holds cards of lingering pods."""
-    made = profiles(a_configuration(0), FACTORIES)
-    rules = ReservationRules(AFTER_S, 0.0)
-    return Machine(made, name, reservations=rules, lingering_s=LINGERS_S)
+    return configured_machine(a_configuration(0), FACTORIES, name)
 
 
 def run(seed: int, told: Callable[[BusyWorld], None] = lambda world: None) -> BusyWorld:

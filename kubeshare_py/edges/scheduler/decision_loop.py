@@ -19,6 +19,7 @@ from kubeshare_py.domain.effects import (
     ReportPodWarning,
 )
 from kubeshare_py.domain.events import BindSlotsFree, Event
+from kubeshare_py.edges.event_log.event_log import EventLog
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.watch import follow_reduced
 from kubeshare_py.edges.process import decision_log
@@ -53,7 +54,8 @@ DRAIN_S = 15.0
 class DecisionLoop:
     """One machine, which gets the watches' events; its effects are performed once it `leads`.
 
-    `group` is where binds and evictions run; nothing else does, so that they can outlive the rest.
+    `log` writes down what the machine handles. `group` is where binds and evictions run; nothing
+    else does, so that they can outlive the rest.
     """
 
     machine: Machine
@@ -62,6 +64,7 @@ class DecisionLoop:
     wakeup: asyncio.Event
     health: ProcessHealth
     leads: bool = False
+    log: EventLog | None = None
     _binds: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def deliver(self, events: Iterable[Event | Problem | BadAllocation]) -> None:
@@ -75,7 +78,7 @@ class DecisionLoop:
                 decision_log.warn("unreadable", object=where, uid=event.uid, message=event.text)
             elif isinstance(event, BadAllocation):
                 decision_log.warn("allocation", pod=str(event.key), message=event.text)
-            else:
+            elif not self.machine.is_known(event):
                 self._handle(event)
             if number % BATCH == 0:
                 await asyncio.sleep(0)
@@ -188,8 +191,11 @@ class DecisionLoop:
 
     def _handle(self, event: MachineEvent) -> None:
         began_s = perf_counter()
-        effects = self.machine.handle(event, asyncio.get_running_loop().time())
+        now = asyncio.get_running_loop().time()
+        effects = self.machine.handle(event, now)
         took_s = perf_counter() - began_s
+        if self.log is not None:
+            self.log.handled(event, now, effects)
         self.health.handled(event, effects, took_s)
         self._perform(effects, took_s)
 

@@ -71,6 +71,7 @@ class MetricsPage:
             reports_queued=queued,
             reports_dropped=dropped,
             loop_lag_s=process_health.lag_s,
+            event_log=process_health.event_log,
         )
         ledger, pods = ledger_figures(machine), PodFigures()
         for counted in pod_figures(machine):

@@ -18,7 +18,7 @@ from kubeshare_py.domain.effects import (
 )
 from kubeshare_py.domain.events import BindAnswered, BindRefused, BindSlotsFree
 from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.exporters.tallies import Tallies
+from kubeshare_py.exporters.tallies import EventLogTallies, Tallies
 from kubeshare_py.scheduling.machine import MAX_UNANSWERED, Machine, MachineEvent
 
 #: Seconds between measurements of lateness, and for how long the worst is kept.
@@ -38,6 +38,8 @@ class ProcessHealth:
     #: Finer than the event loop's clock, which uvloop rounds to milliseconds.
     stopwatch: Callable[[], float] = perf_counter
     tallies: Tallies = field(default_factory=Tallies)
+    #: What was written of the event log; None without one.
+    event_log: EventLogTallies | None = None
     #: Iterations that decided; none while another process leads.
     iterations: int = 0
     last_iteration_at: float = field(init=False)

@@ -13,6 +13,7 @@ from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
 from kubeshare_py.edges.kube.certificates import write_private
 from kubeshare_py.edges.kube.config import load
 from kubeshare_py.edges.scheduler.leadership import connected
+from kubeshare_py.edges.scheduler.run_options import RunOptions
 from kubeshare_py.edges.scheduler.writes.kube_api import HAND_OVER_S
 from kubeshare_py.embedded_cluster.serving.cluster import EmbeddedCluster
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
@@ -62,7 +63,7 @@ async def running_scheduler(
                 machine,
                 leadership,
                 on_ready=url.set_result,
-                dialects=dialects,
+                options=RunOptions(dialects=dialects),
             )
         )
         try:

@@ -354,8 +354,12 @@ class Gangs:
             gang.update()
             gang.is_known = True
             if not gang.members and not gang.finished:
-                self.by_key.pop((gang.namespace, gang.name), None)
+                self._drop(gang)
         return touched
+
+    def finished_members(self) -> tuple[FinishedMember, ...]:
+        """All finished members that were not deleted yet."""
+        return tuple(gang.finished[uid] for uid, gang in self._of_finished.items())
 
     def _gang(self, key: GangKey) -> Gang:
         gang = self.by_key.get(key)
@@ -378,9 +382,14 @@ class Gangs:
             gang.first = ("", 0)  # a later gang of that name is not as old
             if not gang.is_known:  # while another scheduler leads, perhaps for weeks
                 self.touched.pop(gang, None)
-                self.by_key.pop((gang.namespace, gang.name), None)
+                self._drop(gang)
                 return
         self.touched[gang] = None
+
+    def _drop(self, gang: Gang) -> None:
+        key = (gang.namespace, gang.name)
+        self.by_key.pop(key, None)
+        self.objects.forget(key)
 
 
 def _membership(record: Record) -> tuple[GangKey, Member | None]:

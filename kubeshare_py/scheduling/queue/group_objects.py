@@ -51,8 +51,18 @@ class GroupObjects:
 
     def wanted(self, api: GroupApi, gangs: Container[GangKey]) -> bool:
         """Whether pods of one of these gangs wait for an object of this API."""
-        self._missed = {key: missed for key, missed in self._missed.items() if key in gangs}
-        return api in self._missed.values()
+        return any(missed is api and key in gangs for key, missed in self._missed.items())
+
+    def listed(self) -> dict[GroupApi, tuple[tuple[PodGroupObject, ...], str]]:
+        """By API that was listed: its known objects, and why there may be none."""
+        return {
+            api: (tuple(one for one in self._objects.values() if one.api is api), problem)
+            for api, problem in self._trouble.items()
+        }
+
+    def forget(self, key: GangKey) -> None:
+        """The gang has no pods any more."""
+        self._missed.pop(key, None)
 
     def resolved(self, pod: Pod) -> Pod:
         """The pod with the group of its object; pods that name none are unchanged.

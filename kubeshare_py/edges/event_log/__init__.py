@@ -1,0 +1,1 @@
+"""Event logs as files: written beside the decisions, and read again."""

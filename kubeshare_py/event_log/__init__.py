@@ -1,0 +1,1 @@
+"""Everything that the machine was told, written down, and run again."""

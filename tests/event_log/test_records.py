@@ -1,0 +1,139 @@
+"""Records say the same as the values that they were made of, in any process."""
+
+import os
+import subprocess
+import sys
+from dataclasses import fields, is_dataclass
+from typing import get_args
+
+import pytest
+
+from kubeshare_py.configuration.scheduler import read
+from kubeshare_py.domain import events
+from kubeshare_py.domain.budget import Budget
+from kubeshare_py.domain.effects import Bind
+from kubeshare_py.domain.identity import DecisionToken, NodeName, PodKey, PodUid
+from kubeshare_py.domain.label_selector import Requirement
+from kubeshare_py.domain.pod import NodeTerm
+from kubeshare_py.event_log import records
+from kubeshare_py.event_log.records import (
+    BadRecord,
+    LoggedEvent,
+    LogHeader,
+    digest_of,
+    event_record,
+    header_record,
+    record_of,
+)
+from kubeshare_py.manifests.pods.packed_terms import PackedTerms, packed
+from kubeshare_py.scheduling.machine import MachineEvent
+from tests.builders import a_claim, a_gpu, a_node, a_pod, a_shape
+from tests.event_log.histories import a_header, a_log
+from tests.scale import seeds
+from tests.scheduling.busy_world import run
+
+MANY_TERMS = packed(
+    tuple(NodeTerm(labels=(Requirement("disk", "In", (f"d{n}", "x")),)) for n in range(30))
+)
+EVENTS: list[events.Event] = [
+    events.PodSeen(a_pod("a", a_shape(a_claim(300), terms=MANY_TERMS))),
+    events.PodGone(PodUid("u"), events.FinishedMember(uid=PodUid("u"), namespace="n", group="g")),
+    events.PodsListed((a_pod(),), 2.5, frozenset({PodUid("x")}), (), frozenset({PodUid("y")})),
+    events.NodeSeen(a_node(labels={"zone": "a"})),
+    events.InventoryRead(((NodeName("n1"), (a_gpu(),)),), (NodeName("n2"),), more=True),
+    events.InventoryFailed("no route"),
+    events.BudgetSeen(Budget(key=PodKey("n", "b"), selector=(), disrupted=frozenset({"p", "q"}))),
+    events.BindAnswered(PodUid("u"), DecisionToken("t"), events.Bound()),
+    events.BindAnswered(
+        PodUid("u"), DecisionToken("t"), events.BindRefused(events.Refusal.GATED, "gates")
+    ),
+    events.BindAnswered(PodUid("u"), DecisionToken("t"), events.BindUnknown("503", 1.5)),
+    events.BindSlotsFree(64),
+    events.TimePassed(),
+]
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+def test_an_event_is_read_as_it_was(event: events.Event) -> None:
+    found = record_of(event_record(event, 1.25, ()))
+    assert found == LoggedEvent(event=event, now=1.25, digest=0, placements=())
+
+
+def test_long_affinities_stay_packed_because_their_size_counts() -> None:
+    found = record_of(event_record(EVENTS[0], 0.0, ()))
+    assert isinstance(found, LoggedEvent)
+    assert isinstance(found.event, events.PodSeen)
+    terms = found.event.pod.shape.terms
+    assert isinstance(terms, PackedTerms)
+    assert terms == MANY_TERMS
+
+
+@pytest.mark.parametrize("seed", seeds(6))
+def test_every_event_of_a_history_is_read_as_it_was(seed: int) -> None:
+    world = run(seed)
+    read_again = [record_of(record) for record in a_log(seed)[1:]]
+    for one, (event, now, effects) in zip(read_again, world.log, strict=True):
+        assert isinstance(one, LoggedEvent)
+        assert (one.now, one.digest) == (now, digest_of(effects))
+        assert type(one.event) is not type(event) or one.event == event
+
+
+def test_every_event_has_a_record() -> None:
+    written = {kind.__name__ for kind in get_args(MachineEvent)}
+    assert written == {*records._KINDS, records._PROFILES}
+
+
+def test_a_header_is_read_as_it_was_without_hosts_and_files() -> None:
+    configuration = read(
+        {"gangRepairSeconds": 7, "inventory": {"url": "http://secret:word@prometheus:9090"}}
+    )
+    header = a_header(run(0), configuration)
+    record = header_record(header)
+    assert b"secret" not in record
+    found = record_of(record)
+    assert isinstance(found, LogHeader)
+    assert found.configuration.gang_repair_seconds == 7
+    assert (found.name, found.wall, found.file) == (header.name, header.wall, 0)
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        (b"", "cannot be read"),
+        (b"\x93\xa3abc\x01\x80", "no event 'abc'"),
+        (b"\x81\xa6format\x63", "its format is 99"),
+        (event_record(events.BindSlotsFree(2), 0.0, ()).replace(b"slots", b"slits"), "slits"),
+        (event_record(events.NodeGone(NodeName("n1")), 0.0, ())[:-3] + b"\x01\xa1n", "read"),
+    ],
+)
+def test_a_record_that_is_none_says_so(record: bytes, said: str) -> None:
+    with pytest.raises(BadRecord, match=said):
+        record_of(record)
+
+
+def test_a_digest_is_the_same_in_processes_that_hash_differently() -> None:
+    once = "from tests.event_log.test_records import digest; print(digest())"
+    other = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
+    child = subprocess.run(
+        [sys.executable, "-c", once],
+        env={"PYTHONHASHSEED": other, "PYTHONPATH": ".:plugins:cmd"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert child.stdout == f"{digest()}\n"
+
+
+def digest() -> int:
+    """Of all effects of a history."""
+    return digest_of([effect for entry in run(1).log for effect in entry[2]])
+
+
+def test_effects_that_differ_have_other_digests() -> None:
+    world = run(0)
+    binds = [
+        effect for _, _, effects in world.log for effect in effects if isinstance(effect, Bind)
+    ]
+    assert is_dataclass(binds[0])
+    assert len(fields(binds[0])) == 5
+    assert len({digest_of([bind]) for bind in binds}) == len(set(binds))

@@ -1,0 +1,134 @@
+"""kubeshare-replay after a kubeshare-scheduler with --event-log, both as processes."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubeshare_py.edges.event_log.log_folder import sessions
+from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
+from kubeshare_py.embedded_cluster.serving.cluster import EmbeddedCluster, embedded_cluster
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
+from tests.event_log.histories import a_file, a_log
+from tests.programs.commands import expect_said, run, running
+
+PODS = "/api/v1/namespaces/default/pods"
+SPREAD = {
+    "profiles": [
+        {"plugins": {"score": {"disabled": [{"name": "*"}], "enabled": [{"name": "Spread"}]}}}
+    ]
+}
+
+
+def a_pod(name: str, request: str) -> dict[str, Any]:
+    labels = {"sharedgpu/gpu_request": request, "sharedgpu/gpu_limit": "1.0"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {
+            "schedulerName": "kubeshare-scheduler",
+            "containers": [{"name": "main", "image": "busybox"}],
+        },
+    }
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
+    cards = "gpus: [{model: T4, memory: 16Gi}]"
+    nodes = read_cluster(f"nodes: [{{name: n1, {cards}}}, {{name: n2, {cards}}}]")
+    async with embedded_cluster(tmp_path, nodes) as cluster:
+        settings = {"server": {"bindAddress": "127.0.0.1", "port": 0}}
+        (tmp_path / "settings.yaml").write_text(yaml.safe_dump(settings))
+        (tmp_path / "spread.yaml").write_text(yaml.safe_dump(SPREAD))
+        cluster.server.write_kubeconfig(tmp_path / "mine", SCHEDULER)
+        yield cluster
+
+
+async def schedule(cluster: EmbeddedCluster, folder: Path) -> None:
+    """Two pods are bound and one waits while the log is written."""
+    url = cluster.collectors.url
+    options = ("--config", "settings.yaml", "--kubeconfig", "mine", "--prometheus-url", url)
+    async with running(folder, "scheduler", *options, "--event-log", "events") as process:
+        for name in ("a", "b"):
+            await cluster.client.create(PODS, a_pod(name, "0.4"))
+            await expect_said(process.stderr, '"event":"bind"')
+        await cluster.client.create(PODS, a_pod("c", "9"))
+        await cluster.client.create(PODS, {**a_pod("d", "1.0"), "metadata": wants("A100")})
+        await expect_said(process.stderr, '"event":"waiting"')
+        process.terminate()
+        assert await process.wait() == 0
+
+
+def wants(model: str) -> dict[str, Any]:
+    labels = {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_limit": "1.0"}
+    return {"name": "d", "labels": {**labels, "sharedgpu/gpu_model": model}}
+
+
+async def test_what_a_scheduler_did_is_the_same_again_in_another_process(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    await schedule(cluster, tmp_path)
+    code, output, errors = await run(tmp_path, "replay", "events")
+    assert (code, errors) == (0, "")
+    assert output.splitlines()[-1] == "the effects of all events are those of the log"
+    code, output, _ = await run(tmp_path, "replay", "events", "-o", "json")
+    report = json.loads(output)
+    assert (code, report["differing"], report["damage"]) == (0, 0, "")
+    assert report["events"] > 10
+    code, output, _ = await run(tmp_path, "replay", "events", "--pod", "default/d")
+    assert code == 0
+    assert "seen: unbound" in output
+    assert "waits: impossible: no node has a GPU of a model that it takes" in output
+    code, output, _ = await run(tmp_path, "replay", "events", "--profile", "spread.yaml")
+    assert code == 1, output
+    assert "default/b: n" in output
+    (file,) = sessions(tmp_path / "events")[0].files
+    file.write_bytes(file.read_bytes()[:-1])
+    code, output, errors = await run(tmp_path, "replay", "events", "--until", "600")
+    assert code == 2
+    assert "the effects of all events are those of the log" in output
+    assert f"{file.name}: at byte " in errors
+
+
+async def test_a_plugin_that_is_not_installed_is_named(tmp_path: Path) -> None:
+    session = tmp_path / "20260101T000000Z-test"
+    session.mkdir()
+    (session / "000000.events").write_bytes(a_file(a_log(0)[:20]))
+    code, output, errors = await run(tmp_path, "replay", ".")
+    assert (code, output) == (2, "")
+    assert "no plugin Fickle" in errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nowhere",), "nowhere: No such file or directory"),
+        ((".",), "there is no event log in it"),
+        ((".", "--pod", "nobody"), "must be NAMESPACE/NAME"),
+        ((".", "--pod", "a/b", "--profile", "x"), "not allowed with argument"),
+    ],
+)
+async def test_wrong_usage_ends_it_with_2(
+    tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    code, output, errors = await run(tmp_path, "replay", *arguments)
+    assert (code, output) == (2, "")
+    assert said in errors
+
+
+async def test_an_unwritable_folder_holds_up_no_pod(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    url = cluster.collectors.url
+    options = ("--config", "settings.yaml", "--kubeconfig", "mine", "--prometheus-url", url)
+    async with running(tmp_path, "scheduler", *options, "--event-log", "file") as process:
+        await expect_said(process.stderr, '"event":"event log"')
+        await cluster.client.create(PODS, a_pod("a", "0.4"))
+        await expect_said(process.stderr, '"event":"bind"')
+        await asyncio.sleep(0)
