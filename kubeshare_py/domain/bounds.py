@@ -54,7 +54,7 @@ CELL_PRIORITY = AmountRange(0, 1_000_000)
 #: Cards that one pod may ask for: far above any node.
 CLAIMED_CARDS = AmountRange(1, 1_000_000)
 #: Claims of one pod: one for each of its containers that asks.
-POD_CLAIMS = AmountRange(1, 64)
+POD_CLAIMS = AmountRange(1, 32)
 #: Pods of a group, and those that start together. Kubernetes' clusters have 150,000.
 GROUP_MEMBERS = AmountRange(1, 1_000_000)
 GROUP_MINIMUM = AmountRange(0, GROUP_MEMBERS.most)

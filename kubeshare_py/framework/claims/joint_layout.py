@@ -13,7 +13,7 @@ from math import prod
 from kubeshare_py.domain.request import CardRelation, GpuClaim
 
 #: Beyond so many states, or ways to use one card, placements are not searched exhaustively.
-MAX_STATES, MAX_WAYS = 256, 64
+MAX_STATES, MAX_WAYS = 256, 128
 _PAIR = 2
 #: Exhaustive searches are promised up to so many claims; see `ClaimLayout.inexact`.
 MAX_CLAIMS = 8

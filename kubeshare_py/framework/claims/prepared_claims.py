@@ -8,7 +8,7 @@ from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows, read_only
 from kubeshare_py.domain.request import CardRelation
 from kubeshare_py.framework.boundary import PluginFailed
-from kubeshare_py.framework.claims.claim_fit import asked_bytes, asked_milli
+from kubeshare_py.framework.claims.claim_fit import asked_bytes, asked_milli, headroom_together
 from kubeshare_py.framework.claims.joint_greedy import GreedyPlacement, UnitAmounts
 from kubeshare_py.framework.claims.joint_layout import ClaimLayout, Kind, Way
 from kubeshare_py.framework.claims.joint_search import BoolArray, best_units, possible
@@ -17,8 +17,12 @@ from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.topology.gang_context import GangContext
 
 NOT_TOGETHER = "too little GPU for all of its containers together"
+#: From so many ways on, rows are compared before they are searched.
+_MANY_WAYS = 16
 #: So many uses of one card by one way cost as much as asking about one row.
 _USES_OF_ROW = 50
+#: Placing one unit of claims that are not searched costs as much as so many uses.
+_USES_OF_UNIT = 4
 
 
 class PreparedClaims:
@@ -28,7 +32,7 @@ class PreparedClaims:
     free there. Arrays have the shape (k,) for k rows, or (k, width) for their cards.
     """
 
-    __slots__ = ("_layout", "_milli_of", "_reasons", "claims")
+    __slots__ = ("_asked", "_layout", "_milli_of", "_reasons", "claims")
 
     def __init__(
         self, layout: ClaimLayout, claims: Sequence[PreparedClaim], reasons: ReasonTable
@@ -36,11 +40,15 @@ class PreparedClaims:
         """`claims` are the layout's distinct ones."""
         self._layout, self._reasons = layout, reasons
         self.claims = claims
+        every = [number for kind in layout.kinds for number in kind.asks * len(kind.claims)]
+        self._asked = [claims[number] for number in every]
         self._milli_of = [asked_milli(one.claim) for one in claims]
 
     def cost(self, rows: int, width: int) -> int:
         """The cost, in rows, of searching so many rows for a place."""
-        return rows * width * max(1, len(self._layout.ways)) // _USES_OF_ROW
+        layout = self._layout
+        units = sum(min(kind.units, width * kind.most) for kind in layout.kinds)
+        return rows * width * (len(layout.ways) or _USES_OF_UNIT * units) // _USES_OF_ROW
 
     def fits(self, rows: Rows) -> BoolArray:
         """Which rows have a place for all claims, (k,) bool."""
@@ -49,10 +57,18 @@ class PreparedClaims:
         counts: IntArray = np.array([fits.sum(1) for fits in by_kind])
         least = np.array([[-(-kind.units // kind.most)] for kind in layout.kinds])
         found: BoolArray = np.all(counts >= least, axis=0)
+        if not found.any():
+            return found
         if not layout.ways:
             amounts = self._amounts(rows, by_kind)
             return found & GreedyPlacement(layout, amounts, rows).found
-        lines = np.flatnonzero(found & ~_apart(layout, counts))
+        open_rows = found & ~_apart(layout, counts)
+        if len(layout.ways) > _MANY_WAYS and open_rows.any():
+            # Nearly always the first attempt finds a place, or too little is free in all.
+            found &= headroom_together([one.claim for one in self._asked], rows) > 0
+            placed = GreedyPlacement(layout, self._amounts(rows, by_kind), rows).found
+            open_rows &= found & ~placed
+        lines = np.flatnonzero(open_rows)
         if len(lines):
             # Two units that cannot have a card each must share one.
             ways = [way for way in layout.ways if not layout.is_pair or way.code == layout.complete]

@@ -133,6 +133,23 @@ def split(slots: tuple[int, ...], claims: list[GpuClaim]) -> list[tuple[int, ...
 
 
 @examples(100)
+@given(NODES, st.lists(st.integers(100, 999), min_size=5, max_size=7))
+def test_up_to_seven_shares_of_one_card_each_are_placed_if_any_placement_does(
+    nodes: list[tuple[list[tuple[bool, int, int]], list[tuple[int, int, int, bool]]]],
+    shares: list[int],
+) -> None:
+    claims = [GpuClaim(milli=milli) for milli in shares]
+    assert claim_layout(claims, CardRelation.FREE).ways
+    cluster = random_cluster(nodes, GpuFit(), BinPack())
+    names = {
+        str(name)
+        for name, row in cluster.ledger.columns.row_of.items()
+        if next(placements(cluster, row, claims, CardRelation.FREE), None) is not None
+    }
+    assert cluster.where(several(*claims)) == names
+
+
+@examples(100)
 @given(NODES, st.lists(CLAIMS, min_size=9, max_size=12))
 def test_beyond_the_exact_search_no_place_takes_more_than_there_is(
     nodes: Nodes,
@@ -214,3 +231,13 @@ def test_flags_of_the_columns_say_that_a_slot_is_empty() -> None:
     assert cluster.ledger.columns.flags[row[next(iter(row))], 1] == ABSENT
     relation = CardRelation.DIFFERENT_CARDS
     assert cluster.where(several(a_claim(1), a_claim(2), a_claim(3), relation=relation)) == {"n2"}
+
+
+def test_claims_of_more_cards_than_any_node_has_cost_no_search() -> None:
+    cluster = SmallCluster(GpuFit(), BinPack())
+    cluster.cards("n1", 2)
+    many = GpuClaim(milli=1, count=1_000_000)
+    assert cluster.why(several(many, many)) == {"too few GPUs": 1}
+    same = several(many, many, relation=CardRelation.SAME_CARD)
+    assert cluster.why(same) == {"too few GPUs": 1}
+    assert not cluster.evaluator.within_reach(same).size
