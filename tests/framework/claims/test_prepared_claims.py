@@ -135,7 +135,7 @@ def split(slots: tuple[int, ...], claims: list[GpuClaim]) -> list[tuple[int, ...
 @examples(100)
 @given(NODES, st.lists(st.integers(100, 999), min_size=5, max_size=7))
 def test_up_to_seven_shares_of_one_card_each_are_placed_if_any_placement_does(
-    nodes: list[tuple[list[tuple[bool, int, int]], list[tuple[int, int, int, bool]]]],
+    nodes: Nodes,
     shares: list[int],
 ) -> None:
     claims = [GpuClaim(milli=milli) for milli in shares]
