@@ -132,12 +132,16 @@ class ReportOvercommit:
 
 @dataclass(frozen=True, slots=True)
 class LogPluginFailure:
-    """How often a plugin failed at an extension point since the last log line: for the log."""
+    """How often a plugin failed in this way since the last log line: for the log.
+
+    `traceback` has a line for each frame of its exception; it is empty for a wrong answer.
+    """
 
     plugin: str
     extension_point: str
     message: str
     times: int
+    traceback: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,6 +155,12 @@ _METRICS = (
         ("plugin", "extension_point"),
     ),
     Metric(
+        "kubeshare_plugin_slow_turns_total",
+        "counter",
+        "Turns of the scheduler of which a plugin took more than 50 ms.",
+        ("plugin",),
+    ),
+    Metric(
         "kubeshare_event_log_writing",
         "gauge",
         "0 while the event log cannot be written; absent without --event-log.",
@@ -220,6 +226,9 @@ def scheduler_values(
             (plugin, profile): count for plugin, profile, count in pods.unschedulable_by
         },
         "kubeshare_plugin_failures_total": process.decisions.plugin_failures,
+        "kubeshare_plugin_slow_turns_total": {
+            (plugin,): count for plugin, count in tallies.slow_turns.items()
+        },
         "kubeshare_config_reloads_total": {
             (result,): count for result, count in tallies.reloads.items()
         },

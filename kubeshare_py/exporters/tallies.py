@@ -38,6 +38,7 @@ class Tallies:
     event_seconds: Distribution = field(default_factory=lambda: Distribution(EVENT_BOUNDS))
     preemption_victims: Distribution = field(default_factory=lambda: Distribution(VICTIM_BOUNDS))
     warnings: dict[str, int] = field(default_factory=dict)
+    slow_turns: dict[str, int] = field(default_factory=dict)
     reloads: dict[str, int] = field(default_factory=lambda: {"applied": 0, "refused": 0})
     reloaded: bool = True
 
@@ -64,6 +65,10 @@ class Tallies:
     def warning(self, reason: str) -> None:
         """Another client did this to a bound pod."""
         self.warnings[reason] = self.warnings.get(reason, 0) + 1
+
+    def slow_plugin(self, plugin: str) -> None:
+        """A plugin took too long in one turn."""
+        self.slow_turns[plugin] = self.slow_turns.get(plugin, 0) + 1
 
     def reload(self, *, applied: bool) -> None:
         """The configuration file changed."""

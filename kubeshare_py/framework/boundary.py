@@ -6,8 +6,9 @@ caller then lets the shape or the pod wait, with the exception's text as the rea
 are no `Exception` (cancellation, KeyboardInterrupt) pass.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from traceback import walk_tb
 from typing import Concatenate, ParamSpec, TypeVar
 
 from kubeshare_py.domain.printable import beginning
@@ -20,15 +21,24 @@ AnswerCheck = Callable[[object], str | None]
 
 #: The most characters of an exception's text, or of a wrong answer, that are reported.
 MAX_TEXT = 200
-#: Seconds between two log lines about failures of one plugin at one extension point.
+#: Seconds between two log lines about one kind of failure of a plugin at one extension point.
 LOG_AGAIN_S = 60.0
+#: The most kinds of failures that are told apart for the log, and the most frames of a traceback.
+MAX_KINDS, MAX_FRAMES = 256, 20
+#: A plugin is slow if it takes longer (s) in one turn of the scheduler.
+SLOW_TURN_S = 0.05
 
 
 class PluginFailed(Exception):
-    """A plugin raised, or its answer breaks the contract; the text names the plugin."""
+    """A plugin raised, or its answer breaks the contract; the text names the plugin.
+
+    `kind` is the type of the plugin's exception, or empty for a wrong answer. `traceback` has a
+    line for each frame of the plugin's exception.
+    """
 
     def __init__(self, plugin: str, point: str, cause: str, node: str = "") -> None:
         self.plugin, self.point, self.cause, self.node = plugin, point, cause, node
+        self.kind = ""
         where = f" on node {node}" if node else ""
         super().__init__(f"plugin {plugin} failed{where}: {cause}")
 
@@ -36,6 +46,16 @@ class PluginFailed(Exception):
     def topic(self) -> str:
         """The part of the text that is the same for every failure of this plugin."""
         return f"plugin {self.plugin} failed"
+
+    @property
+    def traceback(self) -> str:
+        """Where the plugin's exception was raised, the outermost frame first; "" if it did not."""
+        error = self.__cause__
+        frames = [] if error is None else [*walk_tb(_first(error).__traceback__)]
+        return "\n".join(
+            f"{frame.f_code.co_filename}:{line} in {frame.f_code.co_qualname}"
+            for frame, line in frames[-MAX_FRAMES:]
+        )
 
 
 class NodeFailed(Exception):
@@ -52,7 +72,7 @@ class WrongAnswer(Exception):
 
 @dataclass(slots=True)
 class _Log:
-    """The failures at one extension point that are not logged yet, and when one last was."""
+    """The failures of one kind that are not logged yet, and when one last was."""
 
     times: int = 0
     last: PluginFailed | None = None
@@ -65,7 +85,7 @@ class Failures:
 
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
     total: int = 0
-    _logs: dict[tuple[str, str], _Log] = field(default_factory=dict)
+    _logs: dict[tuple[str, str, str], _Log] = field(default_factory=dict)
     _unlogged: bool = False
 
     def add(self, failure: PluginFailed) -> None:
@@ -73,13 +93,16 @@ class Failures:
         key = (failure.plugin, failure.point)
         self.counts[key] = self.counts.get(key, 0) + 1
         self.total += 1
-        log = self._logs.setdefault(key, _Log())
+        kind = (*key, failure.kind)
+        if kind not in self._logs and len(self._logs) >= MAX_KINDS:
+            kind = (*key, "")
+        log = self._logs.setdefault(kind, _Log())
         log.times += 1
         log.last = failure
         self._unlogged = True
 
     def to_log(self, now: float) -> list[tuple[PluginFailed, int]]:
-        """The last failure at each point that may be logged, and how many it stands for."""
+        """The last failure of each kind that may be logged, and how many it stands for."""
         if not self._unlogged:
             return []
         found = []
@@ -93,10 +116,27 @@ class Failures:
 
 
 class Boundary:
-    """Calls plugins and turns their errors into PluginFailed."""
+    """Calls plugins and turns their errors into PluginFailed.
+
+    `trusted` are the ids of plugins whose time is not measured. All others are, if there is a
+    `stopwatch` (s): the scheduler's loop sets it, and asks for `slow_plugins` after each turn.
+    Nothing that is decided depends on it.
+    """
 
     def __init__(self, failures: Failures | None = None) -> None:
         self.failures = failures or Failures()
+        self.stopwatch: Callable[[], float] | None = None
+        self.trusted: frozenset[int] = frozenset()
+        #: Seconds that each plugin took in this turn, by name.
+        self._spent: dict[str, float] = {}
+
+    def slow_plugins(self) -> Iterable[tuple[str, float]]:
+        """End a turn: the plugins that took more than SLOW_TURN_S in it, and how long (s)."""
+        if not self._spent:
+            return ()
+        slow = [(name, took) for name, took in self._spent.items() if took > SLOW_TURN_S]
+        self._spent.clear()
+        return slow
 
     def call(
         self,
@@ -108,6 +148,8 @@ class Boundary:
         **kwargs: P.kwargs,
     ) -> T:
         """The plugin's answer, if `check` finds no fault with it; else raises PluginFailed."""
+        if self.stopwatch is not None and id(plugin) not in self.trusted:
+            question = self._timed(plugin, question)
         try:
             answer = question(*args, **kwargs)
         except Exception as error:
@@ -128,6 +170,8 @@ class Boundary:
 
         `check` gets the answer and the question's arguments; with None the answers are not checked.
         """
+        if id(plugin) not in self.trusted:
+            question = self._timed(plugin, question)
 
         def ask(*args: P.args, **kwargs: P.kwargs) -> T:
             try:
@@ -142,13 +186,30 @@ class Boundary:
 
         return ask
 
+    def _timed(self, plugin: object, question: Callable[P, T]) -> Callable[P, T]:
+        def ask(*args: P.args, **kwargs: P.kwargs) -> T:
+            stopwatch = self.stopwatch
+            if stopwatch is None:
+                return question(*args, **kwargs)
+            began = stopwatch()
+            try:
+                return question(*args, **kwargs)
+            finally:
+                name = name_of(plugin)
+                self._spent[name] = self._spent.get(name, 0.0) + stopwatch() - began
+
+        return ask
+
     def failed(self, plugin: object, point: str, error: Exception) -> PluginFailed:
         """The PluginFailed to raise in place of a plugin's exception."""
         if isinstance(error, PluginFailed):
             return error  # raised by a question within this one, and counted there
         if isinstance(error, NodeFailed):
-            return self._counted(PluginFailed(name_of(plugin), point, error.cause, error.node))
-        return self._counted(PluginFailed(name_of(plugin), point, in_words(error)))
+            failure = PluginFailed(name_of(plugin), point, error.cause, error.node)
+        else:
+            failure = PluginFailed(name_of(plugin), point, in_words(error))
+        failure.kind = type(_first(error)).__name__
+        return self._counted(failure)
 
     def wrong(self, plugin: object, point: str, what: str) -> PluginFailed:
         """The PluginFailed to raise for a wrong answer."""
@@ -157,6 +218,13 @@ class Boundary:
     def _counted(self, failure: PluginFailed) -> PluginFailed:
         self.failures.add(failure)
         return failure
+
+
+def _first(error: BaseException) -> BaseException:
+    """The exception that the plugin raised, behind those that adapters raise from it."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
 
 
 def name_of(plugin: object) -> str:

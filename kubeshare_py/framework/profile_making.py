@@ -22,7 +22,7 @@ from kubeshare_py.domain.gpu_capacities import Capacities
 from kubeshare_py.domain.gpu_models import name_part
 from kubeshare_py.domain.isolation import IsolationChoice
 from kubeshare_py.framework.arguments import ArgumentError
-from kubeshare_py.framework.boundary import name_of
+from kubeshare_py.framework.boundary import in_words, name_of
 from kubeshare_py.framework.ledger_fit import unguarded
 from kubeshare_py.framework.points import (
     CardFilter,
@@ -207,7 +207,7 @@ class _Makers:
         if name not in self.made:
             self.made[name] = self._make(name)
         plugin = self.made[name]
-        if not isinstance(plugin, _PROTOCOLS[point]):
+        if not _implements(plugin, _PROTOCOLS[point]):
             raise ConfigurationError(f"{where}: {name} is no {camel(point)} plugin")
         return plugin
 
@@ -219,9 +219,18 @@ class _Makers:
         except ArgumentError as error:
             where = f"{self._path}.pluginConfig[{index}].args"
             raise ConfigurationError(f"{where}.{error}") from error
-        except (TypeError, ValueError) as error:
+        except Exception as error:
+            # The constructor is the plugin's: anything may go wrong there.
+            text = str(error) if isinstance(error, TypeError | ValueError) else in_words(error)
             where = f"[{index}].args" if index is not None else f": {name} without args"
-            raise ConfigurationError(f"{self._path}.pluginConfig{where}: {error}") from error
+            raise ConfigurationError(f"{self._path}.pluginConfig{where}: {text}") from error
+
+
+def _implements(plugin: object, protocol: type) -> bool:
+    try:
+        return isinstance(plugin, protocol) and isinstance(getattr(plugin, "name", None), str)
+    except Exception:  # noqa: BLE001 - the plugin's attributes may be properties that raise
+        return False
 
 
 def warnings(profiles: Sequence[Profile]) -> Iterator[str]:

@@ -35,8 +35,10 @@ class ProfilesInUse:
 
     def use(self, profiles: Iterable[Profile]) -> None:
         """Replace the profiles of the same names, with evaluators that know nothing yet."""
-        for profile in profiles:
-            self.profiles[profile.scheduler_name] = profile
+        given = {profile.scheduler_name: profile for profile in profiles}
+        self.profiles.update(given)
+        self.boundary.trusted = frozenset().union(*(one.trusted for one in self.profiles.values()))
+        for profile in given.values():
             self.evaluators[profile.scheduler_name] = Evaluator(
                 profile, self._ledger, self.work, self.boundary
             )

@@ -5,7 +5,7 @@ legal in every state: answers may come late, twice, or for pods that are gone.
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
 
 import numpy as np
@@ -171,6 +171,14 @@ class Machine:
         """Problems of bound pods, for a process that begins to lead."""
         return external_binds.standing(self.records.values(), self.profiles)
 
+    def time_plugins(self, stopwatch: Callable[[], float]) -> None:
+        """Measure plugins of others by this stopwatch (s); no decision depends on it."""
+        self.boundary.stopwatch = stopwatch
+
+    def slow_plugins(self) -> Iterable[tuple[str, float]]:
+        """Plugins that took too long since the last call, which ends a turn, and how long (s)."""
+        return self.boundary.slow_plugins()
+
     def reading(self) -> ClusterReading:
         """The cluster at this instant, for one question that changes nothing."""
         return self._parts.profiles.reading()
@@ -301,7 +309,8 @@ class Machine:
         effects: list[Effect] = []
         for failure, times in self.boundary.failures.to_log(now):
             plugin, point = failure.plugin, failure.point
-            effects.append(LogPluginFailure(plugin, point, str(failure), times))
+            text, frames = str(failure), failure.traceback
+            effects.append(LogPluginFailure(plugin, point, text, times, frames))
         if now >= self._enqueuer.reports_at:
             effects.extend(self._enqueuer.reported(now))
         if self._reports.more:

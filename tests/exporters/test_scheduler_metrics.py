@@ -96,6 +96,8 @@ def busy() -> Tallies:
     tallies.bound(99, 700.0)
     tallies.event_seconds.observe(0.00002)
     tallies.reload(applied=False)
+    tallies.slow_plugin("CheapNodes")
+    tallies.slow_plugin("CheapNodes")
     return tallies
 
 
@@ -114,6 +116,14 @@ def test_counts_come_with_result_and_profile() -> None:
     attempts = "scheduler_schedule_attempts_total"
     assert value(families, attempts, result="scheduled", profile=PROFILE) == 7
     assert value(families, attempts, result="error", profile=PROFILE) == 0
+
+
+def test_failures_and_slow_turns_come_with_the_plugin() -> None:
+    families = scraped()
+    named = {"plugin": "CheapNodes"}
+    assert value(families, "kubeshare_plugin_slow_turns_total", **named) == 2
+    failed = value(families, "kubeshare_plugin_failures_total", extension_point="Score", **named)
+    assert failed == 3
 
 
 def test_histograms_have_kube_schedulers_buckets() -> None:

@@ -119,6 +119,7 @@ def _for_the_log(effect: Lingers | LogPluginFailure, **about: object) -> None:
         extension_point=effect.extension_point,
         message=effect.message,
         times=effect.times,
+        traceback=effect.traceback,
         **about,
     )
 

@@ -23,10 +23,12 @@ from kubeshare_py.edges.event_log.event_log import EventLog
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.watch import follow_reduced
 from kubeshare_py.edges.process import decision_log
+from kubeshare_py.edges.process.log_limit import LogLimit
 from kubeshare_py.edges.scheduler.configuration_watch import Updates
 from kubeshare_py.edges.scheduler.leader_lease import LeadershipLost
 from kubeshare_py.edges.scheduler.process_health import ProcessHealth
 from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
+from kubeshare_py.framework.boundary import SLOW_TURN_S
 from kubeshare_py.framework.profile_making import warnings
 from kubeshare_py.framework.scheduler_profile import Profile, ProfilesReplaced
 from kubeshare_py.manifests.budget import BudgetFields
@@ -66,6 +68,10 @@ class DecisionLoop:
     leads: bool = False
     log: EventLog | None = None
     _binds: set[asyncio.Task[None]] = field(default_factory=set)
+    _slow_logged: LogLimit = field(default_factory=LogLimit)
+
+    def __post_init__(self) -> None:
+        self.machine.time_plugins(perf_counter)
 
     async def deliver(self, events: Iterable[Event | Problem | BadAllocation]) -> None:
         """Hand events to the machine in order; other tasks run between batches.
@@ -197,7 +203,16 @@ class DecisionLoop:
         if self.log is not None:
             self.log.handled(event, now, effects)
         self.health.handled(event, effects, took_s)
+        for plugin, plugin_s in self.machine.slow_plugins():
+            self._is_slow(plugin, plugin_s, took_s)
         self._perform(effects, took_s)
+
+    def _is_slow(self, plugin: str, plugin_s: float, took_s: float) -> None:
+        """A plugin took more than SLOW_TURN_S of a turn: count it, and log it once a minute."""
+        self.health.tallies.slow_plugin(plugin)
+        if self._slow_logged.is_due(plugin):
+            spent = {"ms": round(plugin_s * 1000, 3), "turn_ms": round(took_s * 1000, 3)}
+            decision_log.warn("plugin slow", plugin=plugin, limit_ms=SLOW_TURN_S * 1000, **spent)
 
     def _perform(self, effects: Iterable[Effect], took_s: float) -> None:
         for effect in effects:

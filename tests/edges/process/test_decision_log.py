@@ -14,6 +14,7 @@ from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import (
     Bind,
     Lingers,
+    LogPluginFailure,
     Overuse,
     PodWarning,
     Preempt,
@@ -163,3 +164,14 @@ def test_a_line_steers_no_terminal_and_loses_nothing(
         decided, warned = (json.loads(line) for line in written.splitlines())
         assert said in decided.values()
         assert warned["message"] == said
+
+
+def test_a_plugin_that_failed_is_one_line_with_its_traceback(lines: Lines) -> None:
+    decision_log.set_up("info")
+    frames = "/app/prices.py:7 in points\n/app/prices.py:3 in price"
+    failure = LogPluginFailure("CheapNodes", "Score", "plugin CheapNodes failed: …", 3, frames)
+    decision_log.decided(failure, iteration=4)
+    (line,) = lines()
+    assert line["event"] == "plugin failed"
+    assert (line["plugin"], line["extension_point"], line["times"]) == ("CheapNodes", "Score", 3)
+    assert line["traceback"] == frames

@@ -1,10 +1,13 @@
 """The loop around a machine: what it does at the moment when another process may lead."""
 
 import asyncio
+from time import perf_counter
 
 import pytest
 from aiohttp import web
 
+from kubeshare_plugins import IN_TREE
+from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.events import BindSlotsFree, NodeGone, PodGone, PodSeen, TimePassed
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey
@@ -16,6 +19,8 @@ from kubeshare_py.edges.scheduler.process_health import ProcessHealth
 from kubeshare_py.edges.scheduler.writes.eviction_lane import AT_ONCE
 from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
 from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
+from kubeshare_py.framework.profile_making import profiles
+from kubeshare_py.framework.scheduler_profile import ProfilesReplaced
 from kubeshare_py.manifests.events import BadAllocation
 from kubeshare_py.manifests.watch import Problem
 from kubeshare_py.scheduling.preemption.evictions_in_flight import AGAIN_S
@@ -109,3 +114,32 @@ async def test_events_are_handled_and_problems_are_logged(caplog: pytest.LogCapt
         ("unreadable", {"object": "ns/x", "uid": "u", "message": "odd"}),
         ("allocation", {"pod": "ns/p", "message": "is empty"}),
     ]
+
+
+async def test_a_slow_plugin_is_counted_in_each_turn_and_logged_once_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    seconds = [0.0]
+
+    class Slow:
+        name = "Slow"
+
+        def permit(self, pod: Pod, node: NodeName) -> None:
+            seconds[0] += 0.06
+
+    document = {"profiles": [{"plugins": {"permit": {"enabled": [{"name": "Slow"}]}}}]}
+    async with asyncio.TaskGroup() as group:
+        loop = loop_of(group)
+        assert loop.machine.boundary.stopwatch is perf_counter
+        made = profiles(read(document), {**IN_TREE, "Slow": Slow})
+        loop.machine.handle(ProfilesReplaced(made), 0.0)
+        loop.machine.boundary.stopwatch = lambda: seconds[0]
+        loop.leads = False  # nothing is to be sent
+        caplog.clear()
+        for name in ("a", "b", "c"):
+            await loop.deliver([PodSeen(a_pod(name, a_shape(a_claim(100)))), BindSlotsFree(9)])
+    (record,) = caplog.records
+    assert record.getMessage() == "plugin slow"
+    fields = record.__dict__["fields"]
+    assert (fields["plugin"], fields["ms"], fields["limit_ms"]) == ("Slow", 60.0, 50.0)
+    assert loop.health.tallies.slow_turns == {"Slow": 3}
