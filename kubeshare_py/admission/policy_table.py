@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from kubeshare_py.dialects.card_visibility import ASKING, NO_CARDS, WHOLE_CARDS, CardVisibility
+from kubeshare_py.dialects.dialect import Dialect
+from kubeshare_py.dialects.dialects import IN_TREE
 from kubeshare_py.dialects.sharedgpu import EXCLUSIVE, LIMIT, REQUEST
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.isolation.backend import HostVolume, Mount, Variable
@@ -18,6 +20,7 @@ from kubeshare_py.isolation.containers import (
     NO_CARD,
     WHOLE_CARD,
     Injection,
+    differs,
     with_share,
 )
 from kubeshare_py.manifests.pods.unsupported import GPU_RESOURCE
@@ -43,10 +46,12 @@ def template() -> str:
         "deviceVariables": _literal({one.name: one.value for one in DEVICE_VARIABLES}),
         "volumes": _by_kind(lambda one: [_volume(each) for each in one.volumes]),
     }
-    return _HEAD + "".join(
-        f'{{{{- define "kubeshare.cel.{name}" -}}}}\n{text}\n{{{{- end }}}}\n'
-        for name, text in parts.items()
-    )
+    rules = _define("containerRules", _container_rules())
+    return _HEAD + "".join(_define(f"cel.{name}", text) for name, text in parts.items()) + rules
+
+
+def _define(name: str, text: str) -> str:
+    return f'{{{{- define "kubeshare.{name}" -}}}}\n{text}\n{{{{- end }}}}\n'
 
 
 def _reach(labels: str) -> str:
@@ -78,6 +83,17 @@ def _asks_for_none() -> str:
     )
 
 
+def _container_rules() -> str:
+    """The rules of this distribution's dialects by their names, in order; JSON for the chart."""
+    found = {}
+    for name, make in IN_TREE.items():
+        dialect = make()
+        assert isinstance(dialect, Dialect)
+        rules = dialect.container_rules
+        found[name] = [{"resource": one.resource, "sees": one.sees} for one in rules]
+    return _literal(found)
+
+
 def _by_kind(part: Callable[[Injection], object]) -> str:
     lines = [f"{_literal(name)}: {_literal(part(one))}" for name, one in injections().items()]
     return "{" + ",\n".join(lines) + "}"
@@ -89,7 +105,9 @@ def _literal(value: object) -> str:
 
 def _variable(one: Variable) -> Mapping[str, str]:
     default = "true" if one.is_default else "false"
-    return {"name": one.name, "value": one.value, "path": one.field_path, "default": default}
+    own = "true" if differs(one) else "false"
+    path = one.field_path
+    return {"name": one.name, "value": one.value, "path": path, "default": default, "own": own}
 
 
 def _mount(one: Mount) -> Mapping[str, str]:

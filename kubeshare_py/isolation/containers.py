@@ -96,6 +96,11 @@ NO_CARD = Injection(variables=(VOID,))
 WHOLE_CARD = Injection(variables=(CARDS, CAPABILITIES, *DEVICE_VARIABLES))
 
 
+def differs(variable: Variable) -> bool:
+    """Whether each container has an annotation of its own for this variable."""
+    return variable.field_path in _OWN
+
+
 def of_container(variable: Variable, container: ContainerRef) -> Variable:
     """The variable from an annotation of this container, if there are such annotations."""
     key = _OWN.get(variable.field_path)

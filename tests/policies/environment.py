@@ -23,6 +23,7 @@ from tests.controlplane.helm import PLAIN_FOR, template
 from tests.controlplane.processes import process
 from tests.controlplane.running import ControlPlane, free_ports
 from tests.controlplane.shipped import POLICIES, RUNTIME_CLASS, Json, limits_token, write
+from tests.dialects.halves import HALF
 
 #: Told by policy, by the webhook, by policy and guarded, by nobody but guarded; exempt.
 POLICY, WEBHOOK, GUARDED, UNTOLD = "by-policy", "by-webhook", "guarded", "untold"
@@ -51,6 +52,9 @@ _OF_WEBHOOK = {
 #: Namespaces by the kind of what is in force in them.
 Where = Mapping[str, list[str]]
 _SHARE = {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_limit": "1.0"}
+#: Asks for whole cards in the rules about containers.
+WHOLE = "example.com/whole"
+_CONTAINER_RULES = [{"resource": HALF, "sees": "share"}, {"resource": WHOLE, "sees": "whole"}]
 _PROFILE = {"isolation": [one.value for one in IsolationBackend]}
 
 
@@ -157,6 +161,7 @@ def _objects(by: str) -> list[Json]:
     text = template(
         f"--set=admission.by={by},admission.others=true,mps.external=true",
         f"--set-json=config.profiles={json.dumps([_PROFILE])}",
+        f"--set-json=admission.containerRules={json.dumps(_CONTAINER_RULES)}",
         kubernetes=PLAIN_FOR,
     )
     return [one for one in yaml.safe_load_all(text) if one]

@@ -52,6 +52,19 @@ pod in the same way, and the second of them finds nothing to do. */}}
 {{- toJson $found }}
 {{- end }}
 
+{{- /* Which containers see cards by the resources that they ask for, as CEL: the rules of the dialects that profiles
+enable, and those of other dialects that the values name. */}}
+{{- define "kubeshare.cel.rules" -}}
+{{- $known := include "kubeshare.containerRules" . | fromJson }}
+{{- $found := list }}
+{{- range .Values.config.profiles | default (list dict) }}
+{{- range .dialects | default (list (dict "name" "sharedgpu")) }}
+{{- $found = concat $found (get $known .name | default list) }}
+{{- end }}
+{{- end }}
+{{- concat $found .Values.admission.containerRules | uniq | toJson }}
+{{- end }}
+
 {{- /* What all policies about containers' environment compute first. */}}
 {{- define "kubeshare.cel.pod" -}}
 - name: choices
@@ -68,23 +81,57 @@ pod in the same way, and the second of them finds nothing to do. */}}
 - name: reach
   expression: >-
     {{- include "kubeshare.cel.reach" . | nindent 4 }}
-# Which column of the tables is the pod's.
+- name: backend
+  expression: "variables.wish in variables.allowed ? variables.wish : variables.allowed[0]"
+- name: rules
+  expression: >-
+    {{ include "kubeshare.cel.rules" . }}
+# What each container sees by the first rule that it meets.
+{{- range list "containers" "initContainers" }}
+- name: {{ . }}See
+  expression: >-
+    object.spec.?{{ . }}.orValue([]).map(container, (variables.rules.filter(rule,
+    rule.resource in container.?resources.?limits.orValue({}) &&
+    quantity(string(container.resources.limits[rule.resource])).isGreaterThan(quantity('0')))
+    .map(rule, rule.sees) + ['void'])[0])
+{{- end }}
+# Whether containers ask each for itself; otherwise labels ask for all of them.
+- name: differs
+  expression: "(variables.containersSee + variables.initContainersSee).exists(one, one != 'void')"
+# Which column of the tables is the pod's: where containers differ, that of the one with the most.
 - name: kind
   expression: >-
-    variables.reach != 'share' ? variables.reach :
-    variables.wish in variables.allowed ? variables.wish : variables.allowed[0]
-- name: wanted
+    variables.differs ? ('share' in variables.containersSee + variables.initContainersSee ? variables.backend : 'whole') :
+    variables.reach != 'share' ? variables.reach : variables.backend
+- name: table
   expression: >-
-    {{- include "kubeshare.cel.variables" . | nindent 4 }}[variables.kind]
-    {{- with .Values.admission.allowVariables }}
+    {{- include "kubeshare.cel.variables" . | nindent 4 }}
+- name: preload
+  expression: >-
+    {{- include "kubeshare.cel.preload" . | nindent 4 }}
+- name: mountTable
+  expression: >-
+    {{- include "kubeshare.cel.mounts" . | nindent 4 }}
+- name: mounts
+  expression: "variables.mountTable[variables.kind]"
+# Each container's column, and its variables: where containers differ, from annotations of its own. Names of containers
+# are unique.
+{{- range $list, $prefix := dict "containers" "container" "initContainers" "init" }}
+- name: {{ $list }}Kind
+  expression: >-
+    variables.{{ $list }}See.map(sees, !variables.differs ? variables.kind : sees == 'share' ? variables.backend : sees)
+- name: {{ $list }}Names
+  expression: "object.spec.?{{ $list }}.orValue([]).map(container, container.name)"
+- name: {{ $list }}Wanted
+  expression: >-
+    variables.{{ $list }}Names.map(name, [variables.{{ $list }}Names.indexOf(name)].map(at,
+    variables.table[variables.{{ $list }}Kind[at]]
+    {{- with $.Values.admission.allowVariables }}
     .filter(one, !(one.name in {{ toJson . }}))
     {{- end }}
-- name: library
-  expression: >-
-    {{- include "kubeshare.cel.preload" . | nindent 4 }}[variables.kind]
-- name: mounts
-  expression: >-
-    {{- include "kubeshare.cel.mounts" . | nindent 4 }}[variables.kind]
+    .map(one, !variables.differs || one.own == 'false' ? one : {'name': one.name, 'value': one.value, 'default': one.default,
+    'own': one.own, 'path': one.path.replace("'sharedgpu/", "'sharedgpu/{{ $prefix }}-" + string(at) + '.')}))[0])
+{{- end }}
 {{- end }}
 
 {{- /* Policies run in any order, so a pod is ours before its schedulerName is set as well as after. */}}
