@@ -20,20 +20,24 @@ _MAX_FIELD, _MAX_VALUE, _MAX_RULE = 400, 128, 1024
 class GpuClaim:
     """`count` cards of one node, each charged `milli` and memory.
 
-    `memory_bytes` is per card; None means the share's part of its card. `models` are the accepted
+    `memory_bytes` is per card; `memory_milli` asks for so many thousandths of what pods may hold of
+    the card's memory, rounded down to bytes. If both are None, memory goes with the share (see
+    `Gpu.share_bytes`). `models` are the accepted
     model names in full, empty for any; `preferred` has further models. An exclusive claim takes
     idle cards and shares them with no other pod. With `one_numa_node` all cards must be near the
     same NUMA node; with `one_model` all must be of one model, in a gang also those of other
     members. With `share_of` the share is one of a card of that model; `shares` is then the same
     share on other models, as (part of a name, milli) pairs of which the first match counts.
 
-    Invariants, else ValueError: 0 <= milli <= 1000; count and memory_bytes are within their bounds
-    (`bounds`); an exclusive claim has no share_of.
+    Invariants, else ValueError: 0 <= milli <= 1000, and memory_milli likewise; count and
+    memory_bytes are within their bounds (`bounds`); memory is asked for in one way at most; an
+    exclusive claim has no share_of.
     """
 
     count: int = 1
     milli: int
     memory_bytes: int | None = None
+    memory_milli: int | None = None
     models: tuple[str, ...] = ()
     exclusive: bool = False
     one_numa_node: bool = False
@@ -49,8 +53,17 @@ class GpuClaim:
             raise ValueError(f"milli {self.milli} must be within 0…{WHOLE_MILLI}")
         if self.memory_bytes is not None and not HELD_BYTES.allows(self.memory_bytes):
             raise ValueError(f"memory_bytes {HELD_BYTES.problem(self.memory_bytes)}")
+        if self.memory_milli is not None and not 0 <= self.memory_milli <= WHOLE_MILLI:
+            raise ValueError(f"memory_milli {self.memory_milli} must be within 0…{WHOLE_MILLI}")
+        if self.memory_bytes is not None and self.memory_milli is not None:
+            raise ValueError("memory is asked for in bytes or as a part of the card, not both")
         if self.share_of and self.exclusive:
             raise ValueError("an exclusive claim takes whole cards, whatever their model")
+
+    @property
+    def asks_memory(self) -> bool:
+        """Whether it asks for memory itself, so that none goes with its share."""
+        return self.memory_bytes is not None or self.memory_milli is not None
 
     def charged_milli(self, capacity_milli: int, model: str) -> int:
         """The milli charged on a card of this model and capacity: all of it if exclusive."""
@@ -82,9 +95,11 @@ class GpuClaim:
         """
         if self.exclusive:
             return capacity_bytes
-        if self.memory_bytes is None:
-            return part_of_bytes(share_bytes, self.milli_on(model))
-        return self.memory_bytes
+        if self.memory_bytes is not None:
+            return self.memory_bytes
+        if self.memory_milli is not None:
+            return part_of_bytes(capacity_bytes, self.memory_milli)
+        return part_of_bytes(share_bytes, self.milli_on(model))
 
 
 class CardRelation(StrEnum):

@@ -14,9 +14,9 @@ from kubeshare_py.cluster.columns import ABSENT, FIXED_RESOURCES, PODS, PORTS, U
 from kubeshare_py.cluster.refusal import INSUFFICIENT_CARD, REFUSES, insufficient
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.diagnosis import Shortfall
-from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.framework.claims.claim_fit import asked_bytes
 from kubeshare_py.framework.number_table import ModelTable
 from kubeshare_py.framework.points import CardPredicate, Depends, Ground, Guard, RowFilter
 from kubeshare_py.framework.reasons import NO_USABLE_GPU, ReasonTable
@@ -100,10 +100,7 @@ def _bytes(claim: GpuClaim, milli: IntArray, rows: Rows) -> IntArray | int:
     """The memory charged on each card; for an exclusive claim at least what it asks for."""
     if claim.exclusive:
         return np.maximum(rows.capacity_bytes, claim.memory_bytes or 0)
-    if claim.memory_bytes is not None:
-        return claim.memory_bytes
-    with_share: IntArray = rows.share_bytes * milli // WHOLE_MILLI
-    return with_share
+    return asked_bytes(claim, milli, rows)
 
 
 def guarded(profile: Profile, *, anew: bool = False) -> Profile:

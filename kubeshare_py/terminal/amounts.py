@@ -60,6 +60,8 @@ def asks(pod: PodView) -> str:
         text = f"{gpus(pod.milli)} of one {pod.share_of}"
     if pod.memory_bytes is not None:
         text += f", {memory(pod.memory_bytes)}" + (" each" if pod.count > 1 else "")
+    if pod.memory_milli is not None:
+        text += f", {pod.memory_milli / 10:g}% of its memory"
     return text
 
 

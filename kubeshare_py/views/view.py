@@ -160,7 +160,8 @@ class PodView:
     """One pod of this scheduler. `state`: gated, waiting, backoff, assumed, unconfirmed or bound.
 
     It asks for `count` cards of `milli` each, in thousandths of a card of the model `share_of` if
-    that is set; `memory_bytes` is per card, None for the share's part. `cards` are the uuids that
+    that is set; `memory_bytes` is per card, or `memory_milli` thousandths of a card's memory; None
+    for the share's part. `cards` are the uuids that
     it holds. `message` says why it waits. `isolation` is the back-end that enforces its share,
     `unheld` the parts that this does not enforce. `not_ready` are those of its cards on which the
     back-end is not known to work. `holds` is its part of each card; with `asks_for_other` its
@@ -178,6 +179,7 @@ class PodView:
     count: int = 0
     milli: int = 0
     memory_bytes: int | None = None
+    memory_milli: int | None = None
     models: tuple[str, ...] = ()
     share_of: str = ""
     node: str = ""

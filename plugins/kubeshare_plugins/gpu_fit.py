@@ -90,7 +90,7 @@ class GpuFit:
                 masks = np.where(milli == TOO_MUCH, never.of(rows), short * share)
                 lacking = rows.free_bytes < asked
                 # Memory that goes with the share is named only if the share itself is there.
-                masks |= (lacking & ~short if claim.memory_bytes is None else lacking) * memory
+                masks |= (lacking if claim.asks_memory else lacking & ~short) * memory
             masks = np.where(flags, by_flags.take(flags), masks)
             kept = (rows.reservations > 0) & (masks > 0)
             if not kept.any():
@@ -98,7 +98,7 @@ class GpuFit:
             kept &= flags & (ABSENT | UNHEALTHY | HELD_BACK) == 0
             return np.where(kept & fits_but_for_reservations(claim, rows), reserved, masks)
 
-        shared = not claim.exclusive and claim.memory_bytes is None and not claim.share_of
+        shared = not (claim.exclusive or claim.asks_memory or claim.share_of)
         return CardPredicate(fits_claim(claim), reasons_of, claim.milli if shared else None)
 
     def queueing_hint(self, shape: Shape, row: Rows) -> bool:

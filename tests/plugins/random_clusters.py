@@ -6,11 +6,17 @@ from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.testing import SmallCluster
 from tests.builders import a_gpu
 
+#: Memory in bytes, as a part of the card, or as goes with the share.
+MEMORY: st.SearchStrategy[dict[str, int]] = st.one_of(
+    st.just({}),
+    st.builds(dict, memory_bytes=st.sampled_from([0, 1, 499, 500, 1000, 1001])),
+    st.builds(dict, memory_milli=st.sampled_from([0, 1, 333, 500, 1000])),
+)
 CLAIMS = st.builds(
-    GpuClaim,
+    lambda memory, **fields: GpuClaim(**memory, **fields),
+    MEMORY,
     count=st.integers(1, 3),
     milli=st.sampled_from([0, 1, 333, 500, 999, 1000]),
-    memory_bytes=st.none() | st.sampled_from([0, 1, 499, 500, 1000, 1001]),
     exclusive=st.booleans(),
 )
 SELDOM = st.sampled_from([False] * 5 + [True])

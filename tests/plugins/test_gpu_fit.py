@@ -77,6 +77,23 @@ def test_memory_that_is_asked_for_replaces_the_default() -> None:
     assert why(cluster, a_claim(0, memory_bytes=10 * GIB + 1)) == {"Insufficient GPU memory"}
 
 
+def test_memory_may_be_asked_for_as_a_part_of_what_the_card_gives() -> None:
+    cluster = one_card(memory_bytes=1001, memory_scaling=1500)  # 1501 in all
+    cluster.hold(card="a", milli=900, memory=751)
+    assert fits(cluster, a_claim(100, memory_milli=500))  # floor(750.5) of the 750 that are left
+    assert why(cluster, a_claim(101, memory_milli=500)) == {"Insufficient GPU"}
+    asked = a_claim(0, memory_milli=501)
+    assert why(cluster, asked) == {"Insufficient GPU memory"}
+    (lack,) = cluster.explain(a_shape(asked))
+    assert (lack.asked, lack.free) == (752, 750)
+    assert fits(cluster, a_claim(100, memory_milli=0))
+
+
+def test_a_part_of_the_memory_does_not_matter_to_a_whole_card() -> None:
+    cluster = one_card()
+    assert fits(cluster, whole(1, memory_milli=500))
+
+
 def test_share_and_memory_can_both_be_short() -> None:
     cluster = one_card()
     cluster.hold(card="a", milli=900)

@@ -70,6 +70,7 @@ def test_percent_is_cut_and_nothing_of_nothing_is_nothing() -> None:
 @pytest.mark.parametrize(
     ("fields", "text"),
     [
+        ({"memory_milli": 333}, "0.5 GPU, 33.3% of its memory"),
         ({"count": 0}, "no GPU"),
         ({"memory_bytes": 20 * GIB}, "0.5 GPU, 20.0 GiB"),
         ({"milli": 1000}, "1.0 GPU"),

@@ -78,6 +78,8 @@ def _share(claim: GpuClaim, row: Rows, slot: int, uuid: str, milli: int) -> Iter
 
 def _memory(claim: GpuClaim, row: Rows, slot: int, uuid: str, milli: int) -> Iterator[Shortfall]:
     asked, free = claim.memory_bytes, row.free_bytes.item(0, slot)
+    if claim.memory_milli is not None:
+        asked = part_of_bytes(row.capacity_bytes.item(0, slot), claim.memory_milli)
     if asked is None:
         if claim.exclusive or _free_milli(row, slot) < milli:
             return  # the memory goes with the share, or the card; that is lacking

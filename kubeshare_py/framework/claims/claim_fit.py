@@ -30,6 +30,9 @@ def asked_bytes(claim: GpuClaim, milli: IntArray | int, rows: Rows) -> IntArray 
     """
     if claim.memory_bytes is not None:
         return claim.memory_bytes
+    if claim.memory_milli is not None:
+        part: IntArray = rows.capacity_bytes * claim.memory_milli // WHOLE_MILLI
+        return part
     with_share: IntArray = rows.share_bytes * milli // WHOLE_MILLI
     return with_share
 
@@ -43,8 +46,12 @@ def fits_claim(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
         return lambda rows: rows.idle == 1
     if claim.exclusive:
         return lambda rows: (rows.idle == 1) & (rows.capacity_bytes >= memory)
-    if claim.memory_bytes is None:
+    if not claim.asks_memory:
         return lambda rows: rows.headroom >= milli
+    if claim.memory_milli is not None:
+        return lambda rows: (
+            (rows.share_headroom >= milli) & (rows.free_bytes >= asked_bytes(claim, milli, rows))
+        )
     return lambda rows: (rows.share_headroom >= milli) & (rows.free_bytes >= memory)
 
 
@@ -66,10 +73,16 @@ def fits_but_for_reservations(claim: GpuClaim, rows: Rows) -> NDArray[np.bool_]:
 
 def _fits_share(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
     """`fits_claim` for a share that depends on the card's model."""
-    milli_of, memory = asked_milli(claim), claim.memory_bytes
-    if memory is None:
+    milli_of = asked_milli(claim)
+    if not claim.asks_memory:
         return lambda rows: rows.headroom >= milli_of(rows)
-    return lambda rows: (rows.share_headroom >= milli_of(rows)) & (rows.free_bytes >= memory)
+
+    def fits(rows: Rows) -> NDArray[np.bool_]:
+        milli = milli_of(rows)
+        enough = rows.free_bytes >= asked_bytes(claim, milli, rows)
+        return (rows.share_headroom >= milli) & enough
+
+    return fits
 
 
 def is_choosy(claim: GpuClaim) -> bool:

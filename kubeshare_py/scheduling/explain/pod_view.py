@@ -37,6 +37,7 @@ def pod_view(
         count=claim.count if claim else 0,
         milli=claim.milli if claim else 0,
         memory_bytes=claim.memory_bytes if claim else None,
+        memory_milli=claim.memory_milli if claim else None,
         models=_models(claim) if claim else (),
         share_of=claim.share_of if claim else "",
         node=record.node or "",

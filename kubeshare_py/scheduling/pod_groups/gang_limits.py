@@ -131,7 +131,11 @@ def _claims_on(
         least = _least(claim) // claim.count
         each = columns.capacity_milli[rows] // least if least else MAX_PODS
     on_card = np.where(fitting, each, 0)
-    if claim.memory_bytes and not claim.exclusive:
-        on_card = np.minimum(on_card, columns.capacity_bytes[rows] // claim.memory_bytes)
+    if claim.asks_memory and not claim.exclusive:
+        capacity = columns.capacity_bytes[rows]
+        asked = capacity * (claim.memory_milli or 0) // WHOLE_MILLI + (claim.memory_bytes or 0)
+        on_card = np.where(
+            asked > 0, np.minimum(on_card, capacity // np.maximum(asked, 1)), on_card
+        )
     room: IntArray = on_card.sum(1) // claim.count
     return room

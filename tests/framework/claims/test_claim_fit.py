@@ -30,14 +30,23 @@ def test_there_is_room_where_enough_cards_fit(nodes: Nodes, claim: GpuClaim) -> 
     assert (room[cards >= claim.count] > 0).all()
 
 
+def plain_memory(claim: GpuClaim, with_share: int, capacity: int) -> int:
+    if claim.memory_milli is not None:
+        return capacity * claim.memory_milli // 1000
+    if claim.memory_bytes is not None:
+        return claim.memory_bytes
+    return with_share * claim.milli // 1000
+
+
 @examples(200)
 @given(NODES, CLAIMS)
 def test_memory_is_what_was_asked_for_or_goes_with_the_share(nodes: Nodes, claim: GpuClaim) -> None:
     rows = AllRows(random_cluster(nodes, GpuFit()).ledger.columns)
     asked = np.broadcast_to(asked_bytes(claim, claim.milli, rows), rows.flags.shape)
-    for whole, memory in zip(rows.share_bytes.ravel(), asked.ravel(), strict=True):
-        with_share = int(whole) * claim.milli // 1000
-        assert memory == (with_share if claim.memory_bytes is None else claim.memory_bytes)
+    for whole, capacity, memory in zip(
+        rows.share_bytes.ravel(), rows.capacity_bytes.ravel(), asked.ravel(), strict=True
+    ):
+        assert memory == plain_memory(claim, int(whole), int(capacity))
 
 
 @examples(200)
@@ -53,9 +62,7 @@ def test_the_room_of_one_card_is_what_can_be_taken_from_it(nodes: Nodes, claim: 
             continue
         _, memory_bytes, tenants, (cores, scaling) = cards[0]
         capacity = memory_bytes * scaling // 1000
-        memory = claim.memory_bytes
-        with_share = min(memory_bytes, capacity) * claim.milli // 1000
-        each = with_share if memory is None else memory
+        each = plain_memory(claim, min(memory_bytes, capacity), capacity)
         bounds = [tenants or MAX_PODS]
         bounds += [cores // claim.milli] if claim.milli else []
         bounds += [capacity // each] if each else []

@@ -109,3 +109,11 @@ def test_a_gang_that_asks_for_more_than_the_scaled_cluster_has_is_said_to() -> N
         f"ask for 5 GPUs in all; the cluster has 2 that they may be put on, {scaled}"
         in (at.told["g-0"])
     )
+
+
+def test_a_gang_of_parts_of_the_memory_gets_as_many_as_the_memory_holds() -> None:
+    part = a_claim(100, memory_milli=400)
+    assert bound(gang_of(4, part, 1000)) == 4
+    at = gang_of(5, part, 1000)
+    assert bound(at) == 0
+    assert "the cluster has room for 4 of them" in at.told["g-0"]
