@@ -129,6 +129,8 @@ class Columns:
     names: list[NodeName | None] = field(default_factory=list)
     nodes: list[Node | None] = field(default_factory=list)
     uuids: list[list[GpuUuid]] = field(default_factory=list)
+    #: The rows with a slot for a card, nearly always one; `put_uuids` keeps it.
+    rows_with: dict[GpuUuid, tuple[int, ...]] = field(default_factory=dict)
     row_of: dict[NodeName, int] = field(default_factory=dict)
     free_rows: list[int] = field(default_factory=list)
     #: The column of each resource; replaced when one gets a column or loses it.
@@ -231,7 +233,7 @@ class Columns:
         del self.row_of[name]
         self.names[row] = None
         self.nodes[row] = None
-        self.uuids[row] = []
+        self.put_uuids(row, [])
         self.board_slots[row] = ()
         self.present[row] = False
         self.free_rows.append(row)
@@ -300,6 +302,32 @@ class Columns:
         flags = np.zeros(self.rows, np.bool_)
         flags[[row for row in found if row is not None]] = True
         return flags
+
+    def put_uuids(self, row: int, uuids: list[GpuUuid]) -> None:
+        """Set the cards of a row, by slot."""
+        old, new, alone = {*self.uuids[row]}, {*uuids}, (row,)
+        self.uuids[row] = uuids
+        for uuid in old - new:
+            rows = tuple(other for other in self.rows_with[uuid] if other != row)
+            if rows:
+                self.rows_with[uuid] = rows
+            else:
+                del self.rows_with[uuid]
+        for uuid in new - old:
+            others = self.rows_with.get(uuid)
+            self.rows_with[uuid] = (*others, row) if others else alone
+
+    def among(self, uuids: Collection[GpuUuid]) -> NDArray[np.bool_]:
+        """Which cards are these; (rows, width) bool."""
+        rows, width = self.free_milli.shape
+        found = np.zeros((rows, width), np.bool_)
+        for uuid in uuids:
+            for row in self.rows_with.get(uuid, ()):
+                slot = self.uuids[row].index(uuid)
+                # The tables of an overlay may be smaller until it follows those below.
+                if row < rows and slot < width:
+                    found[row, slot] = True
+        return found
 
     def widen(self, width: int) -> None:
         """Make room for `width` cards on each node."""

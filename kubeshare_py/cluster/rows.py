@@ -158,6 +158,10 @@ class Rows(ABC):
         """Which of the asked rows are nodes of these names; (k,) bool."""
         return self._pick(self._columns.named(names))
 
+    def among(self, uuids: Collection[GpuUuid]) -> NDArray[np.bool_]:
+        """Which of the asked cards are these; (k, width) bool."""
+        return self._pick(self._columns.among(uuids))
+
     def taints(self) -> tuple[IntArray, Sequence[tuple[Taint, ...]]]:
         """Taints: the number of each row's set, (k,), and the sets.
 

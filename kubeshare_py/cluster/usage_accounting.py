@@ -218,7 +218,7 @@ class UsageAccounting:
             self._rows_with_strays.discard(row)
         for column in CARD_COLUMNS:
             getattr(columns, column)[row] = EMPTY_SLOT.get(column, 0)
-        columns.uuids[row] = uuids
+        columns.put_uuids(row, uuids)
         self._put_cards(row, known)
         slot_of = {uuid: slot for slot, uuid in enumerate(uuids)}
         counted = [_with_slots(one, slot_of) for one in (*held, *reservations)]

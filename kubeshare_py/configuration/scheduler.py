@@ -179,6 +179,7 @@ _DEFAULTS: Mapping[str, tuple[EnabledPlugin, ...]] = {
     "card_filter": (
         EnabledPlugin("GpuFit"),
         EnabledPlugin("GpuModel"),
+        EnabledPlugin("GpuUuids"),
         EnabledPlugin("OneModel"),
         EnabledPlugin("NumaBinding"),
     ),

@@ -55,6 +55,8 @@ CELL_PRIORITY = AmountRange(0, 1_000_000)
 CLAIMED_CARDS = AmountRange(1, 1_000_000)
 #: Claims of one pod: one for each of its containers that asks.
 POD_CLAIMS = AmountRange(1, 32)
+#: UUIDs that a claim names, and as many that it denies: all cards of a node.
+CLAIMED_UUIDS = AmountRange(0, CARDS_OF_NODE.most)
 #: Pods of a group, and those that start together. Kubernetes' clusters have 150,000.
 GROUP_MEMBERS = AmountRange(1, 1_000_000)
 GROUP_MINIMUM = AmountRange(0, GROUP_MEMBERS.most)

@@ -16,6 +16,7 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import TOO_MUCH, GpuClaim
+from kubeshare_py.framework.claims.claim_fit import names_cards
 
 #: The most models that a text names.
 MODELS_NAMED = 4
@@ -27,12 +28,13 @@ _BYTES = ("memory", "ephemeral-storage")
 class CardsThere:
     """The cards that a claim may be put on, bool, (rows, width) each.
 
-    `any_model` are all cards, `of_models` those of models that the claim takes, and `fitting` those
-    of the latter whose capacity is enough.
+    `any_model` are all cards, `of_models` those of models that the claim takes, `named` those of
+    the latter that it takes by their UUIDs, and `fitting` those of these whose capacity is enough.
     """
 
     any_model: NDArray[np.bool_]
     of_models: NDArray[np.bool_]
+    named: NDArray[np.bool_]
     fitting: NDArray[np.bool_]
 
 
@@ -66,11 +68,15 @@ def cards_there(claim: GpuClaim, columns: Columns) -> CardsThere:
     names = columns.model_names
     takes = [claim.takes(name) and claim.milli_on(name) < TOO_MUCH for name in names]
     of_models = there & np.array(takes)[columns.model]
-    fitting = of_models & (columns.capacity_bytes >= (claim.memory_bytes or 0))
+    named = of_models
+    if names_cards(claim):
+        named = of_models & ~columns.among(claim.denied_uuids)
+        named &= columns.among(claim.uuids) if claim.uuids else True
+    fitting = named & (columns.capacity_bytes >= (claim.memory_bytes or 0))
     if not claim.exclusive:
         shares = np.array([claim.milli_on(name) for name in names])[columns.model]
         fitting &= columns.capacity_milli >= shares
-    return CardsThere(there, of_models, fitting)
+    return CardsThere(there, of_models, named, fitting)
 
 
 def models_there(columns: Columns, there: NDArray[np.bool_]) -> str:
@@ -94,8 +100,10 @@ def _cards(claim: GpuClaim | None, ledger: Ledger) -> Iterator[str]:
     elif not there.of_models.any():
         models = models_there(columns, there.any_model)
         yield f"no node has a GPU of a model that it takes; {models}"
+    elif not there.named.any():
+        yield "no node has a GPU of a UUID that it takes"
     elif not there.fitting.any():
-        yield _too_small(claim, columns, there.of_models)
+        yield _too_small(claim, columns, there.named)
     else:
         yield from _too_few(claim, columns, there)
 
@@ -118,13 +126,14 @@ def _too_small(claim: GpuClaim, columns: Columns, there: NDArray[np.bool_]) -> s
 
 
 def _too_few(claim: GpuClaim, columns: Columns, there: CardsThere) -> Iterator[str]:
-    of_models, fitting = (_together(claim, columns, t) for t in (there.of_models, there.fitting))
+    of_models, fitting = (_together(claim, columns, t) for t in (there.named, there.fitting))
     if fitting.max() >= claim.count:
         return
     of = " of one model" if claim.one_model else ""
     near = " near one NUMA node" if claim.one_numa_node else ""
     named = claim.models or claim.preferred is not None or claim.share_of
-    kind = f"{of}{near}{' of a model that it takes' if named else ''}"
+    of_uuid = " of a UUID that it takes" if names_cards(claim) else ""
+    kind = f"{of}{near}{' of a model that it takes' if named else ''}{of_uuid}"
     size = ""
     if of_models.max() >= claim.count:
         memory = claim.memory_bytes

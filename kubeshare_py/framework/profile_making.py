@@ -78,6 +78,7 @@ _IGNORED: Mapping[str, str] = {
     "TaintToleration": "pods go to nodes with taints that they do not tolerate",
     "NodeAffinity": "nodeSelector and node affinity are ignored",
     "GpuModel": "the GPU models that pods ask for are ignored",
+    "GpuUuids": "the UUIDs of GPUs that pods name or deny are ignored",
     "OneModel": "pods that ask for GPUs of one model may get several",
     "NumaBinding": "pods that ask for GPUs near one NUMA node may get others",
 }

@@ -11,6 +11,7 @@ from kubeshare_plugins.coscheduling import Coscheduling
 from kubeshare_plugins.default_preemption import DefaultPreemption
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_plugins.gpu_model import GpuModel
+from kubeshare_plugins.gpu_uuids import GpuUuids
 from kubeshare_plugins.isolation_ready import IsolationReady
 from kubeshare_plugins.kubeshare_guarantee import KubeShareGuarantee
 from kubeshare_plugins.kubeshare_opportunistic import KubeShareOpportunistic
@@ -37,6 +38,7 @@ _PLUGINS: Mapping[str, PluginFactory] = {
     "NodeResourcesFit": NodeResourcesFit,
     "GpuFit": GpuFit,
     "GpuModel": GpuModel,
+    "GpuUuids": GpuUuids,
     "OneModel": OneModel,
     "NumaBinding": NumaBinding,
     "DefaultPreemption": DefaultPreemption,

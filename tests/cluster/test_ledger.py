@@ -32,6 +32,11 @@ def expect_right_columns(history: History) -> None:
         if name in reference.nodes:  # the ledger ignores cards of a node that it has not seen
             check_cards(reference, ledger, name, row)
     assert {*ledger.overcommitted()} == reference.overcommitted()
+    rows_with: dict[str, set[int]] = {}
+    for row, uuids in enumerate(columns.uuids):
+        for uuid in uuids:
+            rows_with.setdefault(uuid, set()).add(row)
+    assert {uuid: {*rows} for uuid, rows in columns.rows_with.items()} == rows_with
     for row in range(columns.rows):
         if row not in columns.row_of.values():
             check_unused(ledger, row)

@@ -41,7 +41,7 @@ def test_an_empty_document_is_the_default_profile() -> None:
     assert profile.queue_sort.name == "PrioritySort"
     assert names(profile) == {
         "filters": ["NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeResourcesFit"],
-        "card_filters": ["GpuFit", "GpuModel", "OneModel", "NumaBinding"],
+        "card_filters": ["GpuFit", "GpuModel", "GpuUuids", "OneModel", "NumaBinding"],
         "scores": [
             "BinPack 1",
             "AvoidGpuNodes 1",
@@ -341,7 +341,13 @@ def test_what_is_in_effect_is_printed_with_every_default() -> None:
             ("NodeAffinity", 1),
             ("NodeResourcesFit", 1),
         ],
-        "cardFilter": [("GpuFit", 1), ("GpuModel", 1), ("OneModel", 1), ("NumaBinding", 1)],
+        "cardFilter": [
+            ("GpuFit", 1),
+            ("GpuModel", 1),
+            ("GpuUuids", 1),
+            ("OneModel", 1),
+            ("NumaBinding", 1),
+        ],
         "postFilter": [("DefaultPreemption", 1)],
         "score": [
             ("BinPack", 1),

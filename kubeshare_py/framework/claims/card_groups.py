@@ -14,7 +14,7 @@ from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.gpu_models import PreferredModels
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.framework.claims.claim_fit import fits_claim, fits_model
+from kubeshare_py.framework.claims.claim_fit import fits_claim, fits_model, fits_uuid
 from kubeshare_py.framework.number_table import ModelTable
 from kubeshare_py.framework.points import CardPredicate
 from kubeshare_py.framework.scores import MAX_SCORE
@@ -41,11 +41,19 @@ def tier_points(preferred: PreferredModels | None) -> ModelTable | None:
 
 
 def fitting_cards(claim: GpuClaim) -> Fitting:
-    """Which cards could hold one share of the claim, as GpuFit and GpuModel decide."""
-    fits, of_model = fits_claim(claim), fits_model(claim)
-    if of_model is None:
+    """Which cards could hold one share of the claim, as GpuFit, GpuModel and GpuUuids decide."""
+    parts = [part for part in (fits_model(claim), fits_uuid(claim)) if part is not None]
+    fits = fits_claim(claim)
+    if not parts:
         return fits
-    return lambda rows: fits(rows) & of_model(rows)
+
+    def all_fit(rows: Rows) -> NDArray[np.bool_]:
+        found = fits(rows)
+        for part in parts:
+            found = found & part(rows)
+        return found
+
+    return all_fit
 
 
 def nth_best(worth: IntArray, count: int) -> IntArray:

@@ -101,6 +101,23 @@ def fits_model(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]] | None:
     return lambda rows: taken.of(rows) == 1
 
 
+def names_cards(claim: GpuClaim) -> bool:
+    """Whether the claim names or denies cards by their UUIDs."""
+    return bool(claim.uuids or claim.denied_uuids)
+
+
+def fits_uuid(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]] | None:
+    """Which cards the claim takes by their UUIDs, (k, width) bool; None if it takes all."""
+    if not names_cards(claim):
+        return None
+
+    def fits(rows: Rows) -> NDArray[np.bool_]:
+        accepted = ~rows.among(claim.denied_uuids)
+        return accepted & rows.among(claim.uuids) if claim.uuids else accepted
+
+    return fits
+
+
 def headroom_for(
     claim: GpuClaim, milli_of: Callable[[Rows], IntArray | int], rows: Rows
 ) -> IntArray:

@@ -14,6 +14,7 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.framework.claims.claim_fit import names_cards
 from kubeshare_py.framework.impossible import CardsThere, cards_there, impossible_sentence
 from kubeshare_py.framework.points import MAX_PODS
 
@@ -73,7 +74,7 @@ def _least(claim: GpuClaim) -> int:
 
 def _is_choosy(claim: GpuClaim) -> bool:
     named = bool(claim.models) or claim.preferred is not None or bool(claim.share_of)
-    return named or bool(claim.memory_bytes)
+    return named or bool(claim.memory_bytes) or names_cards(claim)
 
 
 def _cards_in(
