@@ -34,7 +34,7 @@ class CardCharge:
 class ClaimCharge:
     """What one container holds, its cards in the order in which it sees them.
 
-    `limit_milli` caps its GPU time on each card; 0 is unknown.
+    `limit_milli` caps its GPU time on each card; 0 is no limit.
     """
 
     container: ContainerRef
@@ -75,7 +75,7 @@ class Allocation:
     def containers(self) -> tuple[ClaimCharge, ...]:
         """What each container with a claim holds: once each, sorted, with its claims together.
 
-        Empty if all containers see all cards. The largest of a container's limits counts.
+        Empty if all containers see all cards. A container's limit is that of its claims together.
         """
         if not self.claims:
             return ()
@@ -86,7 +86,7 @@ class Allocation:
             ClaimCharge(
                 container=container,
                 cards=summed(card for claim in of[container] for card in claim.cards),
-                limit_milli=max(claim.limit_milli for claim in of[container]),
+                limit_milli=common_limit(claim.limit_milli for claim in of[container]),
             )
             for container in sorted(of)
         )
@@ -122,6 +122,12 @@ def summed(charges: Iterable[CardCharge]) -> tuple[CardCharge, ...]:
         known = cards.get(charge.uuid)
         cards[charge.uuid] = charge if known is None else _joined(known, charge)
     return tuple(cards.values())
+
+
+def common_limit(limits: Iterable[int]) -> int:
+    """The limit of time, in milli, of several claims: the largest; 0 if any of them has none."""
+    found = [*limits]
+    return 0 if 0 in found else max(found)
 
 
 def _joined(one: CardCharge, other: CardCharge) -> CardCharge:

@@ -16,9 +16,16 @@ from kubeshare_py.dialects.pod_keys import ASKING_ANNOTATIONS, LABELS
 from kubeshare_py.dialects.pod_request import first_problem
 from kubeshare_py.dialects.unknown_allocation import whole_cards_of
 from kubeshare_py.domain.allocation import Allocation, ClaimCharge
-from kubeshare_py.domain.bounds import CARDS_OF_NODE, CLAIMED_CARDS, GROUP_MEMBERS, HELD_BYTES
+from kubeshare_py.domain.bounds import (
+    CARDS_OF_NODE,
+    CLAIMED_CARDS,
+    GROUP_MEMBERS,
+    HELD_BYTES,
+    HELD_MILLI,
+)
 from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
 from kubeshare_py.domain.request import ContainerRef, GpuRequest
+from tests.dialects.halves import DIALECTS, HALF
 from tests.dialects.parsed import read
 from tests.fuzz import odd
 from tests.fuzz.family import Family, loaded, said, text_at
@@ -39,6 +46,7 @@ _RULES = Rules(
         "other": IsolationChoice((IsolationBackend.NONE,)),
     },
     runtime_class="nvidia",
+    dialects=DIALECTS,
 )
 
 
@@ -127,7 +135,7 @@ def judge_allocation(text: str) -> None:
     assert len({card.uuid for card in found.cards}) == len(found.cards)
     for part in found.claims or [ClaimCharge(container=_FIRST, cards=found.cards)]:
         for card in part.cards:
-            assert 0 <= card.milli <= 1000
+            assert HELD_MILLI.allows(card.milli)
     for card in found.cards:
         assert HELD_BYTES.allows(card.memory_bytes)
     _adds_up(found)
@@ -168,10 +176,11 @@ def _adds_up(found: Allocation) -> None:
 
 
 _CONTAINER = {"name": "c", "image": "i", "env": [{"name": "LD_PRELOAD", "value": "/x.so"}]}
+_ASKS = {"name": "a", "image": "i", "resources": {"limits": {HALF: "1", "cpu": "1"}}}
 _EPHEMERAL = {"name": "e", "image": "i"}
 _REVIEWED = {
     **POD,
-    "spec": {**POD["spec"], "containers": [_CONTAINER], "ephemeralContainers": [_EPHEMERAL]},
+    "spec": {**POD["spec"], "containers": [_CONTAINER, _ASKS], "ephemeralContainers": [_EPHEMERAL]},
 }
 _REVIEW: Any = {
     "apiVersion": "admission.k8s.io/v1",

@@ -1,10 +1,20 @@
+from dataclasses import replace
+
 import pytest
 
-from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge, summed
 from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import BindRefused, Refusal
-from kubeshare_py.domain.identity import DecisionToken, NodeName, PodKey, PodUid
-from kubeshare_py.manifests.binding import Doubt, annotation_problem, read_outcome, read_refusal
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
+from kubeshare_py.domain.isolation import Isolation, IsolationBackend
+from kubeshare_py.domain.request import ContainerRef
+from kubeshare_py.manifests.binding import (
+    Doubt,
+    annotation_problem,
+    binding_annotations,
+    read_outcome,
+    read_refusal,
+)
 
 CONFLICT = 'Operation cannot be fulfilled on pods/binding "a": pod a '
 
@@ -61,6 +71,42 @@ def test_the_size_of_all_keys_and_values_is_limited_in_bytes() -> None:
     assert annotation_problem({"k": "é" * 131_072}) == (
         "annotations have 262145 bytes, 262144 are allowed"
     )
+
+
+def a_bind(claims: int, cards: int) -> Bind:
+    """Of so many containers with so many cards each, all with long names."""
+    card = CardCharge(GpuUuid(""), 1000, 2**37, "NVIDIA-A100-SXM4-80GB", "n/1/2/3", True)
+    parts = [
+        ClaimCharge(
+            container=ContainerRef(False, index),
+            cards=tuple(
+                replace(card, uuid=GpuUuid(f"MIG-{index:04}{number:04}{'0' * 28}"))
+                for number in range(cards)
+            ),
+        )
+        for index in range(claims)
+    ]
+    held = Allocation(
+        token=DecisionToken("t"),
+        cards=summed(card for part in parts for card in part.cards),
+        claims=tuple(parts),
+        isolation=Isolation(IsolationBackend.MPS, 500),
+    )
+    stale = ("sharedgpu/container-0.mps_memory", "sharedgpu/init-0.gpu_uuid")
+    return Bind(PodUid("u"), PodKey("ns", "p"), NodeName("n"), held, stale)
+
+
+def test_all_that_one_node_has_fits_into_the_annotations_of_a_pod() -> None:
+    assert annotation_problem(binding_annotations(a_bind(8, 16), "me/1")) == ""
+    assert annotation_problem(binding_annotations(a_bind(64, 2), "me/1")) == ""
+    too_much = annotation_problem(binding_annotations(a_bind(64, 128), "me/1"))
+    assert too_much.endswith("262144 are allowed")
+
+
+def test_what_a_pod_already_carries_for_its_containers_is_overwritten() -> None:
+    found = binding_annotations(a_bind(1, 1), "")
+    assert found["sharedgpu/init-0.gpu_uuid"] == found["sharedgpu/container-0.mps_memory"] == ""
+    assert found["sharedgpu/container-0.gpu_uuid"] == found["sharedgpu/gpu_uuid"]
 
 
 def test_the_outcome_is_read_from_a_pod_that_is_nested_deeper_than_a_decoder_goes() -> None:

@@ -79,12 +79,7 @@ def decided(effect: Effect, **about: object) -> None:
     """Log a decision about a pod; `about` are further fields (profile, cycle, duration)."""
     match effect:
         case Bind():
-            fields = {
-                "node": effect.node,
-                "cards": [card.uuid for card in effect.allocation.cards],
-                "token": effect.allocation.token,
-            }
-            _line("bind", effect, {**fields, **about})
+            _line("bind", effect, {**_placement(effect), **about})
         case Evict():
             pod = {"pod": str(effect.key), "uid": effect.uid}
             warn("evict", **pod, reason=effect.reason, message=effect.message, **about)
@@ -106,6 +101,21 @@ def decided(effect: Effect, **about: object) -> None:
             _for_the_log(effect, **about)
         case _:
             assert_never(effect)
+
+
+def _placement(bind: Bind) -> dict[str, object]:
+    """Node, cards and token; the cards of each container where they differ."""
+    held = bind.allocation
+    fields: dict[str, object] = {
+        "node": bind.node,
+        "cards": [card.uuid for card in held.cards],
+        "token": held.token,
+    }
+    if held.claims:
+        fields["containers"] = {
+            str(part.container): [card.uuid for card in part.cards] for part in held.containers
+        }
+    return fields
 
 
 def _for_the_log(effect: Lingers | LogPluginFailure, **about: object) -> None:

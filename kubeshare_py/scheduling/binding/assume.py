@@ -7,7 +7,13 @@ from kubeshare_py.cluster.charge import Resources, card_charges, claim_charges
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.refusal import NO_SUCH_CARD, REFUSES, refusal
 from kubeshare_py.cluster.tables import Tables
-from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge, summed
+from kubeshare_py.domain.allocation import (
+    Allocation,
+    CardCharge,
+    ClaimCharge,
+    common_limit,
+    summed,
+)
 from kubeshare_py.domain.gpu_capacities import Capacities
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.isolation import Isolation, IsolationBackend
@@ -138,7 +144,7 @@ class Assumer:
             port=self._ledger.next_port(node) if shape.needs_port else None,
             group=group.name if group else None,
             min_available=group.min_available if group else 0,
-            isolation=self._isolation(pod, cards),
+            isolation=self._isolation(pod, cards, claims),
         )
 
     def _claims(self, pod: Pod, shape: Shape, choice: Choice) -> tuple[ClaimCharge, ...]:
@@ -158,7 +164,9 @@ class Assumer:
             if one.container is not None
         )
 
-    def _isolation(self, pod: Pod, cards: Sequence[CardCharge]) -> Isolation | None:
+    def _isolation(
+        self, pod: Pod, cards: Sequence[CardCharge], claims: Sequence[ClaimCharge]
+    ) -> Isolation | None:
         """What enforces its share; None for whole cards and for `none`."""
         if pod.request is None or pod.request.is_exclusive:
             return None
@@ -166,12 +174,14 @@ class Assumer:
         backend = profile.isolation.chosen(pod.isolation)
         if backend is IsolationBackend.NONE:
             return None
-        shared = [one for one in pod.request.claims if not one.claim.exclusive]
-        limit = max(_limit(one, cards, profile.capacities) for one in shared)
+        if claims:
+            limit = common_limit(one.limit_milli for one in claims if not one.exclusive)
+        else:
+            limit = _limit(pod.request.claims[0], cards, profile.capacities)
         return Isolation(backend, limit)
 
 
 def _limit(claim: ContainerClaim, cards: Sequence[CardCharge], capacities: Capacities) -> int:
-    """The claim's limit of time, in milli of the cards that it gets; 0 is unknown."""
+    """The claim's limit of time, in milli of the cards that it gets; 0 is none."""
     limit, share_of = claim.limit_milli, claim.claim.share_of
     return capacities.limit(limit, share_of, cards[0].model) if share_of else limit

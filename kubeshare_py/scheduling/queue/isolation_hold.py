@@ -46,7 +46,8 @@ def backend_of(record: Record, profiles: Mapping[str, Profile]) -> IsolationBack
 def hold_on(ledger: Ledger, node: NodeName, allocation: Allocation | None) -> IsolationHold:
     """How far the share of a placed pod is enforced, by its cards' present readiness.
 
-    A back-end that is not ready on one of its cards enforces nothing.
+    Cards that are for the pod alone need no back-end. A back-end that is not ready on one of its
+    cards enforces nothing.
     """
     backend = allocation.backend if allocation is not None else None
     if allocation is None or backend is None:
@@ -56,6 +57,7 @@ def hold_on(ledger: Ledger, node: NodeName, allocation: Allocation | None) -> Is
     reasons = [
         (card.uuid, not_ready_reason(ledger.readiness_of(node, card.uuid), backend))
         for card in allocation.cards
+        if not card.exclusive
     ]
     not_ready = tuple((uuid, reason) for uuid, reason in reasons if reason)
     return IsolationHold(
@@ -68,7 +70,7 @@ def hold_on(ledger: Ledger, node: NodeName, allocation: Allocation | None) -> Is
 def not_ready_on(ledger: Ledger, row: int, shape: Shape) -> tuple[CardsNotReadyView, ...]:
     """On how many of a row's cards the shape's back-end is not ready, by reason."""
     columns, backend = ledger.columns, shape.isolation
-    if shape.claim is None or backend is IsolationBackend.NONE:
+    if not shape.claims or backend is IsolationBackend.NONE:
         return ()
     reports = columns.readiness_sets
     counts = Counter(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import (
     Bind,
@@ -25,6 +25,7 @@ from kubeshare_py.domain.effects import (
 )
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.preemption import NominatedPlace, PreemptionPlan, Preemptor, Victim
+from kubeshare_py.domain.request import ContainerRef
 from kubeshare_py.edges.process import decision_log
 
 UID, KEY, N1 = PodUid("u-1"), PodKey("default", "train"), NodeName("n1")
@@ -85,6 +86,18 @@ def test_a_placement_is_logged_with_node_cards_and_token(lines: Lines) -> None:
         "cards": ["GPU-1", "GPU-2"],
         "token": "s-7",
     }
+
+
+def test_of_a_pod_whose_containers_differ_each_ones_cards_are_logged(lines: Lines) -> None:
+    decision_log.set_up("info")
+    claims = tuple(
+        ClaimCharge(container=ContainerRef(init, 1), cards=(card,))
+        for init, card in zip((False, True), CARDS, strict=True)
+    )
+    decision_log.decided(Bind(UID, KEY, N1, replace(ALLOCATION, claims=claims)))
+    [line] = lines()
+    assert line["cards"] == ["GPU-1", "GPU-2"]
+    assert line["containers"] == {"container-1": ["GPU-1"], "init-1": ["GPU-2"]}
 
 
 def test_a_pod_that_waits_is_logged_with_its_reason(lines: Lines) -> None:

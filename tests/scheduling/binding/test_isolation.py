@@ -5,16 +5,19 @@ from typing import Any
 
 import pytest
 
+from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.events import InventoryRead, PodSeen
-from kubeshare_py.domain.identity import NodeName, PodKey
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey
+from kubeshare_py.domain.isolation import Isolation, IsolationBackend
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.readiness import ReadinessReport, of_labels
-from kubeshare_py.domain.request import GpuClaim, GpuRequest
+from kubeshare_py.domain.request import ContainerClaim, ContainerRef, GpuClaim, GpuRequest
 from kubeshare_py.exporters.scheduler_metrics import ProcessFigures, scheduler_values
 from kubeshare_py.exporters.tallies import Tallies
 from kubeshare_py.manifests.binding import binding_annotations
 from kubeshare_py.scheduling.explain.explanation import cluster_view, why
 from kubeshare_py.scheduling.explain.figures import pod_figures
+from kubeshare_py.scheduling.queue.isolation_hold import hold_on
 from kubeshare_py.views.figures import DecisionFigures, LedgerFigures
 from kubeshare_py.views.view import BackendView, CardNotReadyView, CardsNotReadyView, PodView
 from tests.builders import a_claim, a_pod, a_shape, some_gpus, whole
@@ -48,6 +51,39 @@ def test_a_pod_that_wishes_another_one_gets_it() -> None:
     assert '"isolation":"mps"' in found.pop("sharedgpu/allocation")
     assert found["sharedgpu/mps_thread_percentage"] == "75"
     assert {*found} == {"sharedgpu/mps_thread_percentage", "sharedgpu/mps_memory"}
+
+
+def of_containers(*claims: tuple[GpuClaim, int]) -> dict[str, str]:
+    """The annotations of the Binding of a pod whose containers have these claims and limits."""
+    parts = [
+        ContainerClaim(claim=claim, container=ContainerRef(False, index), limit_milli=limit)
+        for index, (claim, limit) in enumerate(claims)
+    ]
+    request = GpuRequest(claims=tuple(parts), dialect="d")
+    pod = a_pod("a", a_shape(*(claim for claim, _ in claims)), request=request, isolation="mps")
+    (bind,) = Driver({"n1": 2}, THREE).seen(pod)
+    return binding_annotations(bind, "")
+
+
+def test_each_container_is_held_to_its_own_claim() -> None:
+    found = of_containers((a_claim(500), 750), (a_claim(200, memory_bytes=2**30), 0), (whole(1), 0))
+    assert found["sharedgpu/container-0.mps_thread_percentage"] == "75"
+    assert found["sharedgpu/container-1.mps_thread_percentage"] == "100"
+    assert found["sharedgpu/container-1.mps_memory"] == "0=1024M"
+    assert "sharedgpu/container-2.gpu_uuid" in found
+    assert not [key for key in found if "container-2.mps" in key or key.startswith("sharedgpu/mps")]
+    # One of them has no limit.
+    assert '"isolation":"mps"}' in found["sharedgpu/allocation"]
+
+
+def test_cards_that_a_container_has_for_itself_need_no_back_end() -> None:
+    card = CardCharge(GpuUuid("GPU-n1-0"), 500, 1)
+    other = CardCharge(GpuUuid("GPU-n1-1"), 1000, 1, exclusive=True)
+    isolation = Isolation(IsolationBackend.MPS, 500)
+    held = Allocation(token=DecisionToken("t"), cards=(card, other), isolation=isolation)
+    driver = Driver({"n1": 2}, THREE)
+    driver.decide()
+    assert hold_on(driver.machine.ledger, NodeName("n1"), held).unreported == (card.uuid,)
 
 
 @pytest.mark.parametrize("wish", ["gemini", "strongest"])
