@@ -1,7 +1,9 @@
 """`kubectl kubeshare`: parse the command line; `programs.kubectl_kubeshare` does the rest."""
 
-from collections.abc import Sequence
+import argparse
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from typing import Any
 
 from kubeshare_cmd.kubectl_parser import make_parser
 from kubeshare_py.edges.cli.access import ApiAccess
@@ -13,6 +15,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code, and argparse exits with 2 for wrong usage."""
     parser = make_parser()
     given = vars(parser.parse_args(arguments))
+    if given["command"] == "check":
+        return _check(parser, given)
     # Imported late, because --help and --version need none of it and must be quick.
     from kubeshare_py.programs.kubectl_kubeshare import run  # noqa: PLC0415
     from kubeshare_py.programs.kubectl_question import Question, usage_error  # noqa: PLC0415
@@ -23,3 +27,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if error := usage_error(question):
         parser.error(error)
     return run(question)
+
+
+def _check(parser: argparse.ArgumentParser, given: Mapping[str, Any]) -> int:
+    from kubeshare_py.programs.kubectl_check import CheckQuestion, run  # noqa: PLC0415
+
+    files, output = tuple(given.get("files") or ()), given.get("output", "table")
+    if not files:
+        parser.error("check needs files: -f FILE, or -f - for standard input")
+    return run(CheckQuestion(files=files, output=output, config=given.get("config", "")))

@@ -5,6 +5,8 @@ import re
 from collections.abc import Callable
 
 OUTPUTS = ("table", "wide", "name", "json", "yaml")
+#: Of `check`, which asks no scheduler.
+CHECK_OUTPUTS = ("table", "json", "yaml")
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 

@@ -3,8 +3,8 @@
 import argparse
 from typing import Any
 
-from kubeshare_cmd.kubectl_options import add_options
-from kubeshare_cmd.kubectl_texts import COMMANDS, EPILOG
+from kubeshare_cmd.kubectl_options import CHECK_OUTPUTS, add_options
+from kubeshare_cmd.kubectl_texts import CHECK, CHECK_EPILOG, COMMANDS, EPILOG
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -39,17 +39,24 @@ def _add_own(name: str, parser: argparse.ArgumentParser) -> None:
         add("-w", "--watch", action="store_true", help="print what changes from now on")
     if name == "top":
         add("--once", action="store_true", help="print once; so it is without a terminal")
-    if name != "why":
+    if name == "check":
+        files = "manifests; - is standard input; may be repeated"
+        add("-f", "--filename", dest="files", action="append", metavar="FILE", help=files)
+        add("-o", "--output", choices=CHECK_OUTPUTS, metavar="FORM", help=", ".join(CHECK_OUTPUTS))
+        add("--config", metavar="FILE", help="the scheduler's configuration, for its dialects")
+    if name not in ("why", "check"):
         add("--interval", dest="interval_s", type=float, metavar="S", help="of -w and top; 2")
 
 
 def _describe(parser: argparse.ArgumentParser, text: str, examples: str) -> None:
     """Add help, and the options that may stand before and after the command."""
-    parser.description, parser.epilog = f"Show {text}.", EPILOG.format(examples)
+    epilog = CHECK_EPILOG if examples == CHECK else EPILOG
+    parser.description, parser.epilog = f"Show {text}.", epilog.format(examples)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     # An option that is not given must not hide the same one given before the command.
     parser.argument_default = argparse.SUPPRESS
-    add_options(parser.add_argument)
+    if examples != CHECK:
+        add_options(parser.add_argument)
 
 
 class _VersionAction(argparse.Action):

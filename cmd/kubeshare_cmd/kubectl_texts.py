@@ -17,12 +17,23 @@ WHY = """  kubectl kubeshare why train-0         why it waits, what would help; 
 TOP = """  kubectl kubeshare top                 cards as bars, and who waits, every two seconds
   kubectl kubeshare top --once          the same as text
 """
+CHECK = """  kubectl kubeshare check -f pod.yaml   which dialect its pods use, what they ask for
+  helm template . | kubectl kubeshare check -f -
+  kubectl kubeshare check -f a.yaml -f b.yaml -o json
+  kubectl kubeshare check -f pod.yaml --config config/scheduler.yaml
+"""
 COMMANDS = {
     "gpus": ("cards: memory, share, pods", GPUS),
     "pods": ("pods: where, what they ask for and hold, why they wait", PODS),
     "why": ("why a pod is where it is, or why it waits", WHY),
+    "check": ("what the pods of manifests ask for, and what is refused", CHECK),
     "top": ("the whole cluster on one screen, live", TOP),
 }
+CHECK_EPILOG = """examples:
+{}
+It needs no cluster. Without --config every installed dialect counts.
+
+exit codes: 0 all pods are fine, 1 a pod is refused, 2 wrong usage or an unreadable file"""
 EPILOG = """examples:
 {}
 exit codes: 0 done (also when a pod waits), 1 not found or refused, 2 wrong usage,

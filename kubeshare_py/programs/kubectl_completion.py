@@ -21,6 +21,7 @@ from kubeshare_py.programs.kubectl_words import CommandLine, CommandOption
 FILES, NO_SPACE, NO_FILES = 0, 2, 4
 #: A shell waits for the answer.
 TIMEOUT_S = 2.0
+_FILES = ("kubeconfig", "ca_file", "token_file", "certificate_authority", "files", "config")
 
 
 def candidates(line: CommandLine) -> tuple[list[str], int]:
@@ -47,12 +48,14 @@ def _values(line: CommandLine) -> tuple[list[str], int]:
     """The values of an option."""
     if line.option == "output":
         words: Iterable[str] = ("wide", "name", "json", "yaml", "jsonpath=")
+        if line.command == "check":
+            words = ("json", "yaml")
     elif line.option in ("context", "cluster", "user"):
         words = kubeconfig_names(line.access, line.option)
     elif line.option == "namespace":
         words = _asked(line, _namespaces)
     else:
-        is_file = line.option in ("kubeconfig", "ca_file", "token_file", "certificate_authority")
+        is_file = line.option in _FILES
         return [], FILES if is_file or line.option.startswith("client_") else NO_FILES
     return _matching(line.word, _plain(words)), NO_FILES
 

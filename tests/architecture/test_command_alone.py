@@ -121,6 +121,13 @@ async def test_every_command_of_it_runs(place: Path, tmp_path: Path) -> None:
     assert (code, shown) == (0, "n1\nn2\n:4\n")
 
 
+def test_it_checks_manifests_without_a_cluster(place: Path, tmp_path: Path) -> None:
+    manifest = tmp_path / "pod.yaml"
+    manifest.write_text("kind: Pod\nmetadata: {name: a, labels: {sharedgpu/gpu_request: '0.5'}}\n")
+    code, shown = command(place, "check", "-f", str(manifest))
+    assert (code, shown) == (0, "pod/a  sharedgpu  0.5 GPU, at most 1.0\n")
+
+
 def test_the_readme_of_it_and_the_version_are_those_of_the_project(wheel: Path) -> None:
     version = re.search(r'(?m)^version = "(.+)"', (ROOT / "pyproject.toml").read_text())
     assert version is not None

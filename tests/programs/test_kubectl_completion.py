@@ -20,7 +20,7 @@ async def completed(capsys: Captured, *words: str) -> tuple[list[str], str]:
 
 
 async def test_commands_and_options_come_with_what_they_are(capsys: Captured) -> None:
-    assert await completed(capsys, "") == (["gpus", "pods", "why", "top"], ":4")
+    assert await completed(capsys, "") == (["gpus", "pods", "why", "check", "top"], ":4")
     assert await completed(capsys, "-n", "x", "g") == (["gpus"], ":4")
     found, _ = await completed(capsys, "pods", "--al")
     assert found == ["--all-namespaces"]
@@ -39,6 +39,8 @@ async def test_values_of_options(tmp_path: Path, capsys: Captured) -> None:
     assert await completed(capsys, "gpus", "--kubeconfig", "") == ([], ":0")
     assert await completed(capsys, "--kubeconfig", "/", "gpus", "--context", "") == ([], ":4")
     assert await completed(capsys, "gpus", "--token", "") == ([], ":4")
+    assert await completed(capsys, "check", "-f", "") == ([], ":0")
+    assert await completed(capsys, "check", "-o", "") == (["json", "yaml"], ":4")
 
 
 async def test_names_are_asked_for(tmp_path: Path, capsys: Captured) -> None:
@@ -58,4 +60,4 @@ async def test_where_nothing_answers_there_are_no_names(tmp_path: Path, capsys: 
         gone = behind.kubeconfig
     assert await completed(capsys, "--kubeconfig", gone, "gpus", "") == ([], ":4")
     assert await completed(capsys, "top", "") == ([], ":4")
-    assert await completed(capsys) == (["gpus", "pods", "why", "top"], ":4")
+    assert await completed(capsys) == (["gpus", "pods", "why", "check", "top"], ":4")

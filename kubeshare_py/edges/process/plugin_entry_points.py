@@ -6,11 +6,13 @@ project are not entry points: they are tables in the source.
 https://packaging.python.org/en/latest/specifications/entry-points/
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 
 from kubeshare_py.configuration.scheduler import ConfigurationError
-from kubeshare_py.framework.profile_making import PluginFactory
+
+#: Makes a plugin or a dialect from its `args`, passed as keywords.
+ObjectFactory = Callable[..., object]
 
 GROUP = "kubeshare.plugins"
 DIALECTS = "kubeshare.dialects"
@@ -23,8 +25,8 @@ class PluginEntryPointError(ConfigurationError):
 
 
 def with_entry_points(
-    in_tree: Mapping[str, PluginFactory], group: str = GROUP
-) -> dict[str, PluginFactory]:
+    in_tree: Mapping[str, ObjectFactory], group: str = GROUP
+) -> dict[str, ObjectFactory]:
     """The in-tree plugins, or dialects, and all those of installed distributions, by name.
 
     Loads every entry point, so that a broken one is found when the scheduler starts and not when a
@@ -43,7 +45,7 @@ def with_entry_points(
     return factories
 
 
-def _factory(entry: EntryPoint) -> PluginFactory:
+def _factory(entry: EntryPoint) -> ObjectFactory:
     try:
         factory: object = entry.load()
     except Exception as error:
