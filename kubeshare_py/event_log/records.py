@@ -1,5 +1,6 @@
 """The records of an event log: a header, and events with their effects; MessagePack by msgspec."""
 
+import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from typing import Any
 import msgspec
 
 from kubeshare_py.configuration.scheduler import (
+    ConfigurationError,
     ProfileConfiguration,
     SchedulerConfiguration,
     effective,
@@ -35,6 +37,15 @@ _KINDS: dict[str, type[Any]] = {
     )
 }
 _PROFILES = ProfilesReplaced.__name__
+#: The fields of a header besides its configuration.
+_HEADER: dict[str, type] = {
+    **{"name": str, "version": str, "session": str, "file": int},
+    **{"now": float, "wall": float, "is_snapshot": bool},
+}
+_UNREADABLE = (
+    *(UnreadableValue, ConfigurationError, msgspec.DecodeError, RecursionError),
+    *(TypeError, ValueError, KeyError, OverflowError),
+)
 _encode = msgspec.msgpack.Encoder().encode
 #: Sets in a fixed order: their order in memory differs between processes.
 _encode_effects = msgspec.msgpack.Encoder(order="deterministic").encode
@@ -132,15 +143,15 @@ def record_of(body: bytes) -> LogHeader | LoggedEvent:
         return _event(raw) if isinstance(raw, list) else _header(raw)
     except BadRecord:
         raise
-    except (UnreadableValue, msgspec.DecodeError, TypeError, ValueError, KeyError) as error:
+    except _UNREADABLE as error:
         raise BadRecord(f"a record cannot be read: {error}"[:400]) from error
 
 
 def _header(raw: dict[str, Any]) -> LogHeader:
     if raw["format"] != FORMAT:
         raise BadRecord(f"its format is {raw['format']!r:.40}, and this version reads {FORMAT}")
-    fields = {name: value for name, value in raw.items() if name != "format"}
-    return LogHeader(**{**fields, "configuration": read(raw["configuration"])})
+    fields = {name: built(kind, raw[name]) for name, kind in _HEADER.items()}
+    return LogHeader(**fields, configuration=read(raw["configuration"]))
 
 
 def _event(raw: list[Any]) -> LoggedEvent:
@@ -154,6 +165,8 @@ def _event(raw: list[Any]) -> LoggedEvent:
         event = built(_KINDS[name], body)
     else:
         raise BadRecord(f"this version knows no event {name!r:.80}")
+    if not math.isfinite(now):
+        raise BadRecord(f"its time is {now}")
     return LoggedEvent(
         event=event, now=float(now), digest=int(digest), placements=tuple(map(str, placements))
     )

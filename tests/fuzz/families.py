@@ -1,6 +1,6 @@
 """All families, in the order in which they are run."""
 
-from tests.fuzz import answers, clusters, files, inventories, objects, queries, requests
+from tests.fuzz import answers, clusters, event_logs, files, inventories, objects, queries, requests
 from tests.fuzz.family import Family
 
 FAMILIES: tuple[Family, ...] = (
@@ -11,4 +11,5 @@ FAMILIES: tuple[Family, ...] = (
     *answers.FAMILIES,
     *clusters.FAMILIES,
     *queries.FAMILIES,
+    *event_logs.FAMILIES,
 )
