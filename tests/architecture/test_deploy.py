@@ -35,6 +35,7 @@ NAME, NAMESPACE = "kubeshare-scheduler", "kube-system"
 #: Values that are explained one by one.
 NESTED = (
     "image",
+    "eventLog",
     "apiService",
     "collector",
     "policies",

@@ -73,6 +73,9 @@ VARIANTS = {
         'config.inventory.bearerTokenFile="/etc/prometheus/token"',
         f'image.digest="sha256:{"0" * 64}"',
         'logLevel="debug"',
+        "eventLog.enabled=true",
+        'eventLog.existingClaim="events"',
+        'eventLog.size="20Gi"',
         f"readers={SUBJECT}",
         f"scrapers={SUBJECT}",
         "collector.migMonitor=true",
@@ -284,6 +287,25 @@ def test_other_dialects_start_new_schedulers() -> None:
 
 def api_services(*settings: str) -> list[Json]:
     return of(rendered(*settings), "APIService")
+
+
+def test_an_event_log_is_bounded_and_in_a_volume_of_its_own() -> None:
+    def scheduler(*settings: str) -> Json:
+        [made] = [one for one in of(rendered(*settings), "Deployment") if NAME in str(one)][:1]
+        found: Json = made["spec"]["template"]["spec"]
+        return found
+
+    assert "event-log" not in str(scheduler())
+    bounded = scheduler("eventLog.enabled=true", 'eventLog.size="2Gi"')
+    [container] = bounded["containers"]
+    place, size = "/var/lib/kubeshare/events", "2Gi"
+    assert container["args"][-4:] == ["--event-log", place, "--event-log-size", size]
+    assert {"name": "event-log", "mountPath": place} in container["volumeMounts"]
+    assert {"name": "event-log", "emptyDir": {}} in bounded["volumes"]
+    assert container["securityContext"]["readOnlyRootFilesystem"]
+    claimed = scheduler("eventLog.enabled=true", 'eventLog.existingClaim="events"')
+    volume = {"name": "event-log", "persistentVolumeClaim": {"claimName": "events"}}
+    assert volume in claimed["volumes"]
 
 
 def test_the_api_service_leads_to_the_schedulers_service() -> None:

@@ -39,6 +39,14 @@ class Session:
         """Its size in bytes; files that are gone meanwhile count nothing."""
         return sum(_size(file) for file in self.files)
 
+    @property
+    def written_at(self) -> float:
+        """When its last file was written to (s since 1970); 0 if that is gone."""
+        try:
+            return self.files[-1].stat().st_mtime
+        except OSError:
+            return 0.0
+
     def drop(self) -> None:
         """Delete its files, and its folder if nothing else is in it. Raises OSError."""
         for file in self.files:

@@ -10,6 +10,8 @@ from kubeshare_py.edges.event_log.log_folder import SUFFIX, UnusableLog, session
 from kubeshare_py.event_log.blocks import MAGIC, BlockPacker
 from kubeshare_py.event_log.records import LogHeader, header_record
 
+#: A process that wrote nothing for so long (s) has ended: at least its hourly file is due.
+IDLE_S = 2 * 3600.0
 #: A session is at least so many times as large as what it began with.
 _WORTH = 2
 
@@ -64,7 +66,7 @@ class SessionWriter:
         old = now - self._opened_at >= self._limits.file_s
         if old or self._in_file >= self._limits.file_bytes:
             self.close()
-        self._keep_within_limits()
+        self._keep_within_limits(wall)
 
     def close(self) -> None:
         """Close the file; the next `write` begins another one."""
@@ -87,8 +89,11 @@ class SessionWriter:
             self._in_file += len(block)
             self.size += len(block)
 
-    def _keep_within_limits(self) -> None:
-        """Drop other sessions, the oldest first, while there is too much of all."""
+    def _keep_within_limits(self, wall: float) -> None:
+        """Drop other sessions, the oldest first, while there is too much of all.
+
+        Those of other processes only once they are idle: they may be running.
+        """
         try:
             others = [one for one in sessions(self._folder) if one.folder != self._own]
         except UnusableLog:
@@ -98,5 +103,6 @@ class SessionWriter:
         for session in others:
             if over <= 0:
                 return
-            session.drop()
-            over -= sizes[session.name]
+            if f"-{self._header.name}-" in session.name or wall - session.written_at > IDLE_S:
+                session.drop()
+                over -= sizes[session.name]

@@ -10,7 +10,7 @@ from kubeshare_py.domain.events import BindSlotsFree, Event, PodGone, PodSeen, T
 from kubeshare_py.edges.event_log.event_log import RETRY_S, EventLog
 from kubeshare_py.edges.event_log.log_folder import Session, UnusableLog, sessions
 from kubeshare_py.edges.event_log.logged_session import LoggedSession, ReplaySettings
-from kubeshare_py.edges.event_log.session_writer import LogLimits
+from kubeshare_py.edges.event_log.session_writer import IDLE_S, LogLimits
 from kubeshare_py.event_log.records import LoggedEvent, LogHeader
 from kubeshare_py.programs.replay import replayed
 from kubeshare_py.scheduling.known_events import known_events
@@ -21,9 +21,9 @@ from tests.scheduling.busy_world import FACTORIES, BusyWorld, a_busy_machine, a_
 class Written:
     """A machine whose events are logged; `now` is the test's to set."""
 
-    def __init__(self, folder: Path, limits: LogLimits | None = None) -> None:
+    def __init__(self, folder: Path, limits: LogLimits | None = None, name: str = "test-0") -> None:
         self.folder, self.now = folder, 0.0
-        self.machine = a_busy_machine("test-0")
+        self.machine = a_busy_machine(name)
         self.log = EventLog(
             folder=folder,
             machine_name=self.machine.name,
@@ -127,6 +127,23 @@ async def test_old_sessions_go_when_there_is_too_much_and_other_files_stay(tmp_p
     assert (tmp_path / "20260101T000000Z-mine" / "letter.txt").exists()
     events, _ = differing(tmp_path)
     assert events > 4, "the snapshot, and what came after it"
+
+
+@pytest.mark.parametrize(("idle_s", "stays"), [(0.0, True), (IDLE_S + 60.0, False)])
+async def test_a_session_of_another_process_goes_once_it_is_idle(
+    tmp_path: Path, idle_s: float, stays: bool
+) -> None:
+    other = Written(tmp_path, LogLimits(total_bytes=1000), name="other")
+    other.start()
+    await other.end()
+    (session,) = sessions(tmp_path)
+    (file,) = session.files
+    written_at = file.stat().st_mtime - idle_s
+    os.utime(file, (written_at, written_at))
+    written = Written(tmp_path, LogLimits(total_bytes=1000))
+    written.start()
+    await written.end()
+    assert (session.name in {one.name for one in sessions(tmp_path)}) == stays
 
 
 async def test_what_cannot_be_written_ends_the_session_and_is_tried_again(
