@@ -54,7 +54,8 @@ class Shortfall:
     """One thing that a node lacks, in numbers.
 
     `subject` is a card's uuid, or empty for the node; `asked` and `free` are in `unit` (`milli`,
-    `bytes`, `count`), or None if the reason has no amounts.
+    `bytes`, `count`), or None if the reason has no amounts. `containers` are those whose claims
+    lack it (`container-0`, `init-0`), empty if it is not about containers' own claims.
     """
 
     reason: str
@@ -63,3 +64,4 @@ class Shortfall:
     asked: int | None = None
     free: int | None = None
     unit: str = ""
+    containers: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ from kubeshare_py.domain.pod import Shape
 ASKING = 250
 #: Counting the reasons of all rows. Each row adds as much as asking about it does.
 DIAGNOSING = 200
-#: Preparing the questions of a new shape, by all plugins.
+#: Preparing the questions of a new shape, by all plugins, and of each further different claim.
 _QUESTIONS = 250
 #: One line of a required node affinity, for any number of rows; so many rows add one more.
 _LINE, _ROWS_OF_LINE = 40, 150
@@ -46,4 +46,5 @@ def preparing(shape: Shape, rows: int) -> int:
             lines += 1
             values += len(line.values)
     tolerations = len(shape.tolerations) // _TOLERATIONS
-    return _QUESTIONS + lines * (_LINE + rows // _ROWS_OF_LINE) + values // _VALUES + tolerations
+    questions = _QUESTIONS * max(1, len({*shape.claims}))
+    return questions + lines * (_LINE + rows // _ROWS_OF_LINE) + values // _VALUES + tolerations

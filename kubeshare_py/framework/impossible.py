@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from kubeshare_py.cluster.columns import ABSENT, Columns, IntArray
 from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.cluster.rows import AllRows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.domain.request import TOO_MUCH, GpuClaim
+from kubeshare_py.domain.request import TOO_MUCH, CardRelation, GpuClaim
 from kubeshare_py.framework.claims.claim_fit import names_cards
+from kubeshare_py.framework.claims.joint_needs import JointAmount, joint_needs
 
 #: The most models that a text names.
 MODELS_NAMED = 4
@@ -42,7 +44,7 @@ def impossible(shape: Shape, ledger: Ledger) -> str:
     """A sentence if the shape fits no node, however much were free; else ""."""
     if not ledger.columns.present.any():
         return ""
-    what = next(_cards(shape.claim, ledger), "") if shape.claim is not None else ""
+    what = next(_all_cards(shape, ledger), "")
     if what:
         return impossible_sentence(what, ledger)
     what = next(_resources(shape, ledger.columns), "")
@@ -90,10 +92,32 @@ def models_there(columns: Columns, there: NDArray[np.bool_]) -> str:
     return f"there are {', '.join(listed[:-1])} and {listed[-1]}"
 
 
-def _cards(claim: GpuClaim | None, ledger: Ledger) -> Iterator[str]:
-    if claim is None:
+def _all_cards(shape: Shape, ledger: Ledger) -> Iterator[str]:
+    for claim in dict.fromkeys(shape.claims):
+        yield from _cards(claim, ledger.columns)
+    if len(shape.claims) > 1:
+        yield from _cards_together(shape, ledger.columns)
+
+
+def _cards_together(shape: Shape, columns: Columns) -> Iterator[str]:
+    """That no node could hold all claims at once, though for each claim there is one."""
+    fitting = [cards_there(claim, columns).fitting for claim in shape.claims]
+    lacks: NDArray[np.bool_] = ~columns.present
+    for claim, fits in zip(shape.claims, fitting, strict=True):
+        lacks |= _together(claim, columns, fits) < claim.count
+    needs = [*joint_needs(shape, AllRows(columns), fitting, free=False)]
+    short = [need.needed > need.there for need in needs]
+    if not np.logical_or.reduce([lacks, *short]).all():
         return
-    columns = ledger.columns
+    for need, rows in zip(needs, short, strict=True):
+        asked = np.unique(need.needed[rows & ~lacks])
+        if (lacks | rows).all() and len(asked) == 1 and need.there.max() < asked[0]:
+            yield _joint_lack(shape, need.amount, int(asked[0]), need.there, columns)
+            return
+    yield "no node has GPUs for all of its containers together"
+
+
+def _cards(claim: GpuClaim, columns: Columns) -> Iterator[str]:
     there = cards_there(claim, columns)
     if not there.any_model.any():
         yield "no node has a GPU"
@@ -155,6 +179,27 @@ def _together(claim: GpuClaim, columns: Columns, there: NDArray[np.bool_]) -> In
             alike = [(there & (column == kind)).sum(1) for kind in kinds]
             counts = np.minimum(counts, np.max(alike, axis=0))
     return counts
+
+
+def _joint_lack(
+    shape: Shape, kind: JointAmount, needed: int, there: IntArray, columns: Columns
+) -> str:
+    """That no node has so much for all claims; `there` is what each has, (rows,)."""
+    row = _largest(columns, there)
+    most, asked = (_joint_amount(kind, one) for one in (there.item(row), needed))
+    largest = f"the largest has {most} (node {columns.names[row]})"
+    if shape.relation is not CardRelation.SAME_CARD:
+        return f"its containers need {asked} of one node: {largest}"
+    if not there[row]:
+        return "no GPU has room for all of its containers together"
+    return f"no node has {asked} with room for all of its containers: {largest}"
+
+
+def _joint_amount(kind: JointAmount, needed: int) -> str:
+    if kind is JointAmount.MEMORY:
+        return f"{amount('memory', needed)} of GPU memory"
+    count = needed / WHOLE_MILLI if kind is JointAmount.SHARE else needed
+    return f"{count:g} GPU{'' if count == 1 else 's'}"
 
 
 def _resources(shape: Shape, columns: Columns) -> Iterator[str]:

@@ -5,18 +5,25 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.gpu_models import PreferredModels
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
-from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.domain.request import CardRelation, GpuClaim
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.impossible import impossible
 from tests.builders import GIB, a_claim, a_gpu, a_node, a_shape, whole
 from tests.framework.test_evaluator import PROFILES
 from tests.plugins.random_clusters import CLAIMS, NODES, Nodes, random_cluster
 from tests.scale import examples
+
+FREE, SAME, APART = (
+    CardRelation.FREE,
+    CardRelation.SAME_CARD,
+    CardRelation.DIFFERENT_CARDS,
+)
 
 
 def a_ledger() -> Ledger:
@@ -37,6 +44,85 @@ def a_ledger() -> Ledger:
         ledger.put_node(a_node(name, cpu=64_000 * (number + 1)))
         ledger.put_cards(NodeName(name), tuple(gpus))
     return ledger
+
+
+def two_shares(milli: int, **fields: Any) -> tuple[GpuClaim, GpuClaim]:
+    """Two alike claims."""
+    return a_claim(milli, **fields), a_claim(milli, **fields)
+
+
+@pytest.mark.parametrize(
+    ("claims", "relation", "said"),
+    [
+        (two_shares(1000, count=4), FREE, ""),
+        (
+            two_shares(1000, count=5),
+            FREE,
+            "its containers need 10 GPUs of one node: the largest has 8 GPUs (node n2)",
+        ),
+        (
+            two_shares(600, count=8),
+            FREE,
+            "its containers need 9.6 GPUs of one node: the largest has 8 GPUs (node n2)",
+        ),
+        (two_shares(500, count=8), FREE, ""),
+        (
+            two_shares(500, count=8),
+            APART,
+            "its containers need 16 GPUs of one node: the largest has 8 GPUs (node n2)",
+        ),
+        (two_shares(500, count=8), SAME, ""),
+        (two_shares(501, count=8), SAME, "no GPU has room for all of its containers together"),
+        (
+            two_shares(100, count=5, memory_bytes=40 * GIB),
+            SAME,
+            "no node has 5 GPUs with 40 GiB each: the largest has 4 (node n1)",
+        ),
+        (two_shares(100, count=5, memory_bytes=8 * GIB), SAME, ""),
+        (
+            (a_claim(100, memory_bytes=70 * GIB), a_claim(100, memory_bytes=20 * GIB)),
+            SAME,
+            "no GPU has room for all of its containers together",
+        ),
+        (
+            two_shares(100, count=4, memory_bytes=50 * GIB),
+            FREE,
+            "its containers need 400 GiB of "
+            "GPU memory of one node: the largest has 320 GiB of GPU memory (node n1)",
+        ),
+        ((whole(4), a_claim(100)), FREE, ""),
+        (
+            (whole(8), a_claim(100)),
+            FREE,
+            "its containers need 9 GPUs of one node: the largest has 8 GPUs (node n2)",
+        ),
+        (
+            (a_claim(1, models=("H100",)), a_claim(1, models=("T4",))),
+            FREE,
+            "no node has GPUs for all of its containers together",
+        ),
+        (
+            # n1 has too little for both, and n2, which has enough, nothing for one of them.
+            (
+                a_claim(600, count=4, models=("H100",), memory_bytes=0),
+                a_claim(600, count=4, memory_bytes=0),
+            ),
+            FREE,
+            "no node has GPUs for all of its containers together",
+        ),
+        ((a_claim(1), whole(9)), FREE, "no node has 9 GPUs: the largest has 8 (node n2)"),
+        (
+            (a_claim(1), a_claim(1, models=("A100",))),
+            FREE,
+            "no node has a GPU of a model that it takes; there are H100 and T4",
+        ),
+    ],
+)
+def test_several_claims_are_impossible_only_where_no_node_could_hold_all(
+    claims: tuple[GpuClaim, ...], relation: CardRelation, said: str
+) -> None:
+    found = impossible(a_shape(*claims, relation=relation), a_ledger())
+    assert found == (f"impossible: {said}" if said else "")
 
 
 @pytest.mark.parametrize(
@@ -160,5 +246,21 @@ def test_what_fits_an_empty_cluster_is_not_impossible(nodes: Nodes, claim: GpuCl
     said = impossible(shape, empty)
     assert not (fits and said)
     # However much is held, the same is said of the same cards.
+    held = random_cluster(nodes).ledger
+    assert impossible(shape, held).partition("(")[0] == said.partition("(")[0]
+
+
+@examples(300)
+@given(NODES, st.lists(CLAIMS, min_size=2, max_size=4), st.sampled_from(CardRelation))
+def test_claims_that_fit_an_empty_cluster_are_not_impossible(
+    nodes: Nodes, claims: list[GpuClaim], relation: CardRelation
+) -> None:
+    if relation is SAME:  # then none of them can have the cards alone
+        claims = [replace(one, count=claims[0].count, exclusive=False) for one in claims]
+    shape = a_shape(*claims, relation=relation)
+    empty = random_cluster([(cards, []) for cards, _ in nodes]).ledger
+    fits = Evaluator(PROFILES["default"], empty).best(shape) is not None
+    said = impossible(shape, empty)
+    assert not (fits and said)
     held = random_cluster(nodes).ledger
     assert impossible(shape, held).partition("(")[0] == said.partition("(")[0]

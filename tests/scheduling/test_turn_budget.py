@@ -192,3 +192,10 @@ def test_counting_why_a_shape_fits_nowhere_costs_as_much_as_asking_about_all_row
     before = evaluator.work.cost
     evaluator.diagnose(shape)
     assert evaluator.work.cost - before >= 300
+
+
+def test_each_different_claim_of_a_shape_costs_as_much_to_prepare() -> None:
+    one, two = a_claim(100), a_claim(200)
+    alone = preparing(a_shape(one), 16)
+    assert preparing(a_shape(), 16) == preparing(a_shape(one, one), 16) == alone
+    assert preparing(a_shape(one, two, one), 16) == 2 * alone
