@@ -3,11 +3,12 @@
 https://kubernetes.io/docs/reference/using-api/api-concepts/#receiving-resources-as-tables
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.printable import printable
+from kubeshare_py.views.holding import ContainerView
 from kubeshare_py.views.view import CardView, ClusterView, NodeView, PodView
 
 Json = dict[str, Any]
@@ -73,7 +74,9 @@ def pod_rows(portion: ClusterView) -> Iterator[Json]:
 
 def pod_row(pod: PodView) -> Json:
     """The row of one pod."""
-    asked = f"{pod.count} x {_share(pod.milli)}" if pod.count else "0"
+    containers = [one for one in pod.containers if one.count]
+    claims: Sequence[PodView | ContainerView] = containers or [pod]
+    asked = " + ".join(f"{one.count} x {_share(one.milli)}" if one.count else "0" for one in claims)
     cells = [pod.name, pod.state, pod.node, asked, pod.message, ",".join(pod.cards)]
     return _row(cells, pod.name, pod.namespace)
 

@@ -67,7 +67,7 @@ class PodCycles:
         """Place this pod, the first of the shape queue, or find out why there is no place."""
         record = self._records[uid]
         record.attempts += 1
-        if shape_queue.shape.claim is not None and not inventory_read:
+        if shape_queue.shape.claims and not inventory_read:
             self._mark_unschedulable(shape_queue)
             self._reports.unread(shape_queue, now)
             return Decided(Outcome.UNREAD)

@@ -1,13 +1,16 @@
 """Amounts in words for people: `0.5` of a GPU, `20.0 GiB`. Integers in, no floats between."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.views.holding import ContainerView
 from kubeshare_py.views.view import PodView
 
 GIB = 1 << 30
 MIB = 1 << 20
 KIB = 1 << 10
+_RELATIONS = {"same card": "the same cards", "different cards": "different cards"}
 
 
 def gpus(milli: int) -> str:
@@ -47,30 +50,55 @@ def percent(used: int, total: int) -> int:
 
 
 def asks(pod: PodView) -> str:
-    """What a pod asks for, per card if it asks for several: `0.5 GPU, 20.0 GiB`."""
-    if not pod.count:
-        return "no GPU"
-    if pod.count == 1:
-        text = f"{gpus(pod.milli)} GPU"
-    elif pod.milli == WHOLE_MILLI:
-        text = f"{pod.count} GPUs"
-    else:
-        text = f"{pod.count} x {gpus(pod.milli)} GPU"
-    if pod.share_of:
-        text = f"{gpus(pod.milli)} of one {pod.share_of}"
-    if pod.memory_bytes is not None:
-        text += f", {memory(pod.memory_bytes)}" + (" each" if pod.count > 1 else "")
-    if pod.memory_milli is not None:
-        text += f", {pod.memory_milli / 10:g}% of its memory"
-    return text
+    """What a pod asks for: `0.5 GPU, 20.0 GiB`, or of containers `0.5 GPU + 2 times 1.0 GPU`."""
+    return _together(map(_claim, _asking(pod)), pod) or _claim(pod)
 
 
 def asks_of(pod: PodView) -> str:
     """The same with the accepted models: `0.5 GPU on Tesla-T4`."""
-    return f"{asks(pod)} on {' or '.join(pod.models)}" if pod.models else asks(pod)
+    return _together(map(claim_of, _asking(pod)), pod) or claim_of(pod)
 
 
-def held(pod: PodView) -> str:
+def claim_of(one: PodView | ContainerView) -> str:
+    """One claim, per card if it is for several, with the accepted models."""
+    return f"{_claim(one)} on {' or '.join(one.models)}" if one.models else _claim(one)
+
+
+def relation(pod: PodView) -> str:
+    """How its containers' cards relate: `, on different cards`; "" if that does not matter."""
+    return f", on {_RELATIONS[pod.relation]}" if pod.relation in _RELATIONS else ""
+
+
+def _asking(pod: PodView) -> list[ContainerView]:
+    return [one for one in pod.containers if one.count]
+
+
+def _together(claims: Iterable[str], pod: PodView) -> str:
+    """The claims of containers, alike ones counted; "" for none."""
+    counts = Counter(claims)
+    parts = [f"{count} times {claim}" if count > 1 else claim for claim, count in counts.items()]
+    return f"{' + '.join(parts)}{relation(pod)}" if parts else ""
+
+
+def _claim(one: PodView | ContainerView) -> str:
+    if not one.count:
+        return "no GPU"
+    if one.count == 1:
+        text = f"{gpus(one.milli)} GPU"
+    elif one.milli == WHOLE_MILLI:
+        text = f"{one.count} GPUs"
+    else:
+        text = f"{one.count} x {gpus(one.milli)} GPU"
+    if one.share_of:
+        text = f"{gpus(one.milli)} of one {one.share_of}"
+    if one.memory_bytes is not None:
+        text += f", {memory(one.memory_bytes)}" + (" each" if one.count > 1 else "")
+    if one.memory_milli is not None:
+        text += f", {one.memory_milli / 10:g}% of its memory"
+    return text
+
+
+def held(pod: PodView | ContainerView) -> str:
     """What it holds, summed over its cards if they differ: `0.5 GPU, 20.0 GiB`."""
     parts = pod.holds
     if not parts:

@@ -1,6 +1,7 @@
 """`kubectl kubeshare gpus --details`: one row for each pod that holds a part of a card."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from rich.text import Text
 
@@ -22,6 +23,7 @@ from kubeshare_py.terminal.cards import (
 )
 from kubeshare_py.terminal.gpu_tables import totals
 from kubeshare_py.terminal.grid import NONE, joined
+from kubeshare_py.views.holding import container_words
 from kubeshare_py.views.view import ClusterView, NodeView
 
 
@@ -72,21 +74,35 @@ def _details(node: NodeView, width: int | None) -> list[Text]:
 
 
 def _pods(node: NodeView) -> list[MatrixRow]:
-    """Each pod once, however many cards it has."""
-    shares: dict[tuple[str, str], int] = {}
-    amounts: dict[tuple[str, str], dict[str, int]] = {}
+    """Each pod once, however many cards it has, and below it each container with a part of them."""
+    amounts: dict[tuple[str, str], dict[str, _Held]] = {}
     for card in ordered(node.cards):
+        label = index_label(card)
         for tenant in card.tenants:
             lead = (tenant.name or UNNAMED, tenant.namespace or NONE)
-            shares[lead] = shares.get(lead, 0) + tenant.milli
-            by_card = amounts.setdefault(lead, {})
-            label = index_label(card)
-            by_card[label] = by_card.get(label, 0) + tenant.memory_bytes
+            whole = amounts.setdefault(lead, {}).setdefault("", _Held())
+            whole.add(label, tenant.milli, tenant.memory_bytes)
+            for part in tenant.containers:
+                held = amounts[lead].setdefault(part.container, _Held())
+                held.add(label, part.milli, part.memory_bytes)
     return [
         MatrixRow(
-            lead=lead,
-            by_card={label: gib(amount) for label, amount in by_card.items()},
-            tail=gpus(shares[lead]),
+            lead=(f"  {container_words(container)}", lead[1]) if container else lead,
+            by_card={label: gib(amount) for label, amount in held.by_card.items()},
+            tail=gpus(held.milli),
         )
-        for lead, by_card in sorted(amounts.items())
+        for lead, parts in sorted(amounts.items())
+        for container, held in sorted(parts.items())
     ]
+
+
+@dataclass(slots=True)
+class _Held:
+    """A pod's or container's share of a node's cards, and its memory by card."""
+
+    milli: int = 0
+    by_card: dict[str, int] = field(default_factory=dict)
+
+    def add(self, label: str, milli: int, memory_bytes: int) -> None:
+        self.milli += milli
+        self.by_card[label] = self.by_card.get(label, 0) + memory_bytes

@@ -15,8 +15,10 @@ from kubeshare_py.terminal.amounts import (
     is_unclear,
     memory,
     memory_pair,
+    relation,
 )
 from kubeshare_py.terminal.cards import card_name
+from kubeshare_py.terminal.containers import container_lines, containers_in_words
 from kubeshare_py.terminal.evictions import preemption_lines
 from kubeshare_py.terminal.grid import GAP, GridColumn, Row, grouped, joined, wrapped
 from kubeshare_py.terminal.placement_lines import placement_lines
@@ -58,8 +60,7 @@ def why_report(why: WhyView, width: int | None) -> Text:
     if why.advice:
         lines += [Text(), Text("What would make it fit:", style="bold")]
         for sentence in why.advice:
-            first, *more = wrapped(printable(sentence), None if width is None else width - 4)
-            lines += [Text(f"  - {first}"), *(Text(f"    {text}") for text in more)]
+            lines += _item(sentence, width)
     return joined(lines)
 
 
@@ -75,7 +76,7 @@ def _paragraph(why: WhyView, width: int | None) -> list[Text]:
     isolated = f"{_unheld(pod)}{_unknown(why)}"
     rank = _rank(pod)
     amounts = f"{',' if rank else ''} and holds {held(pod)}" if pod.holds else ""
-    asked = f"It asks for {asks_of(pod)}{rank}{amounts}.{isolated}"
+    asked = f"It asks for {_asked(pod)}{rank}{amounts}.{isolated}"
     style = "bold green" if pod.state == "bound" else "bold"
     lines = [Text(text, style=style) for text in wrapped(printable(verdict), width)]
     for sentence, colour in (
@@ -85,7 +86,23 @@ def _paragraph(why: WhyView, width: int | None) -> list[Text]:
     ):
         shown = wrapped(printable(sentence), width) if sentence else ()
         lines += [Text(text, style=colour) for text in shown]
+    for sentence in container_lines(pod):
+        lines += _item(sentence, width)
     return lines
+
+
+def _item(sentence: str, width: int | None) -> list[Text]:
+    """A sentence as an item of a list."""
+    first, *more = wrapped(printable(sentence), None if width is None else width - 4)
+    return [Text(f"  - {first}"), *(Text(f"    {text}") for text in more)]
+
+
+def _asked(pod: PodView) -> str:
+    """What it asks for; of many containers how many, because each is listed."""
+    asking = {one.container for one in pod.containers if one.count}
+    if len(asking) <= 1:
+        return asks_of(pod)
+    return f"GPUs for {len(asking)} containers{relation(pod)}"
 
 
 def _unheld(pod: PodView) -> str:
@@ -119,14 +136,16 @@ def _rank(pod: PodView) -> str:
 
 def _nodes(nodes: Sequence[NodeWhy], indexes: Mapping[str, int], width: int | None) -> list[Text]:
     """One grid for the shortfalls of all nodes, cut at each node's heading."""
+    of_containers = any(one.containers for node in nodes for one in node.shortfalls)
     columns = [
         GridColumn(header="WHERE", least=13),
+        *([GridColumn(header="FOR", least=11)] if of_containers else ()),
         GridColumn(header="ASKED"),
         GridColumn(header="FREE"),
         GridColumn(header="MISSING"),
         GridColumn(header="REASON"),
     ]
-    rows = [_row(one, indexes) for node in nodes for one in node.shortfalls]
+    rows = [_row(one, indexes, of_containers) for node in nodes for one in node.shortfalls]
     header, *groups = grouped(columns, rows, None if width is None else width - GAP)
     following = iter(groups)
     lines = [Text(" " * GAP) + line for line in header] if rows else []
@@ -156,25 +175,37 @@ def _fits(node: NodeWhy) -> str:
 
 
 def _verdict(node: NodeWhy) -> str:
-    """Cards counted by what they lack, then the node's other reasons."""
-    cards = sorted((one.subject, one.reason) for one in node.shortfalls if one.subject)
+    """Cards counted by what they lack, for each claim, then the node's other reasons."""
+    of_cards = [one for one in node.shortfalls if one.subject]
+    claims = dict.fromkeys(one.containers for one in of_cards)
+    phrases = []
+    for containers in claims:
+        lacks = ", ".join(_lacks(one for one in of_cards if one.containers == containers))
+        phrases.append(f"{containers_in_words(containers)}: {lacks}" if containers else lacks)
+    named = {one.reason for one in of_cards}
+    others = [reason for reason in node.reasons if reason not in named]
+    separator = "; " if any(claims) else ", "
+    return separator.join([*phrases, *others]) or "does not fit"
+
+
+def _lacks(shortfalls: Iterable[Shortfall]) -> list[str]:
+    """What cards lack, and how many of them."""
+    cards = sorted((one.subject, one.reason) for one in shortfalls)
     of_cards = [
         " and ".join(dict.fromkeys(reason for _, reason in parts))
         for _, parts in groupby(cards, key=lambda pair: pair[0])
     ]
-    phrases = [
+    return [
         f"{lack} on {counted(of_cards.count(lack), 'card')}" for lack in dict.fromkeys(of_cards)
     ]
-    named = {reason for _, reason in cards}
-    phrases += [reason for reason in node.reasons if reason not in named]
-    return ", ".join(phrases) or "does not fit"
 
 
-def _row(shortfall: Shortfall, indexes: Mapping[str, int]) -> Row:
+def _row(shortfall: Shortfall, indexes: Mapping[str, int], of_containers: bool) -> Row:
     asked, free, missing = _amounts(shortfall)
     card = card_name(shortfall.subject, indexes.get(shortfall.subject, -1))
     where = card or shortfall.resource or "node"
-    return Row(cells=[where, asked, free, missing, shortfall.reason])
+    containers = [containers_in_words(shortfall.containers) or "all"] if of_containers else ()
+    return Row(cells=[where, *containers, asked, free, missing, shortfall.reason])
 
 
 def _amounts(shortfall: Shortfall) -> tuple[str, str, str]:

@@ -15,6 +15,36 @@ class HoldingView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerView:
+    """What one container asks for and holds; `container` is `container-0`, `init-0` and so on.
+
+    The number is the container's index in spec.containers or spec.initContainers. It asks for
+    `count` cards of `milli` each, none if `count` is 0; the fields are those of a `PodView`. With
+    `exclusive` the cards are for it alone. `holds` are its cards, in the order in which it sees
+    them.
+    """
+
+    container: str
+    count: int = 0
+    milli: int = 0
+    memory_bytes: int | None = None
+    memory_milli: int | None = None
+    models: tuple[str, ...] = ()
+    share_of: str = ""
+    exclusive: bool = False
+    holds: tuple[HoldingView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerPartView:
+    """The part of one card that one container of its tenant holds: milli and bytes."""
+
+    container: str
+    milli: int
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NeighbourView:
     """Another pod on the same cards, and its parts of them.
 
@@ -58,3 +88,9 @@ class PlacementView:
     scores: tuple[ScoreView, ...] = ()
     others: tuple[RankedNode, ...] = ()
     neighbours: tuple[NeighbourView, ...] = ()
+
+
+def container_words(container: str) -> str:
+    """A container in a sentence: `container-0` is `container 0`, `init-0` is `init container 0`."""
+    kind, _, index = container.rpartition("-")
+    return f"{'init ' if kind == 'init' else ''}container {index}"

@@ -7,12 +7,20 @@ values as JSON objects with the same field names; readers ignore unknown fields.
 from dataclasses import dataclass, field
 
 from kubeshare_py.domain.diagnosis import Shortfall
-from kubeshare_py.views.holding import HoldingView, PlacementView
+from kubeshare_py.views.holding import (
+    ContainerPartView,
+    ContainerView,
+    HoldingView,
+    PlacementView,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantView:
-    """A pod's part of one card. `unheld`: parts (memory, time) that are not enforced."""
+    """A pod's part of one card. `unheld`: parts (memory, time) that are not enforced.
+
+    `containers` are its containers' parts of this part, empty if all of them see the whole of it.
+    """
 
     namespace: str
     name: str
@@ -20,6 +28,7 @@ class TenantView:
     memory_bytes: int
     exclusive: bool = False
     unheld: tuple[str, ...] = ()
+    containers: tuple[ContainerPartView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +175,12 @@ class PodView:
     `unheld` the parts that this does not enforce. `not_ready` are those of its cards on which the
     back-end is not known to work. `holds` is its part of each card; with `asks_for_other` its
     labels ask for something else.
+
+    If its containers have claims of their own, `containers` says what each asks for and holds, and
+    `relation` how their cards relate: `same card`, `different cards`, or "" if that does not
+    matter. `count` is then the number of cards that they ask for, added up unless they are the same
+    ones; where claims differ, `milli` and the memory are the largest, and `models` and
+    `share_of` are empty.
     """
 
     namespace: str
@@ -191,6 +206,8 @@ class PodView:
     not_ready: tuple[CardNotReadyView, ...] = ()
     holds: tuple[HoldingView, ...] = ()
     asks_for_other: bool = False
+    containers: tuple[ContainerView, ...] = ()
+    relation: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.manifests.state_table import card_rows, pod_rows, table, wants_table
+from kubeshare_py.manifests.state_table import card_rows, pod_row, pod_rows, table, wants_table
+from kubeshare_py.views.holding import ContainerView
 from tests.builders import MODEL
 from tests.terminal.views import a_card, a_small_view, a_tenant
 
@@ -84,3 +85,15 @@ def test_a_cell_steers_no_terminal() -> None:
     card = replace(a_card(0), model="A\x1b[31m\x9bB\n")
     [row] = card_rows(replace(view, nodes=(replace(view.nodes[0], cards=(card,)),)))
     assert row["cells"][2] == "A?[31m?B?"
+
+
+def test_claims_of_containers_are_added_up_in_a_pods_row() -> None:
+    [pod, *_] = a_small_view().pods
+    claims = (("container-0", 1, 500), ("container-1", 2, 1000), ("container-2", 0, 0))
+    containers = tuple(
+        ContainerView(container=name, count=count, milli=milli) for name, count, milli in claims
+    )
+    assert pod_row(replace(pod, containers=containers))["cells"][3] == "1 x 0.5 + 2 x 1"
+    # What it holds of cards that its labels ask for no more is not what it asks for.
+    none = replace(pod, count=0, containers=containers[2:])
+    assert pod_row(none)["cells"][3] == "0"

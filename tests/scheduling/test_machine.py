@@ -70,20 +70,24 @@ def test_nothing_is_placed_before_pods_and_nodes_are_known() -> None:
     assert [type(effect) for effect in machine.handle(BindSlotsFree(9), 0.0)] == [Bind]
 
 
-def test_without_inventory_gpu_pods_wait_and_others_are_placed() -> None:
+@pytest.mark.parametrize("shares", [(500,), (500, 400)])
+def test_without_inventory_gpu_pods_wait_and_others_are_placed(shares: tuple[int, ...]) -> None:
     machine = a_machine()
     for event in a_cluster({"n1": 1})[:2]:
         machine.handle(event, 0.0)
-    machine.handle(PodSeen(a_pod("gpu", a_shape(a_claim()))), 0.0)
+    machine.handle(PodSeen(a_pod("gpu", a_shape(*map(a_claim, shares)))), 0.0)
     machine.handle(PodSeen(a_pod("cpu")), 0.0)
     effects = machine.handle(BindSlotsFree(9), 0.0)
     assert [effect.key.name for effect in effects if isinstance(effect, Bind)] == ["cpu"]
     assert not [effect for effect in effects if isinstance(effect, ReportWaiting)]
+    machine.handle(PodSeen(a_pod("later", a_shape(*map(a_claim, shares)))), 0.0)
+    effects = machine.handle(BindSlotsFree(9), 0.0)
+    assert not [effect for effect in effects if isinstance(effect, ReportWaiting)]
     effects = machine.handle(TimePassed(), INVENTORY_PATIENCE_S)
     waiting = [effect for effect in effects if isinstance(effect, ReportWaiting)]
-    assert [report.diagnosis.message for report in waiting] == [INVENTORY_UNREAD]
-    machine.handle(InventoryRead(((NodeName("n1"), some_gpus("n1", 1)),)), 0.0)
-    assert [type(effect) for effect in machine.handle(BindSlotsFree(9), 0.0)] == [Bind]
+    assert [report.diagnosis.message for report in waiting] == [INVENTORY_UNREAD] * 2
+    machine.handle(InventoryRead(((NodeName("n1"), some_gpus("n1", 2)),)), 0.0)
+    assert [type(effect) for effect in machine.handle(BindSlotsFree(9), 0.0)] == [Bind, Bind]
 
 
 def test_spec_priority_goes_before_label_priority_before_age_before_arrival() -> None:

@@ -17,7 +17,6 @@ from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import CardRelation, GpuClaim
 from kubeshare_py.framework.claims.claim_fit import asked_bytes, asked_milli
 
-BoolArray = NDArray[np.bool_]
 _MOST = np.iinfo(np.int64).max
 
 
@@ -39,7 +38,7 @@ class JointNeed:
 
 
 def joint_needs(
-    shape: Shape, rows: Rows, fitting: Sequence[BoolArray], *, free: bool
+    shape: Shape, rows: Rows, fitting: Sequence[NDArray[np.bool_]], *, free: bool
 ) -> Iterator[JointNeed]:
     """The needs of a shape of several claims, of what is `free`, or of whole cards.
 

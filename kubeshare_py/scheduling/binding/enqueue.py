@@ -355,14 +355,14 @@ def _asked(pod: Pod, profile: Profile) -> Shape | None:
 
 
 def _is_scaled(pod: Pod) -> bool:
-    claim = pod.shape.claim
-    return claim is not None and bool(claim.share_of)
+    return any(claim.share_of for claim in pod.shape.claims)
 
 
 def _gates_of(pod: Pod, profile: Profile) -> Iterator[str]:
     """The reasons of the pod's profile to gate it."""
     if _is_scaled(pod) and scaled(pod.shape, profile.capacities) is None:
-        model = pod.shape.claim.share_of if pod.shape.claim else ""
+        named = (claim.share_of for claim in pod.shape.claims if claim.share_of)
+        model = next(model for model in named if profile.capacities.of(model) is None)
         yield f"it asks for a share of {model}, which is not in gpuCapacities of its profile"
     if chosen_backend(pod, profile) is not None and not profile.isolation.allows(pod.isolation):
         allowed = ", ".join(profile.isolation.allowed)

@@ -4,22 +4,39 @@ Reads; decides nothing.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.domain.pod import Pod, Shape
+from kubeshare_py.domain.request import ContainerRef, GpuClaim
 from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.views.holding import HoldingView
 from kubeshare_py.views.view import WhyView
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedPart:
+    """A claim of one container, or of the whole pod (None), and the cards held for it."""
+
+    container: ContainerRef | None
+    claim: GpuClaim
+    cards: tuple[CardCharge, ...]
 
 
 def holdings(
     ledger: Ledger, node: NodeName, allocation: Allocation | None
 ) -> tuple[HoldingView, ...]:
     """Parts of cards in the order in which the pod's containers see them."""
-    if allocation is None or not allocation.cards:
+    return holdings_of(ledger, node, allocation.cards) if allocation is not None else ()
+
+
+def holdings_of(
+    ledger: Ledger, node: NodeName, cards: Sequence[CardCharge]
+) -> tuple[HoldingView, ...]:
+    """These parts of cards of one node, in the same order."""
+    if not cards:
         return ()
     indexes = {gpu.uuid: gpu.index for gpu in ledger.inventory.get(node, ())}
     return tuple(
@@ -30,7 +47,7 @@ def holdings(
             milli=card.milli,
             memory_bytes=card.memory_bytes,
         )
-        for card in allocation.cards
+        for card in cards
     )
 
 
@@ -62,21 +79,37 @@ def asks_for_other(record: Record) -> bool:
         return False
     if pod.problem is not None:
         return True
-    asked, held = pod.shape.claims, allocation.claims
-    if not asked:
+    if not pod.shape.claims:
         return bool(allocation.cards)
-    if not held and (pod.request is None or pod.request.is_pod_wide):
-        return len(asked) > 1 or _is_other(asked[0], allocation.cards)
-    containers = [] if pod.request is None else [one.container for one in pod.request.claims]
-    if containers != [one.container for one in held]:
-        return True
-    return any(_is_other(claim, one.cards) for claim, one in zip(asked, held, strict=True))
+    parts = claimed_parts(pod, allocation)
+    return parts is None or any(_is_other(one.claim, one.cards) for one in parts)
+
+
+def claims_of(pod: Pod, shape: Shape) -> list[tuple[ContainerRef | None, GpuClaim]]:
+    """The claims of a shape of the pod, and the containers that have them; None is the pod."""
+    claims, request = shape.claims, pod.request
+    if request is None or len(request.claims) != len(claims):
+        return [(None, claim) for claim in claims]
+    return [(one.container, claim) for one, claim in zip(request.claims, claims, strict=True)]
+
+
+def claimed_parts(pod: Pod, allocation: Allocation) -> list[ClaimedPart] | None:
+    """Each claim of a pod, and the cards held for it; None if these are of other containers."""
+    asked = claims_of(pod, pod.shape)
+    if not allocation.claims:
+        # All containers see all cards, or the pod's one claim was written down as of all of them.
+        return [ClaimedPart(*one, allocation.cards) for one in asked] if len(asked) == 1 else None
+    of_containers = [(one, claim) for one, claim in asked if one is not None]
+    of_containers.sort(key=lambda pair: pair[0])
+    held = sorted(allocation.claims, key=lambda part: part.container)
+    if [one for one, _ in of_containers] != [part.container for part in held]:
+        return None
+    pairs = zip(of_containers, held, strict=True)
+    return [ClaimedPart(one, claim, part.cards) for (one, claim), part in pairs]
 
 
 def _is_other(claim: GpuClaim, cards: Sequence[CardCharge]) -> bool:
-    """Whether the claim asks for something else than these cards."""
-    alone = all(card.exclusive for card in cards)
-    if claim.count != len(cards) or claim.exclusive != alone:
+    if claim.count != len(cards) or claim.exclusive != all(card.exclusive for card in cards):
         return True
     return any(_differs(claim, card) for card in cards)
 

@@ -24,6 +24,8 @@ from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.scheduling.queue.reservations import ReservationCause
 from kubeshare_py.views.view import NodeWhy
 
+#: The dialect whose pods can change the label that is named.
+SHAREDGPU = "sharedgpu"
 #: The most sentences of one kind.
 _MAX_SENTENCES = 3
 #: The most pods of which it is asked whether their end would help, on the first nodes by name, and
@@ -43,7 +45,7 @@ def advice(
     Neither is said if a plugin fails.
     """
     shape, ledger = record.shape, reading.ledger
-    if shape.claim is None:
+    if not shape.claims:
         return
     evaluator = reading.evaluators[record.pod.scheduler_name]
     yield from _reserved(machine, record.pod.uid, [NodeName(node.name) for node in nodes], sees)
@@ -51,7 +53,8 @@ def advice(
         return
     try:
         yield from islice(_leavers(ledger, evaluator, shape, machine.records, sees), _MAX_SENTENCES)
-        yield from _smaller(ledger, evaluator, shape)
+        dialect = record.pod.request.dialect if record.pod.request is not None else ""
+        yield from _smaller(ledger, evaluator, shape, dialect)
     except PluginFailed:
         return
 
@@ -123,10 +126,11 @@ def _held(charge: Charge) -> str:
     return f" (it holds {count} GPU{'s' if count > 1 else ''})" if count else ""
 
 
-def _smaller(ledger: Ledger, evaluator: Evaluator, shape: Shape) -> Iterator[str]:
+def _smaller(ledger: Ledger, evaluator: Evaluator, shape: Shape, dialect: str) -> Iterator[str]:
     """The largest share of one card that would fit now, if the shape asks for more.
 
-    A share of another model's card is not the same share here, so these claims are left out.
+    A share of another model's card is not the same share here, so these claims are left out. So are
+    several claims: which of them is to be smaller is not to be guessed.
     """
     claim, columns = shape.claim, ledger.columns
     if claim is None or claim.count > 1 or claim.share_of:
@@ -146,7 +150,8 @@ def _smaller(ledger: Ledger, evaluator: Evaluator, shape: Shape) -> Iterator[str
         best = int(keys.argmax())
         row = index.item(best)
         where = f"{columns.names[row]} ({columns.uuids[row][slots.item(best)]})"
-        yield f"it fits on {where} now with sharedgpu/gpu_request {_share(fitting)} or less"
+        label = "sharedgpu/gpu_request" if dialect == SHAREDGPU else "a share of"
+        yield f"it fits on {where} now with {label} {_share(fitting)} or less"
 
 
 def _with_share(shape: Shape, milli: int) -> Shape:

@@ -8,23 +8,20 @@ from dataclasses import replace
 from typing import TypeVar
 
 from kubeshare_py.cluster.ledger import Ledger
-from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
-from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.cluster_reading import ClusterReading
-from kubeshare_py.framework.plugin_calls import explain
-from kubeshare_py.framework.points import Explain
 from kubeshare_py.framework.reasons import NO_NODE
 from kubeshare_py.scheduling.binding.holdings import with_indexes
 from kubeshare_py.scheduling.explain.advice import advice
 from kubeshare_py.scheduling.explain.card_topology import ring
 from kubeshare_py.scheduling.explain.gang_headroom import headroom_on_nodes
 from kubeshare_py.scheduling.explain.kept_for import kept_from
+from kubeshare_py.scheduling.explain.lesser_choice import lesser_choice
 from kubeshare_py.scheduling.explain.node_view import node_view
 from kubeshare_py.scheduling.explain.placement_view import placement_view
 from kubeshare_py.scheduling.explain.pod_view import QueueMessages, pod_view
 from kubeshare_py.scheduling.explain.preemption_view import preemption_view
+from kubeshare_py.scheduling.explain.shortfalls import shortfalls_on
 from kubeshare_py.scheduling.explain.visibility import Sees, sees_all
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.isolation_hold import not_ready_on
@@ -156,22 +153,9 @@ def _where(
     held = (
         ring(machine.ledger, node, [card.uuid for card in allocation.cards]) if allocation else None
     )
-    message = _lesser_choice(record)
+    message = lesser_choice(record)
     placement = placement_view(machine, reading, record, node, sees)
     return WhyView(pod=view, message=message, ring=held, placement=placement)
-
-
-def _lesser_choice(record: Record) -> str:
-    """Which choice of the pod its cards are, if they are not the first."""
-    claim, allocation = record.pod.shape.claim, record.allocation
-    preferred = claim.preferred if claim is not None else None
-    if preferred is None or allocation is None:
-        return ""
-    tiers = {card.model: preferred.tier(card.model) or 0 for card in allocation.cards}
-    worst = max(sorted(tiers), key=tiers.__getitem__, default="")
-    if not tiers.get(worst):
-        return ""
-    return f"{worst} is choice {tiers[worst] + 1} of {len(preferred.tiers)} ({preferred})"
 
 
 def _node_whys(
@@ -191,7 +175,7 @@ def _node_whys(
         mask = masks[row]
         if not mask & NO_NODE:
             reasons = tuple(reason.text for reason in evaluator.reasons_in(shape, mask))
-            shortfalls = tuple(_shortfalls(reading, profile, shape, row)) if mask else ()
+            shortfalls = tuple(shortfalls_on(reading, record, row, reasons)) if mask else ()
             yield NodeWhy(
                 name=name,
                 fits=not mask,
@@ -202,27 +186,6 @@ def _node_whys(
                 kept=kept.get(name, ()),
                 scaled=_scaled(machine.ledger, name) if shape.claims else (),
             )
-
-
-def _shortfalls(reading: ClusterReading, name: str, shape: Shape, row: int) -> list[Shortfall]:
-    """What is lacking; for a card that could never hold the claim, only the reason for that.
-
-    For a plugin that fails, that it failed.
-    """
-    profile = reading.evaluators[name].profile
-    found: list[Shortfall] = []
-    failures: list[Shortfall] = []
-    for plugin in (*profile.filters, *profile.card_filters):
-        if isinstance(plugin, Explain):
-            try:
-                found += explain(reading.boundary, plugin, shape, reading.ledger.columns, row)
-            except PluginFailed as failure:
-                failures.append(Shortfall(reason=str(failure)))
-    hopeless = {one.subject for one in found if one.asked is None}
-    if "" in hopeless:
-        return [one for one in found if one.asked is None] + failures
-    kept = [one for one in found if one.asked is None or one.subject not in hopeless]
-    return kept + failures
 
 
 def _by_name(view: PodView) -> tuple[str, str]:

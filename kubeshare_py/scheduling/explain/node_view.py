@@ -10,6 +10,7 @@ from kubeshare_py.domain.isolation import IsolationBackend, Part
 from kubeshare_py.domain.readiness import NEEDY, ReadinessReport, in_words, not_ready_reason
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.explain.card_topology import node_topology
+from kubeshare_py.scheduling.explain.container_views import container_parts
 from kubeshare_py.scheduling.explain.visibility import Sees, reservation_name, sees_all
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.isolation_hold import hold_on
@@ -109,8 +110,11 @@ def _tenants(
         seen = sees(key.namespace)
         hold = hold_on(ledger, name, charge.allocation)
         not_enforced = {uuid for uuid, _ in hold.not_ready}
-        by_nature = charge.allocation.unheld if charge.allocation else ()
-        for card in charge.allocation.cards if charge.allocation else ():
+        if charge.allocation is None:
+            continue
+        parts = container_parts(charge.allocation) if seen else {}
+        for card in charge.allocation.cards:
+            by_nature = () if card.exclusive else charge.allocation.unheld
             tenants.setdefault(card.uuid, []).append(
                 TenantView(
                     namespace=key.namespace if seen else "",
@@ -119,6 +123,7 @@ def _tenants(
                     memory_bytes=card.memory_bytes,
                     exclusive=card.exclusive,
                     unheld=hold.unheld if card.uuid in not_enforced else by_nature,
+                    containers=parts.get(card.uuid, ()),
                 )
             )
     return tenants

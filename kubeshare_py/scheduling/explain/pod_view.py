@@ -2,9 +2,13 @@
 
 from kubeshare_py.domain.isolation import UNHELD
 from kubeshare_py.domain.readiness import in_words
-from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.cluster_reading import ClusterReading
 from kubeshare_py.scheduling.binding.holdings import asks_for_other, holdings
+from kubeshare_py.scheduling.explain.container_views import (
+    asked_in_all,
+    container_views,
+    relation_of,
+)
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.pod_groups.gang_reports import too_few
 from kubeshare_py.scheduling.queue.gangs import Gang
@@ -21,8 +25,8 @@ def pod_view(
     machine: Machine, reading: ClusterReading, record: Record, messages: QueueMessages
 ) -> PodView:
     """The view of one pod. `messages` holds those of the shape queues that were seen before."""
-    pod, claim = record.pod, record.pod.shape.claim
-    allocation = record.allocation
+    pod, allocation = record.pod, record.allocation
+    asked = asked_in_all(pod.shape)
     backend = backend_of(record, machine.profiles)
     hold = hold_on(machine.ledger, record.node, allocation) if record.node else IsolationHold()
     return PodView(
@@ -34,12 +38,12 @@ def pod_view(
         priority=pod.priority,
         label_priority=pod.label_priority,
         created=pod.created,
-        count=claim.count if claim else 0,
-        milli=claim.milli if claim else 0,
-        memory_bytes=claim.memory_bytes if claim else None,
-        memory_milli=claim.memory_milli if claim else None,
-        models=_models(claim) if claim else (),
-        share_of=claim.share_of if claim else "",
+        count=asked.count,
+        milli=asked.milli,
+        memory_bytes=asked.memory_bytes,
+        memory_milli=asked.memory_milli,
+        models=asked.models,
+        share_of=asked.share_of,
         node=record.node or "",
         cards=tuple(card.uuid for card in allocation.cards) if allocation else (),
         port=allocation.port if allocation else None,
@@ -52,14 +56,9 @@ def pod_view(
         ),
         holds=holdings(machine.ledger, record.node, allocation) if record.node else (),
         asks_for_other=asks_for_other(record),
+        containers=container_views(machine.ledger, record),
+        relation=relation_of(pod.shape),
     )
-
-
-def _models(claim: GpuClaim) -> tuple[str, ...]:
-    """The pod's models, as words."""
-    if claim.preferred is None:
-        return claim.models
-    return (" that is also ".join((*claim.models, str(claim.preferred))),)
 
 
 def _message(

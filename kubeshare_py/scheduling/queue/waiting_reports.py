@@ -86,7 +86,7 @@ class WaitingReports:
 
     def newcomers(self, shape_queue: ShapeQueue) -> None:
         """Pods joined an unschedulable queue, perhaps only until the inventory is read."""
-        if self._synced.inventory or shape_queue.shape.claim is None:
+        if self._synced.inventory or not shape_queue.shape.claims:
             self.joined(shape_queue)
 
     def joined(self, shape_queue: ShapeQueue) -> None:

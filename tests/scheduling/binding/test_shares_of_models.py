@@ -118,6 +118,20 @@ def test_a_model_that_the_profile_does_not_know_is_told(
     )
 
 
+def test_of_several_claims_the_model_without_a_capacity_is_named() -> None:
+    claims = (a_claim(100), a_claim(200, share_of="H100"), a_claim(300, share_of="A100"))
+    pod = a_pod("p", a_shape(*claims))
+    driver = a_driver({"gpuCapacities": {"H100": 990}}, n1="H100")
+    assert driver.seen(pod) == []
+    found = why(driver.machine, pod.key)
+    assert found is not None
+    assert found.message == (
+        "it asks for a share of A100, which is not in gpuCapacities of its profile"
+    )
+    (bind,) = a_driver(n1="H100").seen(pod)
+    assert [milli for _, milli, _ in charges(bind)] == [100 + 200 + 95]
+
+
 def test_new_profiles_bring_a_new_table() -> None:
     driver = a_driver({}, n1="H100")
     driver.seen(of_a100("p", 500))
