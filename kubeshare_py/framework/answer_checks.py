@@ -59,7 +59,7 @@ def card_predicate(answer: object) -> str | None:
 def card_rank(answer: object) -> str | None:
     """Check the answer of `CardScore.card_score`.
 
-    A CardRank, a ByHeadroom, a CardSetScore, an Among, or None.
+    A CardRank, a ByHeadroom, a CardSetScore, a CardPreselection, or None.
 
     The ranks of a ByHeadroom are integers of 0 or more, shape (1001,).
     """
@@ -153,7 +153,7 @@ def slots(answer: object, count: int, fits: NDArray[np.bool_]) -> str | None:
 
 
 def left(answer: object, count: int, fits: NDArray[np.bool_]) -> str | None:
-    """Check the cards that an Among leaves: `count` or more of the cards that fit.
+    """Check the cards that a CardPreselection leaves: `count` or more of the cards that fit.
 
     The answer and `fits` are bool, shape (width,).
     """

@@ -2,8 +2,9 @@
 
 Every call of a plugin goes through one `Boundary`. An exception of the plugin, and an answer of the
 wrong type, shape or range, becomes `PluginFailed`, which names the plugin and is counted. The
-caller then lets the shape or the pod wait, with the exception's text as the reason. Exceptions that
-are no `Exception` (cancellation, KeyboardInterrupt) pass.
+caller then lets the shape or the pod wait, with the exception's text as the reason. A plugin cannot
+end the process with `sys.exit` either. Cancellation and KeyboardInterrupt, which are not the
+plugin's, pass.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,6 +20,8 @@ T = TypeVar("T")
 #: The fault of an answer, as the end of the sentence "plugin X failed: …"; None if there is none.
 AnswerCheck = Callable[[object], str | None]
 
+#: What a plugin may raise; within its calls only the plugin itself exits.
+PLUGIN_ERRORS = (Exception, SystemExit, GeneratorExit)
 #: The most characters of an exception's text, or of a wrong answer, that are reported.
 MAX_TEXT = 200
 #: Seconds between two log lines about one kind of failure of a plugin at one extension point.
@@ -152,7 +155,7 @@ class Boundary:
             question = self._timed(plugin, question)
         try:
             answer = question(*args, **kwargs)
-        except Exception as error:
+        except PLUGIN_ERRORS as error:
             raise self.failed(plugin, point, error) from error
         wrong = None if check is None else check(answer)
         if wrong is not None:
@@ -176,7 +179,7 @@ class Boundary:
         def ask(*args: P.args, **kwargs: P.kwargs) -> T:
             try:
                 answer = question(*args, **kwargs)
-            except Exception as error:
+            except PLUGIN_ERRORS as error:
                 raise self.failed(plugin, point, error) from error
             if check is not None:
                 wrong = check(answer, *args, **kwargs)
@@ -200,7 +203,7 @@ class Boundary:
 
         return ask
 
-    def failed(self, plugin: object, point: str, error: Exception) -> PluginFailed:
+    def failed(self, plugin: object, point: str, error: BaseException) -> PluginFailed:
         """The PluginFailed to raise in place of a plugin's exception."""
         if isinstance(error, PluginFailed):
             return error  # raised by a question within this one, and counted there
@@ -232,7 +235,7 @@ def name_of(plugin: object) -> str:
     return str(getattr(plugin, "name", type(plugin).__name__))
 
 
-def in_words(error: Exception) -> str:
+def in_words(error: BaseException) -> str:
     """An exception's type and text on one line; of WrongAnswer, only the text."""
     try:
         text = str(error)

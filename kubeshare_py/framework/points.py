@@ -247,7 +247,7 @@ class CardScore(Protocol):
     Score gets the best card of each row.
 
     For a claim of several cards, the first plugin that answers with a CardSetScore decides alone.
-    It chooses among the cards that remain after all plugins that answer with Among, in their order.
+    It chooses among the cards that remain after all that answer with a CardPreselection, in order.
     """
 
     name: str

@@ -22,7 +22,7 @@ from kubeshare_py.domain.gpu_capacities import Capacities
 from kubeshare_py.domain.gpu_models import name_part
 from kubeshare_py.domain.isolation import IsolationChoice
 from kubeshare_py.framework.arguments import ArgumentError
-from kubeshare_py.framework.boundary import in_words, name_of
+from kubeshare_py.framework.boundary import PLUGIN_ERRORS, in_words, name_of
 from kubeshare_py.framework.ledger_fit import unguarded
 from kubeshare_py.framework.points import (
     CardFilter,
@@ -220,7 +220,7 @@ class _Makers:
         except ArgumentError as error:
             where = f"{self._path}.pluginConfig[{index}].args"
             raise ConfigurationError(f"{where}.{error}") from error
-        except Exception as error:
+        except PLUGIN_ERRORS as error:
             # The constructor is the plugin's: anything may go wrong there.
             text = str(error) if isinstance(error, TypeError | ValueError) else in_words(error)
             where = f"[{index}].args" if index is not None else f": {name} without args"

@@ -1,5 +1,6 @@
 """docs/plugins.md: every plugin is in it, and what it shows can be used."""
 
+import inspect
 import re
 import sys
 from pathlib import Path
@@ -125,6 +126,22 @@ def test_what_examples_import_is_promised(module: ModuleType) -> None:
     assert names <= {*module.__all__}
     assert names
     assert not re.findall(r"^from kubeshare_py\.(?!plugin |testing )", TEXT, re.MULTILINE)
+
+
+def test_every_point_is_documented_with_its_methods() -> None:
+    rows = re.findall(r"^\| (\w+) \| [\w ]+ \| (`\w+\(.*\)`) \| [^|]+ \|$", TEXT, re.MULTILINE)
+    shown = {name: re.findall(r"`(\w+)\((.*?)\)`", methods) for name, methods in rows}
+    found = {}
+    for name in api.__all__:
+        value = getattr(api, name)
+        if inspect.isclass(value) and getattr(value, "_is_protocol", False):
+            functions = [one for one in vars(value).values() if inspect.isfunction(one)]
+            public = [one for one in functions if not one.__name__.startswith("_")]
+            found[name] = [
+                (one.__name__, ", ".join([*inspect.signature(one).parameters][1:]))
+                for one in public
+            ]
+    assert shown == {name: methods for name, methods in found.items() if methods}
 
 
 def test_every_expectation_and_adapter_is_documented() -> None:

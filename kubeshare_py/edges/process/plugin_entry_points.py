@@ -48,7 +48,7 @@ def with_entry_points(
 def _factory(entry: EntryPoint) -> ObjectFactory:
     try:
         factory: object = entry.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # Loading runs the other distribution's code: anything may go wrong there.
         text = f"{_place(entry)}: {type(error).__name__}: {error}"
         raise PluginEntryPointError(text) from error

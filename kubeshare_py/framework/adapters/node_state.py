@@ -12,7 +12,7 @@ from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.node import Taint
 from kubeshare_py.framework.answer_checks import whole_number, yes_or_no
-from kubeshare_py.framework.boundary import NodeFailed, WrongAnswer, in_words
+from kubeshare_py.framework.boundary import PLUGIN_ERRORS, NodeFailed, WrongAnswer, in_words
 from kubeshare_py.framework.scores import MAX_SCORE
 
 _OF_CARDS = (
@@ -169,7 +169,7 @@ def each_node(rows: Rows, ask: Callable[[int, NodeState], None]) -> None:
             name = batch.names[at]
             if name is not None:
                 ask(at, NodeState(batch, at, name))
-    except Exception as error:
+    except PLUGIN_ERRORS as error:
         raise NodeFailed(name or "", in_words(error)) from error
 
 

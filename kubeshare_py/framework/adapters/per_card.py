@@ -20,7 +20,7 @@ from kubeshare_py.framework.adapters.node_state import (
     checked_points,
     each_node,
 )
-from kubeshare_py.framework.boundary import WrongAnswer, in_words
+from kubeshare_py.framework.boundary import PLUGIN_ERRORS, WrongAnswer, in_words
 from kubeshare_py.framework.points import CardPredicate, CardRank
 from kubeshare_py.framework.reasons import ReasonTable
 
@@ -96,7 +96,7 @@ def _each(rows: Rows, answer: Callable[[NodeState, CardState], int], empty: int)
         for slot, card in cards.items():
             try:
                 answers[at, slot] = answer(node, card)
-            except Exception as error:
+            except PLUGIN_ERRORS as error:
                 raise WrongAnswer(f"card {card.uuid}: {in_words(error)}") from error
 
     each_node(rows, ask)

@@ -141,6 +141,11 @@ def test_without_other_distributions_there_are_only_in_tree_plugins(tmp_path: Pa
         ),
         pytest.param(
             "Gone = broken:Gone",
+            "raise SystemExit('not without me')",
+            "SystemExit: not without me",
+        ),
+        pytest.param(
+            "Gone = broken:Gone",
             "",
             "AttributeError: module 'broken' has no attribute 'Gone'",
             marks=pytest.mark.long,
