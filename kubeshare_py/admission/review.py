@@ -66,9 +66,10 @@ def answer(body: bytes, rules: Rules) -> bytes | None:
     if not _is_new(request):
         ours = pod.spec.scheduler_name in rules.choices
         return _added(request, pod) if ours else allowed(request.uid)
-    if _scheduler_of(pod, rules.choices) not in rules.choices:
+    scheduler = _scheduler_of(pod, rules.choices)
+    if scheduler not in rules.choices:
         return allowed(request.uid)
-    problem = _problem(pod) if rules.validates else ""
+    problem = _problem(pod, rules.dialects.of(scheduler)) if rules.validates else ""
     if problem:
         return refused(request.uid, problem)
     return allowed(request.uid, new_pod_patch(pod, rules))
@@ -90,14 +91,18 @@ def new_pod_patch(pod: CreatedPod, rules: Rules) -> list[Operation]:
 
 def _injected(pod: CreatedPod, table: DialectTable, backend: IsolationBackend) -> PodInjection:
     """What the containers of a new pod get, by what it asks for in its profile's dialects."""
-    meta, spec = pod.metadata, pod.spec
-    owned = table.resources
-    amounts = container_amounts(spec.init_containers, spec.containers, owned) if owned else ()
-    asked = PodAsk(meta.labels or {}, meta.annotations or {}, amounts)
+    asked = _asked(pod, table)
     each = container_visibility(table, asked)
     if each:
         return container_injections(each, backend)
     return PodInjection(injection(table.visibility(asked), backend))
+
+
+def _asked(pod: CreatedPod, table: DialectTable) -> PodAsk:
+    """What the dialects of the pod's profile see of it."""
+    meta, spec, owned = pod.metadata, pod.spec, table.resources
+    amounts = container_amounts(spec.init_containers, spec.containers, owned) if owned else ()
+    return PodAsk(meta.labels or {}, meta.annotations or {}, amounts)
 
 
 def answer_of_others(body: bytes) -> bytes | None:
@@ -131,12 +136,12 @@ def _scheduler_of(pod: CreatedPod, choices: Choices) -> str:
     return next(iter(choices)) if ours else pod.spec.scheduler_name
 
 
-def _problem(pod: CreatedPod) -> str:
+def _problem(pod: CreatedPod, table: DialectTable) -> str:
     """The scheduler's sentence; "" if the pod is placed already or has no problem."""
     if pod.spec.node_name:
         return ""
-    problem = first_problem(pod.metadata.labels or {}, pod.metadata.annotations or {})
-    return str(problem or "")
+    asked = _asked(pod, table)
+    return str(first_problem(asked.labels, asked.annotations, table, asked.containers) or "")
 
 
 def _added(request: Request, pod: CreatedPod) -> bytes:

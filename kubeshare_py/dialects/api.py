@@ -6,7 +6,7 @@ and its meaning while the first number of its `API_VERSION` stays the same.
 
 from collections.abc import Mapping
 
-from kubeshare_py.dialects.card_visibility import CardVisibility
+from kubeshare_py.dialects.card_visibility import CardVisibility, ContainerRule
 from kubeshare_py.dialects.dialect import (
     ContainerAmounts,
     Dialect,
@@ -38,6 +38,7 @@ __all__ = [
     "ContainerAmounts",
     "ContainerClaim",
     "ContainerRef",
+    "ContainerRule",
     "DecisionToken",
     "Dialect",
     "GpuClaim",

@@ -5,6 +5,7 @@ import pytest
 
 from kubeshare_py.admission.review import answer, answer_of_others
 from tests.admission.patched import ALL, SHARE, Json, a_pod, answered, env_of, patched, review
+from tests.dialects.halves import DIALECTS
 
 
 @pytest.mark.parametrize(
@@ -128,3 +129,22 @@ def test_a_value_of_any_length_is_refused_in_a_sentence() -> None:
     response = answered(review(a_pod({"sharedgpu/gpu_request": "x" * 100_000})), VALIDATING)
     assert not response["allowed"]
     assert len(response["status"]["message"]) < 1000
+
+
+@pytest.mark.parametrize(
+    ("labels", "amount", "said"),
+    [
+        ({}, "1", None),
+        ({}, "2", 'resources[example.com/half]="2": must be 1, half a card'),
+        (SHARE, "1", "resources[example.com/half] in dialect halves: a pod can only use one"),
+    ],
+)
+def test_a_pod_is_judged_by_the_dialects_of_its_profile(
+    labels: dict[str, str], amount: str, said: str | None
+) -> None:
+    asks = {"name": "main", "resources": {"limits": {"example.com/half": amount}}}
+    pod = a_pod(labels, containers=[asks], schedulerName="kubeshare-scheduler")
+    response = answered(review(pod), replace(VALIDATING, dialects=DIALECTS))
+    assert response["allowed"] is (said is None)
+    assert said is None or said in response["status"]["message"]
+    assert answered(review(a_pod(containers=[asks])), VALIDATING)["allowed"]

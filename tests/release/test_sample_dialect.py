@@ -24,6 +24,12 @@ from kubeshare_py.edges.scheduler.configuration_file import load
 found = configured(load(sys.argv[1]))
 print(*sorted(found.of("kubeshare-scheduler").resources))
 """
+POD = """
+kind: Pod
+metadata: {name: a}
+spec: {containers: [{name: a, resources: {limits: {example.com/half: 1, cpu: 1}}}]}
+"""
+CHECK = "from kubeshare_cmd.kubectl_kubeshare import main; raise SystemExit(main())"
 
 
 def block(language: str) -> str:
@@ -68,5 +74,12 @@ def test_the_pages_profile_enables_the_installed_dialect(installed: Path, tmp_pa
     assert found.stdout == "corp.example/half\n"
     command = (sys.executable, "-m", "kubeshare_cmd.scheduler", "--check-config", "--config", file)
     assert "resource: corp.example/half" in run(*command, cwd=tmp_path, PYTHONPATH=path).stdout
+    manifest = tmp_path / "pod.yaml"
+    manifest.write_text(POD)
+    check = (sys.executable, "-c", CHECK, "check", "-f", manifest)
+    found = run(*check, cwd=tmp_path, PYTHONPATH=path)
+    assert found.stdout == "pod/a  halves  container-0: 0.5 GPU\n"
+    renamed = run(*check, "--config", file, cwd=tmp_path, PYTHONPATH=path)
+    assert renamed.stdout == "pod/a    no GPU\n", "the profile has another name for the resource"
     missing = run(*command, cwd=tmp_path, expected=2, PYTHONPATH=PLACES)
     assert "profiles[0].dialects[1].name: no dialect halves; there are sharedgpu" in missing.stderr

@@ -1,6 +1,8 @@
 from kubeshare_py.dialects.api import (
     Allocation,
+    CardVisibility,
     ContainerClaim,
+    ContainerRule,
     Dialect,
     GpuClaim,
     GpuRequest,
@@ -21,6 +23,7 @@ class Halves(Dialect):
 
     def __init__(self, resource: str = "example.com/half") -> None:
         self.owns = OwnedKeys(resources=frozenset({resource}))
+        self.container_rules = (ContainerRule(resource, CardVisibility.SHARE),)
 
     def read(self, pod: PodAsk) -> GpuRequest | InvalidRequest | None:
         claims = []
