@@ -40,18 +40,9 @@ def claim_charges(
 
     `cells` are the row's cells.
     """
-    uuids, names = columns.uuids[row], columns.model_names
     found, first = [], 0
     for claim in claims:
-        charges = []
-        for slot in slots[first : first + claim.count]:
-            model = names[columns.model.item(row, slot)]
-            capacity = columns.capacity_bytes.item(row, slot)
-            memory = claim.bytes_of(capacity, columns.share_bytes.item(row, slot), model)
-            cell = cells.get(uuids[slot], "") if cells else ""
-            milli = claim.charged_milli(columns.capacity_milli.item(row, slot), model)
-            charges.append(CardCharge(uuids[slot], milli, memory, model, cell, claim.exclusive))
-        found.append(tuple(charges))
+        found.append(_taken(columns, row, slots[first : first + claim.count], claim, cells))
         first += claim.count
     return found
 
@@ -64,8 +55,29 @@ def card_charges(
     cells: Mapping[GpuUuid, str] | None = None,
 ) -> tuple[CardCharge, ...]:
     """What the claims take in all of each card; as `claim_charges`."""
+    if len(claims) == 1:
+        return _taken(columns, row, slots, claims[0], cells)
     found = claim_charges(columns, row, slots, claims, cells)
-    return found[0] if len(found) == 1 else summed(card for cards in found for card in cards)
+    return summed(card for cards in found for card in cards)
+
+
+def _taken(
+    columns: Columns,
+    row: int,
+    slots: Sequence[int],
+    claim: GpuClaim,
+    cells: Mapping[GpuUuid, str] | None,
+) -> tuple[CardCharge, ...]:
+    """What one claim takes of the cards in these slots."""
+    uuids, names, charges = columns.uuids[row], columns.model_names, []
+    for slot in slots:
+        model = names[columns.model.item(row, slot)]
+        capacity = columns.capacity_bytes.item(row, slot)
+        memory = claim.bytes_of(capacity, columns.share_bytes.item(row, slot), model)
+        cell = cells.get(uuids[slot], "") if cells else ""
+        milli = claim.charged_milli(columns.capacity_milli.item(row, slot), model)
+        charges.append(CardCharge(uuids[slot], milli, memory, model, cell, claim.exclusive))
+    return tuple(charges)
 
 
 def tentative_charge(

@@ -206,7 +206,8 @@ class GpuRequest:
     @property
     def is_exclusive(self) -> bool:
         """Whether all of its cards are for the pod alone."""
-        return all(one.claim.exclusive for one in self.claims)
+        first, *others = self.claims
+        return first.claim.exclusive and all(one.claim.exclusive for one in others)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

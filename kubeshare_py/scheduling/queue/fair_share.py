@@ -85,11 +85,15 @@ class FairHeap(Generic[T]):
 
         Unlike `first` it changes nothing.
         """
-        return bool(self._held_back) or any(
-            self._shares.must_wait(owner)
-            or any(self._is_valid(entry, owner, key) for key, _, entry in self._of[owner])
-            for owner in self._first
-        )
+        if self._held_back:
+            return True
+        for owner in self._first:
+            if self._shares.must_wait(owner):
+                return True
+            for key, _, entry in self._of[owner]:
+                if self._is_valid(entry, owner, key):
+                    return True
+        return False
 
     def push(self, owner: str, key: _Key, entry: T) -> None:
         """Add an entry."""
