@@ -19,6 +19,7 @@ from kubeshare_py.scheduling.machine import Machine
 
 #: By class, fields that keep results of pure functions, how much room these take, or addresses.
 PURE: Mapping[str, frozenset[str]] = {
+    "Boundary": frozenset({"trusted"}),
     "CardSets": frozenset({"_chosen", "_orders", "_divided", "_places"}),
     "Profile": frozenset({"trusted"}),
     "Shape": frozenset({"_weight"}),
