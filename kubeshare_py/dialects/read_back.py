@@ -1,6 +1,6 @@
 """What a bound pod holds, read back from its annotations, and whether they agree."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -53,24 +53,20 @@ def read_back(annotations: Mapping[str, str]) -> ReadBack:
 
 def _mismatch(annotations: Mapping[str, str], held: Allocation | None) -> str:
     """The first annotation that is not as the allocation says, with both values; "" if none."""
-    for key, ours in _told(annotations, held):
+    ours = {GPU_UUID: "" if held is None else visible_cards(held.cards)}
+    if held is not None and held.claims:
+        ours |= container_cards(held)
+    for key in annotations:
+        if key.endswith(_CARDS) and key not in ours and is_result(key):
+            ours[key] = ""
+    for key, cards in ours.items():
         told = annotations.get(key, "")
-        if told != ours:
-            return f"{key} says {_shown(told)}, the allocation {_shown(ours)}"
+        if told != cards:
+            return f"{key} says {_shown(told)}, the allocation {_shown(cards)}"
     port = annotations.get(MANAGER_PORT, "")
     if not port or held is None or port == str(held.port):
         return ""
     return f"{MANAGER_PORT} says {_shown(port)}, the allocation {held.port or 'nothing'}"
-
-
-def _told(annotations: Mapping[str, str], held: Allocation | None) -> Iterator[tuple[str, str]]:
-    """The annotations that name a pod's cards, with the cards that its allocation names."""
-    yield GPU_UUID, "" if held is None else visible_cards(held.cards)
-    ours = {} if held is None else container_cards(held)
-    yield from ours.items()
-    for key in annotations:
-        if key.endswith(_CARDS) and key not in ours and is_result(key):
-            yield key, ""
 
 
 def _shown(text: str) -> str:

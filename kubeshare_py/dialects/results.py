@@ -57,7 +57,7 @@ def key_of(container: ContainerRef, key: str) -> str:
 
 def visible_cards(cards: Iterable[CardCharge]) -> str:
     """The cards as containers see them, "" for none."""
-    return ",".join(card.uuid for card in cards)
+    return ",".join([card.uuid for card in cards])
 
 
 def container_cards(allocation: Allocation) -> dict[str, str]:

@@ -23,7 +23,7 @@ UUID = "sharedgpu/gpu_uuid"
 RESULTS = (
     "gpu_uuid", "gpu_model", "gpu_mem", "cell_id", "gpu_manager_port", "allocation", "fence",
     "container-0.gpu_uuid", "init-12.gpu_uuid", "gpu_mem_mib", "mps_memory",
-    "mps_thread_percentage",
+    "init-0.gpu_mem_mib", "container-1.mps_memory", "mps_thread_percentage",
 )  # fmt: skip
 EVENTS = "/api/v1/namespaces/default/events"
 

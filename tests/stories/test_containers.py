@@ -1,23 +1,41 @@
 """Containers of one pod with cards of their own: what each sees, and what a restart keeps."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 import pytest
 
+from kubeshare_py.dialects.dialect import ResultKeys
+from kubeshare_py.dialects.dialects import Dialects
+from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
+from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
 from kubeshare_py.embedded_cluster.nodes.environment import pod_environment
 from kubeshare_py.embedded_cluster.protocol.mutation import environment
 from kubeshare_py.scheduling.machine import Machine
-from tests.dialects.halves import CARDS, DIALECTS, HALF
+from tests.dialects.halves import HALF, Halves
 from tests.stories.conftest import PODS, Json, Stage, annotations, gpu
 
 GIB = 1 << 30
 #: Containers that ask for cards, as annotations name them.
 KEYS = {"side": "init-0", "main": "container-0", "other": "container-2"}
+
+
+class Quiet(Halves):
+    """Without annotations of its own, which the policies of a real cluster would have to know."""
+
+    name = "quiet"
+    result_keys = ResultKeys()
+
+    def results(self, allocation: Allocation) -> Mapping[str, str]:
+        return {}
+
+
+DIALECTS = Dialects({"kubeshare-scheduler": (SHAREDGPU, Quiet())})
 
 
 @pytest.fixture
@@ -131,7 +149,6 @@ async def test_each_container_sees_its_own_part_and_a_new_scheduler_has_the_same
     assert seen_by(pod) == {**{name: told[key] for name, key in KEYS.items()}, "log": "void"}
     assert "sharedgpu/container-1.gpu_uuid" not in given
     assert sorted(given["sharedgpu/gpu_uuid"].split(",")) == cards
-    assert sorted(given[CARDS].split()) == cards
     assert json.loads(given["sharedgpu/allocation"])["v"] == 2
     assert sorted(before) == [(0, 0, 1), (500, 8 * GIB, 1)]
     async with stage.scheduler(dialects=DIALECTS) as machine:
