@@ -1,0 +1,133 @@
+"""Results of other dialects: the scheduler's, and some of them a device plugin's on its node."""
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+
+import pytest
+import yaml
+
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.credential_reading import KubeReading
+from kubeshare_py.edges.kube.credentials import Credentials
+from tests.controlplane.cleaning import clean
+from tests.controlplane.helm import template
+from tests.controlplane.running import ControlPlane
+from tests.controlplane.shipped import POLICIES, Json, write
+from tests.dialects.halves import CARDS, SEEN
+from tests.policies.conftest import (
+    PODS,
+    expect_accepted,
+    expect_let_through,
+    expect_refused,
+    pod,
+    refused,
+)
+
+pytestmark = pytest.mark.real_only("the embedded API server has no admission policies")
+
+ACCOUNT = {"name": "halves-plugin", "namespace": "default"}
+EXTRA = [
+    {"name": "halves", "resultKeys": [CARDS], "devicePluginKeys": {SEEN: "default/halves-plugin"}}
+]
+PROFILES = [{"dialects": [{"name": "sharedgpu"}, {"name": "halves"}]}]
+
+
+def an_object(kind: str, api: str, **parts: object) -> Json:
+    return {"kind": kind, "apiVersion": api, **parts}
+
+
+def objects() -> list[Json]:
+    """The policy, and the plugin's account, which may do anything."""
+    text = template(
+        f"--set-json=extraDialects={json.dumps(EXTRA)}",
+        f"--set-json=config.profiles={json.dumps(PROFILES)}",
+    )
+    found = [one for one in yaml.safe_load_all(text) if one]
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+    return [
+        *(one for one in found if (one["kind"], one["metadata"]["name"]) in policies()),
+        an_object("ServiceAccount", "v1", metadata=ACCOUNT),
+        an_object(
+            "ClusterRoleBinding",
+            "rbac.authorization.k8s.io/v1",
+            metadata={"name": "halves-plugin"},
+            roleRef=role,
+            subjects=[{"kind": "ServiceAccount", **ACCOUNT}],
+        ),
+    ]
+
+
+def policies() -> set[tuple[str, str]]:
+    return {(kind, "kubeshare-results") for kind in POLICIES}
+
+
+@pytest.fixture(scope="module")
+def guarded_results(
+    plane: ControlPlane | None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    assert plane is not None
+    file = write(objects(), tmp_path_factory.mktemp("results") / "results.yaml")
+    plane.create(file)
+    yield plane
+    plane.delete(file)
+
+
+@pytest.fixture
+async def admin(guarded_results: ControlPlane) -> AsyncIterator[KubeClient]:
+    """Pods on both nodes, once the policy is in force."""
+    async with KubeClient(load(str(guarded_results.kubeconfig))) as client:
+        await clean(client)
+        for name in ("n1", "n2"):
+            await client.create("/api/v1/nodes", an_object("Node", "v1", metadata={"name": name}))
+        forged = pod("forged", annotations={SEEN: "x"})
+        await expect_refused(partial(client.create, PODS, forged, {"dryRun": "All"}))
+        for name, node in (("plugin", "n1"), ("here", "n1"), ("there", "n2")):
+            body = pod(name)
+            body["spec"] |= {"nodeName": node, "serviceAccountName": "halves-plugin"}
+            await expect_let_through(partial(client.create, PODS, body))
+        yield client
+
+
+async def plugin_on_n1(admin: KubeClient, plane: ControlPlane) -> KubeClient:
+    """A client with the token that Kubernetes gives to the plugin's pod."""
+    about = {"apiVersion": "v1", "kind": "Pod", "name": "plugin"}
+    spec = {"boundObjectRef": about, "audiences": [], "expirationSeconds": 3600}
+    path = "/api/v1/namespaces/default/serviceaccounts/halves-plugin/token"
+    answer = await admin.create(path, {"kind": "TokenRequest", "spec": spec})
+    ca = plane.secrets.certificates.ca_file.read_text()
+    reading = KubeReading(
+        server=plane.url, authorization=f"Bearer {answer['status']['token']}", ca=ca
+    )
+    return KubeClient(Credentials("the plugin's pod", lambda: reading))
+
+
+def annotated(key: str, text: str | None) -> Json:
+    return {"metadata": {"annotations": {key: text}}}
+
+
+async def test_a_device_plugin_writes_its_keys_on_pods_of_its_own_node_alone(
+    admin: KubeClient, guarded_results: ControlPlane
+) -> None:
+    here, there = f"{PODS}/here", f"{PODS}/there"
+    async with await plugin_on_n1(admin, guarded_results) as plugin:
+        await expect_accepted(plugin.merge_patch(here, annotated(SEEN, "yes")))
+        for path, change in (
+            (there, annotated(SEEN, "yes")),
+            (here, annotated(CARDS, "GPU-1")),
+            (here, annotated("sharedgpu/gpu_uuid", "GPU-1")),
+        ):
+            message = await refused(plugin.merge_patch(path, change))
+            assert "only kubeshare-scheduler writes " in message
+        body = pod("new", annotations={SEEN: "x"})
+        assert SEEN in await refused(plugin.create(PODS, body))
+
+
+async def test_nobody_else_writes_results_of_an_enabled_dialect(admin: KubeClient) -> None:
+    for key in (SEEN, CARDS):
+        assert f"only kubeshare-scheduler writes {key}" in await refused(
+            admin.merge_patch(f"{PODS}/here", annotated(key, "x"))
+        )
+    mine = annotated("example.com/mine", "x")
+    await expect_accepted(admin.merge_patch(f"{PODS}/here", mine))
