@@ -150,8 +150,11 @@ def _smaller(ledger: Ledger, evaluator: Evaluator, shape: Shape, dialect: str) -
         best = int(keys.argmax())
         row = index.item(best)
         where = f"{columns.names[row]} ({columns.uuids[row][slots.item(best)]})"
-        label = "sharedgpu/gpu_request" if dialect == SHAREDGPU else "a share of"
-        yield f"it fits on {where} now with {label} {_share(fitting)} or less"
+        label, alone = "a share of", "cards of its own"
+        if dialect == SHAREDGPU:
+            label, alone = "sharedgpu/gpu_request", "sharedgpu/gpu_exclusive"
+        without = f", without {alone}" if claim.exclusive else ""
+        yield f"it fits on {where} now with {label} {_share(fitting)} or less{without}"
 
 
 def _with_share(shape: Shape, milli: int) -> Shape:

@@ -29,7 +29,9 @@ from tests.scale import scaled, seeds
 #: For each seed.
 WORLDS = scaled(60, least=20)
 LEAVES = re.compile(r"it fits on (?P<node>\S+) when (?P<pod>\S+) ends( \(it holds .*\))?")
-SMALLER = re.compile(r"it fits on (?P<node>\S+) \(\S+\) now with \S+ (?P<share>\S+) or less")
+SMALLER = re.compile(
+    r"it fits on (?P<node>\S+) \(\S+\) now with \S+ (?P<share>\S+) or less(, without \S+)?"
+)
 
 
 def a_world(rng: random.Random) -> Machine:

@@ -299,14 +299,27 @@ def test_why_advises_the_end_of_a_pod_but_no_smaller_share_of_several() -> None:
     assert len(driver.later(1)) == 1
 
 
-def test_why_names_the_label_of_a_smaller_share_only_if_the_pod_has_it() -> None:
+@pytest.mark.parametrize(
+    ("dialect", "claim", "said"),
+    [
+        ("sharedgpu", a_claim(500), "sharedgpu/gpu_request 0.4 or less"),
+        (
+            "sharedgpu",
+            whole(1),
+            "sharedgpu/gpu_request 0.4 or less, without sharedgpu/gpu_exclusive",
+        ),
+        ("other", a_claim(500), "a share of 0.4 or less"),
+        ("other", whole(1), "a share of 0.4 or less, without cards of its own"),
+    ],
+)
+def test_a_smaller_share_is_named_by_labels_that_the_pod_has(
+    dialect: str, claim: GpuClaim, said: str
+) -> None:
     driver = GangDriver({"n1": 1})
     placed(driver, a_pod("first", a_shape(a_claim(600))))
-    for name, dialect in (("ours", "sharedgpu"), ("theirs", "other")):
-        request = GpuRequest.of_pod(a_claim(500), dialect=dialect, limit_milli=1000)
-        driver.show(a_pod(name, a_shape(a_claim(500)), request=request))
-    assert why_of(driver, "ours").advice[-1].endswith("with sharedgpu/gpu_request 0.4 or less")
-    assert why_of(driver, "theirs").advice[-1].endswith("with a share of 0.4 or less")
+    request = GpuRequest.of_pod(claim, dialect=dialect, limit_milli=1000)
+    driver.show(a_pod("p", a_shape(claim), request=request))
+    assert why_of(driver, "p").advice[-1] == f"it fits on n1 (GPU-n1-0) now with {said}"
 
 
 def test_why_says_which_container_has_not_its_first_choice() -> None:
