@@ -3,7 +3,8 @@
 import math
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -17,6 +18,8 @@ from kubeshare_py.configuration.scheduler import (
 )
 from kubeshare_py.domain import events
 from kubeshare_py.domain.effects import Bind, Effect, Evict, Nominate
+from kubeshare_py.domain.pod import Pod, Shape
+from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.event_log.built_values import UnreadableValue, built
 from kubeshare_py.framework.scheduler_profile import ProfilesReplaced
 from kubeshare_py.scheduling.machine import MachineEvent
@@ -36,7 +39,14 @@ _KINDS: dict[str, type[Any]] = {
         *(events.BindAnswered, events.BindSlotsFree, events.TimePassed),
     )
 }
-_PROFILES = ProfilesReplaced.__name__
+_PROFILES, _POD_SEEN = ProfilesReplaced.__name__, events.PodSeen.__name__
+#: The names of the fields of pods, without their shape, and of shapes.
+_FieldNames = tuple[tuple[str, ...], tuple[str, ...]]
+_FIELDS: _FieldNames = (
+    tuple(one.name for one in fields(Pod) if one.name != "shape"),
+    tuple(one.name for one in fields(Shape) if one.init),
+)
+_pod_values, _shape_values = (attrgetter(*names) for names in _FIELDS)
 #: The fields of a header besides its configuration.
 _HEADER: dict[str, type] = {
     **{"name": str, "version": str, "session": str, "file": int},
@@ -110,19 +120,31 @@ def header_record(header: LogHeader) -> bytes:
         "wall": header.wall,
         "is_snapshot": header.is_snapshot,
         "configuration": settings,
+        "fields": _FIELDS,
     }
     return _encode(plain)
 
 
 def event_record(event: MachineEvent, now: float, effects: Sequence[Effect]) -> bytes:
-    """The record of an event; about 5 µs for a pod."""
+    """The record of an event; about 3 µs for a pod.
+
+    A pod that is seen, which most events are, is written without the names of its fields, and its
+    shape as it was written for the last pod with it.
+    """
     body: object = event
-    if isinstance(event, ProfilesReplaced):
+    if isinstance(event, events.PodSeen):
+        body = (_pod_values(event.pod), _written_shape(event.pod.shape))
+    elif isinstance(event, ProfilesReplaced):
         body = {"configured": event.configured}
     if not effects:
         return _encode((type(event).__name__, now, body))
     placements = placements_of(effects)
     return _encode((type(event).__name__, now, body, digest_of(effects), placements))
+
+
+@remembered(1024)
+def _written_shape(shape: Shape) -> msgspec.Raw:
+    return msgspec.Raw(_encode(_shape_values(shape)))
 
 
 def digest_of(effects: Sequence[Effect]) -> int:
@@ -136,31 +158,49 @@ def placements_of(effects: Sequence[Effect]) -> list[str]:
     return [_in_words(effect) for effect in effects if isinstance(effect, (Bind, Evict, Nominate))]
 
 
+class RecordReader:
+    """Reads the records of one file, the header first: it names the fields of pods."""
+
+    def __init__(self) -> None:
+        self._fields = _FIELDS
+
+    def read(self, body: bytes) -> LogHeader | LoggedEvent:
+        """Read the next record. Raises BadRecord."""
+        try:
+            raw = _decode(body)
+            if isinstance(raw, list):
+                return _event(raw, self._fields)
+            found = _header(raw)
+            self._fields = built(tuple[tuple[str, ...], tuple[str, ...]], raw["fields"])
+        except BadRecord:
+            raise
+        except _UNREADABLE as error:
+            raise BadRecord(f"a record cannot be read: {error}"[:400]) from error
+        return found
+
+
 def record_of(body: bytes) -> LogHeader | LoggedEvent:
-    """Read a record. Raises BadRecord."""
-    try:
-        raw = _decode(body)
-        return _event(raw) if isinstance(raw, list) else _header(raw)
-    except BadRecord:
-        raise
-    except _UNREADABLE as error:
-        raise BadRecord(f"a record cannot be read: {error}"[:400]) from error
+    """Read a record that this version wrote. Raises BadRecord."""
+    return RecordReader().read(body)
 
 
 def _header(raw: dict[str, Any]) -> LogHeader:
     if raw["format"] != FORMAT:
         raise BadRecord(f"its format is {raw['format']!r:.40}, and this version reads {FORMAT}")
-    fields = {name: built(kind, raw[name]) for name, kind in _HEADER.items()}
-    return LogHeader(**fields, configuration=read(raw["configuration"]))
+    given = {name: built(kind, raw[name]) for name, kind in _HEADER.items()}
+    return LogHeader(**given, configuration=read(raw["configuration"]))
 
 
-def _event(raw: list[Any]) -> LoggedEvent:
+def _event(raw: list[Any], names: _FieldNames) -> LoggedEvent:
     name, now, body, *rest = raw
     digest, placements = rest or (0, ())
     event: events.Event | ProfilesConfigured
     if name == _PROFILES:
         configured = msgspec.convert(body["configured"], tuple[ProfileConfiguration, ...])
         event = ProfilesConfigured(configured)
+    elif name == _POD_SEEN:
+        pod, shape = (dict(zip(*both, strict=True)) for both in zip(names, body, strict=True))
+        event = events.PodSeen(built(Pod, {**pod, "shape": shape}))
     elif name in _KINDS:
         event = built(_KINDS[name], body)
     else:

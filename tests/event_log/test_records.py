@@ -6,6 +6,7 @@ import sys
 from dataclasses import fields, is_dataclass
 from typing import get_args
 
+import msgspec
 import pytest
 
 from kubeshare_py.configuration.scheduler import read
@@ -20,6 +21,7 @@ from kubeshare_py.event_log.records import (
     BadRecord,
     LoggedEvent,
     LogHeader,
+    RecordReader,
     digest_of,
     event_record,
     header_record,
@@ -137,3 +139,27 @@ def test_effects_that_differ_have_other_digests() -> None:
     assert is_dataclass(binds[0])
     assert len(fields(binds[0])) == 5
     assert len({digest_of([bind]) for bind in binds}) == len(set(binds))
+
+
+def test_pods_of_another_version_are_read_by_the_names_in_the_header() -> None:
+    header = msgspec.msgpack.decode(header_record(a_header(run(0))))
+    name, now, (pod, shape) = msgspec.msgpack.decode(event_record(EVENTS[0], 0.0, ()))
+    names, shape_names = header["fields"]
+    reader = RecordReader()
+    reader.read(msgspec.msgpack.encode({**header, "fields": [names[::-1], shape_names]}))
+    found = reader.read(msgspec.msgpack.encode([name, now, [pod[::-1], shape]]))
+    assert isinstance(found, LoggedEvent)
+    assert found.event == EVENTS[0]
+    fewer = reader_of({**header, "fields": [names[:-1], shape_names]})
+    found = fewer.read(msgspec.msgpack.encode([name, now, [pod[:-1], shape]]))
+    assert isinstance(found, LoggedEvent)
+    assert found.event == EVENTS[0], "a field that it did not have has its default"
+    more = reader_of({**header, "fields": [[*names, "of the future"], shape_names]})
+    with pytest.raises(BadRecord, match="no field 'of the future'"):
+        more.read(msgspec.msgpack.encode([name, now, [[*pod, 1], shape]]))
+
+
+def reader_of(header: dict[str, object]) -> RecordReader:
+    reader = RecordReader()
+    reader.read(msgspec.msgpack.encode(header))
+    return reader

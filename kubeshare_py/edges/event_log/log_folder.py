@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kubeshare_py.event_log.blocks import DamagedLog, records_in
-from kubeshare_py.event_log.records import BadRecord, LoggedEvent, LogHeader, record_of
+from kubeshare_py.event_log.records import BadRecord, LoggedEvent, LogHeader, RecordReader
 
 SUFFIX = ".events"
 #: The time (UTC) at which a session began, and its name.
@@ -115,11 +115,12 @@ def _opened(file: Path) -> tuple[LogHeader, Iterator[LoggedEvent]]:
 
 
 def _read(file: Path) -> Iterator[LogHeader | LoggedEvent]:
+    reader = RecordReader()
     try:
         with file.open("rb") as stream:
             for at, body in records_in(iter(lambda: stream.read(_CHUNK), b"")):
                 try:
-                    yield record_of(body)
+                    yield reader.read(body)
                 except BadRecord as error:
                     raise DamagedFile(file, DamagedLog(at, str(error))) from error
     except DamagedLog as damage:
