@@ -30,6 +30,8 @@ from tests.faults.proxy import FaultProxy
 from tests.faults.reference_model import Card, ReferenceModel
 from tests.faults.schedulers import Processes, Schedulers, Tasks
 
+#: The folder of the schedulers' event logs, in fast time.
+EVENT_LOG = "events"
 PODS = "/api/v1/namespaces/default/pods"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
@@ -169,7 +171,7 @@ async def chaos_cluster(
         if durations is REAL_TIME:
             schedulers = Processes(group, configuration, kubeconfig, folder)
         else:
-            schedulers = tasks = Tasks(group, configuration, kubeconfig)
+            schedulers = tasks = Tasks(group, configuration, kubeconfig, folder / EVENT_LOG)
             stack.enter_context(tasks.listening())
         for name, (value, policy) in CLASSES.items() if preempts else ():
             await api_server.client.create(PRIORITY_CLASSES, _priority_class(name, value, policy))

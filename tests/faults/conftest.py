@@ -8,8 +8,16 @@ from typing import Protocol, Unpack
 import pytest
 
 from tests.controlplane.running import ControlPlane
-from tests.faults.chaos_cluster import ChaosCluster, Options, chaos_cluster, durations_of
+from tests.faults.chaos_cluster import (
+    EVENT_LOG,
+    ChaosCluster,
+    Options,
+    chaos_cluster,
+    durations_of,
+)
+from tests.faults.durations import FAST_TIME
 from tests.faults.fast_time import run
+from tests.faults.same_again import expect_same_effects_again
 
 
 class Scenario(Protocol):
@@ -40,5 +48,7 @@ def run_scenario(tmp_path: Path, plane: ControlPlane | None) -> RunScenario:
         finally:
             # What schedulers listed is kept from the collector; here they come and go.
             gc.unfreeze()
+        if durations_of(plane, **options) is FAST_TIME:
+            expect_same_effects_again(tmp_path / EVENT_LOG)
 
     return ran

@@ -19,8 +19,10 @@ from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import SchedulerConfiguration
 from kubeshare_py.edges.kube.config import load
 from kubeshare_py.edges.scheduler import configuration_file, process
+from kubeshare_py.edges.scheduler.event_logging import LogSettings
 from kubeshare_py.edges.scheduler.leader_lease import LeadershipLost
 from kubeshare_py.edges.scheduler.leadership import connected
+from kubeshare_py.edges.scheduler.run_options import RunOptions
 from kubeshare_py.programs import scheduler
 from tests.controlplane.processes import dying_with_us
 
@@ -56,9 +58,14 @@ class Tasks(logging.Handler):
     """Schedulers in this process, on its loop's clock. Enter `listening` to hear what they log."""
 
     def __init__(
-        self, group: asyncio.TaskGroup, configuration: SchedulerConfiguration, kubeconfig: Path
+        self,
+        group: asyncio.TaskGroup,
+        configuration: SchedulerConfiguration,
+        kubeconfig: Path,
+        event_log: Path,
     ) -> None:
         super().__init__()
+        self._options = RunOptions(event_log=LogSettings(event_log))
         self.resigned = 0
         self._group = group
         self._configuration = configuration
@@ -121,7 +128,12 @@ class Tasks(logging.Handler):
             leadership,
         ):
             await scheduler.run(
-                self._configuration, client, machine, leadership, on_ready=self._urls.append
+                self._configuration,
+                client,
+                machine,
+                leadership,
+                on_ready=self._urls.append,
+                options=self._options,
             )
 
 

@@ -79,14 +79,18 @@ class EventLog:
     async def run(self) -> None:
         """Write again and again until `stop`, then what is left."""
         is_last = False
-        while not is_last:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(FLUSH_S):
-                    await self._stopped.wait()
-            is_last = self._stopped.is_set()
-            await self.flush()
-        if self._writer is not None:
-            await asyncio.to_thread(self._writer.close)
+        try:
+            while not is_last:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(FLUSH_S):
+                        await self._stopped.wait()
+                is_last = self._stopped.is_set()
+                await self.flush()
+        finally:
+            # Also if the process is made to end at once.
+            if self._writer is not None:
+                with suppress(OSError):
+                    self._writer.close()
 
     def stop(self) -> None:
         """End `run`."""
