@@ -52,13 +52,19 @@ class PluginFailed(Exception):
 
     @property
     def traceback(self) -> str:
-        """Where the plugin's exception was raised, the outermost frame first; "" if it did not."""
-        error = self.__cause__
-        frames = [] if error is None else [*walk_tb(_first(error).__traceback__)]
-        return "\n".join(
-            f"{frame.f_code.co_filename}:{line} in {frame.f_code.co_qualname}"
-            for frame, line in frames[-MAX_FRAMES:]
-        )
+        """Where the plugin's exception was raised, the outermost frame first; "" if it did not.
+
+        Frames are named by module, and those of this one are left out: the same failure has the
+        same text on every machine, and whether or not plugins are timed.
+        """
+        if self.__cause__ is None:
+            return ""
+        frames = [
+            f"{module}:{line} in {frame.f_code.co_qualname}"
+            for frame, line in walk_tb(_first(self.__cause__).__traceback__)
+            if (module := frame.f_globals.get("__name__", "")) != __name__
+        ]
+        return "\n".join(frames[-MAX_FRAMES:])
 
 
 class NodeFailed(Exception):

@@ -359,3 +359,22 @@ def test_a_raw_score_may_be_a_column_or_an_array_that_the_plugin_keeps() -> None
         found._ledger.changed.add(0)
         assert found.best(ONE) is not None
         assert found.tables.columns.idle_cards.tolist() == before.tolist()
+
+
+def broken(*_: object) -> Any:
+    raise KeyError("prices")
+
+
+@pytest.mark.parametrize("is_guarded", [True, False])
+@pytest.mark.parametrize("stopwatch", [None, lambda: 0.0])
+def test_a_traceback_is_the_same_whether_or_not_plugins_are_timed(
+    stopwatch: Any, is_guarded: bool
+) -> None:
+    boundary = Boundary()
+    boundary.stopwatch = stopwatch
+    question = boundary.guarded(Plugin(None), "Filter", None, broken)
+    with pytest.raises(PluginFailed) as caught:
+        boundary.call(Plugin(None), "Filter", None, question if is_guarded else broken)
+    line = broken.__code__.co_firstlineno + 1
+    assert caught.value.traceback == f"{__name__}:{line} in broken"
+    assert PluginFailed("Odd", "Filter", "answered 7, not None").traceback == ""
