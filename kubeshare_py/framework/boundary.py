@@ -161,6 +161,8 @@ class Boundary:
             question = self._timed(plugin, question)
         try:
             answer = question(*args, **kwargs)
+        except PluginFailed:
+            raise  # a question within this one, which was counted there
         except PLUGIN_ERRORS as error:
             raise self.failed(plugin, point, error) from error
         wrong = None if check is None else check(answer)
@@ -185,6 +187,8 @@ class Boundary:
         def ask(*args: P.args, **kwargs: P.kwargs) -> T:
             try:
                 answer = question(*args, **kwargs)
+            except PluginFailed:
+                raise
             except PLUGIN_ERRORS as error:
                 raise self.failed(plugin, point, error) from error
             if check is not None:
@@ -211,8 +215,6 @@ class Boundary:
 
     def failed(self, plugin: object, point: str, error: BaseException) -> PluginFailed:
         """The PluginFailed to raise in place of a plugin's exception."""
-        if isinstance(error, PluginFailed):
-            return error  # raised by a question within this one, and counted there
         if isinstance(error, NodeFailed):
             failure = PluginFailed(name_of(plugin), point, error.cause, error.node)
         else:
@@ -231,8 +233,10 @@ class Boundary:
 
 def _first(error: BaseException) -> BaseException:
     """The exception that the plugin raised, behind those that adapters raise from it."""
-    while error.__cause__ is not None:
+    seen = {id(error)}
+    while error.__cause__ is not None and id(error.__cause__) not in seen:
         error = error.__cause__
+        seen.add(id(error))
     return error
 
 

@@ -378,3 +378,25 @@ def test_a_traceback_is_the_same_whether_or_not_plugins_are_timed(
     line = broken.__code__.co_firstlineno + 1
     assert caught.value.traceback == f"{__name__}:{line} in broken"
     assert PluginFailed("Odd", "Filter", "answered 7, not None").traceback == ""
+
+
+def test_a_failure_within_another_call_is_one_failure() -> None:
+    boundary = Boundary()
+    inner = boundary.guarded(Plugin(None), "Score", None, broken)
+    with pytest.raises(PluginFailed) as caught:
+        boundary.call(Plugin(None), "Filter", None, inner)
+    assert (caught.value.point, caught.value.kind) == ("Score", "KeyError")
+    assert boundary.failures.counts == {("Odd", "Score"): 1}
+    assert caught.value.traceback.endswith(" in broken")
+
+
+def test_an_exception_that_is_its_own_cause_is_logged_too() -> None:
+    def circular(*_: object) -> Any:
+        first, second = KeyError("prices"), ValueError("price")
+        first.__cause__, second.__cause__ = second, first
+        raise first
+
+    with pytest.raises(PluginFailed, match="KeyError: 'prices'") as caught:
+        Boundary().call(Plugin(None), "Filter", None, circular)
+    assert caught.value.kind == "ValueError"
+    assert caught.value.traceback == ""
