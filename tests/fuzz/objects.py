@@ -1,5 +1,6 @@
 """Objects of the API as lists and watches bring them: pods, nodes, groups, budgets and Leases."""
 
+import itertools
 import json
 from collections.abc import Callable
 from random import Random
@@ -8,6 +9,8 @@ from typing import Any
 import msgspec
 
 from kubeshare_py.dialects.pod_keys import ASKING_ANNOTATIONS, LABELS, RESULT_ANNOTATIONS
+from kubeshare_py.documents.problems import YamlProblem
+from kubeshare_py.documents.yaml_text import read_yaml_documents
 from kubeshare_py.domain.bounds import INT32
 from kubeshare_py.domain.events import BudgetSeen, NodeSeen, PodGroupSeen, PodSeen
 from kubeshare_py.domain.group_objects import GroupApi
@@ -18,9 +21,13 @@ from kubeshare_py.manifests import events
 from kubeshare_py.manifests.budget import BudgetFields
 from kubeshare_py.manifests.lease import read_lease
 from kubeshare_py.manifests.node import NodeFields
+from kubeshare_py.manifests.pod_check import check
 from kubeshare_py.manifests.pod_group import PodGroupFields
+from kubeshare_py.manifests.pod_templates import pod_templates
 from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec, Problem, UnreadableAnswer
+from kubeshare_py.terminal.checked_pods import checked_lines
+from tests.dialects.halves import DIALECTS, HALF
 from tests.fuzz import odd
 from tests.fuzz.family import Family, loaded, said, text_at
 from tests.valid_objects import BUDGET, GROUPS, LEASE, LOOSE, NODE, POD
@@ -35,9 +42,18 @@ KEYS = (
     *("volumes", "resourceClaims", "podGroupName", "managedFields", "cpu", "phase", "minMember"),
     *("nominatedNodeName", "allocatedResources", "containerStatuses", "conditions", "resources"),
 )
+#: Containers that ask in another dialect.
+_HALVES = {"containers": [{"name": "a", "resources": {"limits": {HALF: "1"}}}]}
 _BOUND = {**POD, "spec": {**POD["spec"], "nodeName": "n1"}}
 POD_TEXTS = [json.dumps(pod) for pod in (POD, LOOSE, _BOUND)]
 _BREAKS = 0.1
+_OF_DIALECTS, _OWNED = events.pod_events(DIALECTS), events.node_events(DIALECTS)
+_TEMPLATE = {"metadata": POD["metadata"], "spec": {**POD["spec"], **_HALVES}}
+MANIFESTS = [
+    json.dumps({"kind": "Pod", **POD}),
+    json.dumps({"kind": "Job", "metadata": {"name": "j"}, "spec": {"template": _TEMPLATE}}),
+    json.dumps({"kind": "List", "items": [{"kind": "Pod", **LOOSE}]}),
+]
 
 
 def odd_object(rng: Random, examples: list[str], most: int = 4) -> bytes:
@@ -81,8 +97,9 @@ def judged_object(codec: Codec[Any], event: Callable[[Any], Any], good: bytes) -
 def pod_event(fields: PodFields) -> object:
     """What the scheduler makes of a pod, which must be within its bounds."""
     event = events.POD_EVENTS.event("ADDED", fields)
-    if isinstance(event, PodSeen):
-        sound_pod(event.pod)
+    for one in (event, _OF_DIALECTS.event("ADDED", fields)):
+        if isinstance(one, PodSeen):
+            sound_pod(one.pod)
     return event
 
 
@@ -108,8 +125,9 @@ def sound_pod(pod: Pod) -> None:
 def node_event(fields: NodeFields) -> object:
     """A node's amounts are within bounds."""
     event = events.NODE_EVENTS.event("ADDED", fields)
-    assert isinstance(event, NodeSeen)
-    assert all(0 <= amount <= MAX for _, amount in event.node.allocatable)
+    for one in (event, _OWNED.event("ADDED", fields)):
+        assert isinstance(one, NodeSeen)
+        assert all(0 <= amount <= MAX for _, amount in one.node.allocatable)
     return event
 
 
@@ -132,6 +150,22 @@ def budget_event(fields: BudgetFields) -> object:
     assert isinstance(event, BudgetSeen)
     assert INT32.allows(event.budget.allowed)
     return event
+
+
+def judge_manifest(written: bytes) -> None:
+    """Each pod of a manifest is checked, whatever it is; a file that is none says why."""
+    try:
+        documents = read_yaml_documents(written, "f.yaml")
+        found = [list(pod_templates(one)) for one in documents]
+    except (YamlProblem, ValueError) as problem:
+        said(str(problem))
+        return
+    for template in itertools.chain(*found):
+        checked = check(template, DIALECTS, "kubeshare-scheduler")
+        assert checked == check(template, DIALECTS, "kubeshare-scheduler")
+        for sentence in checked.refused:
+            said(sentence)
+        said(str(*checked_lines([checked])) if not checked.refused else "refused")
 
 
 def judge_lease(written: bytes) -> None:
@@ -173,6 +207,12 @@ FAMILIES = (
     _kind("nodes", NODES, node_event, NODE, share=5),
     _kind("podgroups", PODGROUPS, group_event, *GROUPS.values(), share=4),
     _kind("budgets", BUDGETS, budget_event, BUDGET, share=3),
+    Family(
+        name="manifests",
+        make=lambda rng: odd_object(rng, MANIFESTS),
+        judge=judge_manifest,
+        share=3,
+    ),
     Family(
         name="leases",
         make=lambda rng: odd_object(rng, [json.dumps(LEASE)]),
