@@ -26,22 +26,35 @@ class AskedInAll:
     share_of: str = ""
 
 
+_NOTHING = AskedInAll()
+
+
 def asked_in_all(shape: Shape) -> AskedInAll:
     """The cards of all claims; amounts are the largest where claims differ, names then empty."""
     claims = shape.claims
     if not claims:
-        return AskedInAll()
-    counts, models = [claim.count for claim in claims], {_models(claim) for claim in claims}
-    names = {claim.share_of for claim in claims}
+        return _NOTHING
+    first = claims[0]
+    if len(claims) == 1:  # nearly always
+        return AskedInAll(
+            count=first.count,
+            milli=first.milli,
+            memory_bytes=first.memory_bytes,
+            memory_milli=first.memory_milli,
+            models=_models(first),
+            share_of=first.share_of,
+        )
+    counts = [claim.count for claim in claims]
     memory = [claim.memory_bytes for claim in claims if claim.memory_bytes is not None]
     part = [claim.memory_milli for claim in claims if claim.memory_milli is not None]
+    models, names = {_models(claim) for claim in claims}, {claim.share_of for claim in claims}
     return AskedInAll(
         count=max(counts) if shape.relation is CardRelation.SAME_CARD else sum(counts),
         milli=max(claim.milli for claim in claims),
         memory_bytes=max(memory, default=None),
         memory_milli=max(part, default=None),
-        models=models.pop() if len(models) == 1 else (),
-        share_of=names.pop() if len(names) == 1 else "",
+        models=_models(first) if len(models) == 1 else (),
+        share_of=first.share_of if len(names) == 1 else "",
     )
 
 
