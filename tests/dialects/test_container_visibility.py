@@ -70,9 +70,10 @@ def test_the_first_rule_that_a_container_meets_decides() -> None:
     }
 
 
-def test_without_a_rule_the_claims_decide() -> None:
+@pytest.mark.parametrize("alone", [(0, 1), (0, 2)])
+def test_without_a_rule_the_claims_decide(alone: tuple[int, ...]) -> None:
     asked = an_ask(a_container(0, half=1), a_container(1), a_container(2, half=1, gpu=1))
-    table = DialectTable((WithoutRules(alone=(0, 1)),))
+    table = DialectTable((WithoutRules(alone),))
     assert container_visibility(table, asked) == {
         ContainerRef(False, 0): WHOLE,
         ContainerRef(False, 2): SHARE,

@@ -76,6 +76,11 @@ def test_each_container_is_held_to_its_own_claim() -> None:
     assert '"isolation":"mps"}' in found["sharedgpu/allocation"]
 
 
+def test_the_limit_of_a_pod_is_that_of_its_shares() -> None:
+    found = of_containers((a_claim(500), 750), (whole(1), 0), (a_claim(200), 300))
+    assert '"isolation":"mps","limit":750' in found["sharedgpu/allocation"]
+
+
 def test_cards_that_a_container_has_for_itself_need_no_back_end() -> None:
     card = CardCharge(GpuUuid("GPU-n1-0"), 500, 1)
     other = CardCharge(GpuUuid("GPU-n1-1"), 1000, 1, exclusive=True)
