@@ -14,6 +14,7 @@ from kubeshare_py.edges.scheduler.process_health import ProcessHealth
 from kubeshare_py.exporters.client_metrics import RequestTallies
 from tests.builders import a_claim, a_cluster, a_machine, a_pod, a_shape
 from tests.edges.served_app import asking
+from tests.scheduling.machine_state import expect_same_state, state_of
 
 Samples = dict[str, float]
 
@@ -137,3 +138,14 @@ async def test_scrapes_at_the_same_time_are_answered_one_after_the_other() -> No
             assert answer.status == 200
             await answer.read()
             answer.release()
+
+
+async def test_a_scrape_changes_nothing() -> None:
+    process_health = ProcessHealth(a_machine(), lambda: 50.0)
+    machine = process_health.machine
+    page = MetricsPage(process_health, lambda: (0, 0), RequestTallies("here"), lambda: None)
+    for event in (*a_cluster({"n1": 2}), PodSeen(a_pod("a", a_shape(a_claim(600))))):
+        machine.handle(event, 0.0)
+    before = state_of(machine)
+    assert await page.chunks()
+    expect_same_state(before, state_of(machine), "a scrape")
