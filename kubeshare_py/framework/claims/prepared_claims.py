@@ -70,11 +70,12 @@ class PreparedClaims:
             open_rows &= found & ~placed
         lines = np.flatnonzero(open_rows)
         if len(lines):
-            # Two units that cannot have a card each must share one.
             ways = [way for way in layout.ways if not layout.is_pair or way.code == layout.complete]
             allowed = [one.take(lines, 0) for one in self._allowed(rows, by_kind, ways)]
             if layout.is_pair:
-                found[lines] = allowed[0].any(1) if allowed else False
+                found[lines] = _two_cards(by_kind)[lines]
+                if allowed:
+                    found[lines] |= allowed[0].any(1)
             else:
                 found[lines] = possible(layout, allowed)
         return found
@@ -232,6 +233,12 @@ class PreparedClaims:
             each_milli, each_bytes = (np.broadcast_to(part, fits.shape) for part in (milli, memory))
             found.append(UnitAmounts(fits, each_milli, each_bytes, points))
         return found
+
+
+def _two_cards(by_kind: Sequence[BoolArray]) -> BoolArray:
+    """Where two units, each of which fits some card, can have different cards, (k,) bool."""
+    either: BoolArray = np.logical_or.reduce(by_kind).sum(1) > 1
+    return either
 
 
 def _apart(layout: ClaimLayout, counts: IntArray) -> BoolArray:

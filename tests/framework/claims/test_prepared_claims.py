@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations, product
 
 from hypothesis import given
@@ -9,9 +10,11 @@ from hypothesis import strategies as st
 
 from kubeshare_plugins.bin_pack import BinPack
 from kubeshare_plugins.gpu_fit import GpuFit
+from kubeshare_plugins.gpu_uuids import GpuUuids
 from kubeshare_plugins.topology import Topology
 from kubeshare_py.cluster.columns import ABSENT
 from kubeshare_py.cluster.rows import AllRows
+from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import CardRelation, GpuClaim
 from kubeshare_py.framework.claims import joint_search
@@ -26,7 +29,20 @@ NODES = st.lists(
     st.tuples(st.lists(CARDS, max_size=4), st.lists(CHARGES, max_size=4)), min_size=1, max_size=4
 )
 RELATIONS = st.sampled_from(CardRelation)
-SEVERAL = st.lists(CLAIMS, min_size=2, max_size=4)
+
+
+def denying(claim: GpuClaim, slots: set[int]) -> GpuClaim:
+    """The claim, which takes no card in these slots of any node."""
+    names = (f"n{node}-{slot}" for node in range(4) for slot in slots)
+    return replace(claim, denied_uuids=tuple(sorted(GpuUuid(name) for name in names)))
+
+
+#: Claims of which some take cards that others deny.
+SEVERAL = st.lists(
+    st.one_of(CLAIMS, st.builds(denying, CLAIMS, st.sets(st.integers(0, 3), max_size=3))),
+    min_size=2,
+    max_size=4,
+)
 
 
 def several(*claims: GpuClaim, relation: CardRelation = CardRelation.FREE) -> Shape:
@@ -36,7 +52,7 @@ def several(*claims: GpuClaim, relation: CardRelation = CardRelation.FREE) -> Sh
 def fits_alone(cluster: SmallCluster, row: int, slot: int, claim: GpuClaim) -> bool:
     """Whether one card may hold one share of a claim, by what is free of it."""
     columns = cluster.ledger.columns
-    if columns.flags.item(row, slot):
+    if columns.flags.item(row, slot) or columns.uuids[row][slot] in claim.denied_uuids:
         return False
     if claim.exclusive:
         enough = columns.capacity_bytes.item(row, slot) >= (claim.memory_bytes or 0)
@@ -106,8 +122,8 @@ def test_claims_fit_together_exactly_where_some_placement_does(
     relation: CardRelation,
 ) -> None:
     if relation is CardRelation.SAME_CARD:
-        claims = [GpuClaim(milli=one.milli, memory_bytes=one.memory_bytes) for one in claims]
-    cluster = random_cluster(nodes, GpuFit(), BinPack())
+        claims = [replace(one, count=1, exclusive=False) for one in claims]
+    cluster = random_cluster(nodes, GpuFit(), GpuUuids(), BinPack())
     shape = several(*claims, relation=relation)
     rows = cluster.ledger.columns.row_of
     possible = {
@@ -165,6 +181,19 @@ def test_beyond_the_exact_search_no_place_takes_more_than_there_is(
         uses = Counter(slot for place in places for slot in place)
         assert takes(cluster, choice.row, uses, claims, places)
         assert not any(cluster.ledger.columns.flags.item(choice.row, slot) for slot in uses)
+
+
+def test_two_claims_that_take_one_card_each_and_not_the_same_one_fit_on_both() -> None:
+    cluster = SmallCluster(GpuFit(), BinPack())
+    cluster.cards("n1", 2)
+    cluster.hold("n1", "n1-0", 900, memory=0)
+    cluster.hold("n1", "n1-1", 100, memory=39 * GIB)
+    share, memory = a_claim(500, memory_bytes=0), a_claim(0, memory_bytes=4 * GIB)
+    for relation in (CardRelation.FREE, CardRelation.DIFFERENT_CARDS):
+        shape = several(share, memory, relation=relation)
+        assert cluster.best(shape) == ("n1", ["n1-1", "n1-0"])
+    cluster.hold("n1", "n1-0", 100, memory=39 * GIB)
+    assert cluster.best(several(share, memory)) is None
 
 
 def test_many_rows_are_searched_as_few_are() -> None:
