@@ -3,14 +3,20 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kubeshare_py.domain.bounds import CLAIMED_CARDS, CLAIMED_UUIDS, HELD_BYTES, POD_CLAIMS
+from kubeshare_py.domain.bounds import (
+    CLAIMED_CARDS,
+    CLAIMED_UUIDS,
+    HELD_BYTES,
+    HELD_MILLI,
+    POD_CLAIMS,
+)
 from kubeshare_py.domain.gpu import WHOLE_MILLI, part_of_bytes
 from kubeshare_py.domain.gpu_models import PreferredModels, names_model
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.domain.printable import beginning
 
-#: More than any card has.
-TOO_MUCH = WHOLE_MILLI + 1
+#: More than any card has, whatever its cores are scaled to.
+TOO_MUCH = HELD_MILLI.most + 1
 
 #: The most characters of a request's parts in a sentence. Kubernetes' keys have 317 at most and
 #: label values 63; annotations, and a webhook's objects, may have any length.
@@ -80,11 +86,11 @@ class GpuClaim:
         return capacity_milli if self.exclusive else self.milli_on(model)
 
     def milli_on(self, model: str) -> int:
-        """The share of a card of this model, in milli; above 1000 if the share exceeds it."""
+        """The share of a card of this model, in milli; TOO_MUCH if a whole one is too small."""
         if not self.share_of:
             return self.milli
         milli = self._share_on(model)
-        return TOO_MUCH if milli is None else min(milli, TOO_MUCH)
+        return TOO_MUCH if milli is None or milli > WHOLE_MILLI else milli
 
     def compares(self, model: str) -> bool:
         """Whether the share on a card of this model is known."""

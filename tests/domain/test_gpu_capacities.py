@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.domain.gpu_capacities import Capacities, scaled
+from kubeshare_py.domain.request import TOO_MUCH
 from tests.builders import a_claim, a_shape
 
 TABLE = Capacities((("A100-80GB", 320), ("A100", 312), ("H100", 990), ("T4", 65)))
@@ -47,7 +48,7 @@ def test_a_claim_knows_what_it_is_on_each_model() -> None:
     assert shape is not None
     assert shape.claim is not None
     models = ("NVIDIA-H100", "NVIDIA-A100-PCIE-40GB", "Tesla-T4", "NVIDIA-L40S")
-    assert [shape.claim.milli_on(model) for model in models] == [158, 500, 1001, 1001]
+    assert [shape.claim.milli_on(model) for model in models] == [158, 500, TOO_MUCH, TOO_MUCH]
 
 
 def test_other_claims_are_left_alone() -> None:

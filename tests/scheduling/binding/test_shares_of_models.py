@@ -96,6 +96,18 @@ def test_what_is_more_than_a_card_does_not_fit_on_it_and_says_so() -> None:
     }
 
 
+def test_scaled_cores_make_no_room_for_a_share_that_is_more_than_a_card() -> None:
+    driver = a_driver(n1="", n2="")
+    scaled = [
+        replace(one, cores_scaling=3000) for one in (*cards("n1", "T4"), *cards("n2", "L40S"))
+    ]
+    driver.tell(InventoryRead(tuple((NodeName(one.uuid[:2]), (one,)) for one in scaled)))
+    assert driver.seen(of_a100("p", 500)) == []
+    assert driver.seen(of_a100("q", 500, memory_bytes=GIB)) == []
+    (bind,) = driver.seen(of_a100("r", 100, memory_bytes=GIB))
+    assert charges(bind) == [("T4", 480, 1)]
+
+
 def test_as_many_fit_as_add_up_to_a_card() -> None:
     driver = a_driver(n1="H100")
     binds = [bind for at in range(8) for bind in driver.seen(of_a100(f"p{at}", 500))]
