@@ -52,17 +52,13 @@ class ResultKeys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """What the dialect's own documentation calls the parts of a request, for messages.
+    """What people call the dialect, and where its keys are explained, for messages.
 
-    `title` is its name for people, "" for the dialect's, and `documentation` a URL; `cards`,
-    `share` and `memory` are the keys that ask for them, "" where a pod cannot ask for that.
+    `title` is its name for people, "" for the dialect's, and `documentation` a URL.
     """
 
     title: str = ""
     documentation: str = ""
-    cards: str = ""
-    share: str = ""
-    memory: str = ""
 
 
 class ContainerAmounts(msgspec.Struct, frozen=True, gc=False):
@@ -109,7 +105,7 @@ class Dialect(Protocol):
     owns: OwnedKeys
     #: The annotations that `results` or the dialect's device plugin writes.
     result_keys: ResultKeys = ResultKeys()
-    #: What the dialect's documentation calls things.
+    #: What people call it, and where its keys are explained.
     words: Words = Words()
     #: Which containers see cards, where that follows from the resources that they ask for.
     container_rules: tuple[ContainerRule, ...] = ()

@@ -28,9 +28,6 @@ class SharedGpu(Dialect):
     words = Words(
         title="KubeShare",
         documentation="https://github.com/NTHU-LSALab/KubeShare",
-        cards=sharedgpu.REQUEST,
-        share=sharedgpu.REQUEST,
-        memory=sharedgpu.MEMORY,
     )
 
     def read(self, pod: PodAsk) -> GpuRequest | InvalidRequest | None:

@@ -2,11 +2,14 @@
 
 import msgspec
 
+from kubeshare_py.dialects.dialect import Dialect, PodAsk
+from kubeshare_py.dialects.dialect_table import DialectTable
 from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.printable import listed
 from kubeshare_py.domain.request import ContainerClaim
 from kubeshare_py.manifests.pod_templates import PodTemplate
+from kubeshare_py.manifests.pods.container_amounts import container_amounts
 from kubeshare_py.manifests.pods.pod import to_domain
 from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.views.checked_pod import CheckedClaim, CheckedPod
@@ -30,14 +33,28 @@ def check(template: PodTemplate, dialects: Dialects, first_scheduler: str) -> Ch
     scheduler = first_scheduler if spec.scheduler_name in _NO_SCHEDULER else spec.scheduler_name
     waiting = msgspec.structs.replace(spec, node_name="", scheduler_name=scheduler)
     pod = to_domain(msgspec.structs.replace(fields, spec=waiting), dialects)
-    request = pod.request
+    request, used = pod.request, _dialect_of(fields, dialects.of(scheduler))
     return CheckedPod(
         template.owner,
         scheduler,
-        request.dialect if request else "",
+        used.name if used else "",
         tuple(map(_claim, request.claims)) if request else (),
         _refused(pod),
+        _words(used),
     )
+
+
+def _dialect_of(pod: PodFields, table: DialectTable) -> Dialect | None:
+    """The only dialect of which the pod has keys, whether it can read them or not."""
+    meta, spec = pod.metadata, pod.spec
+    amounts = container_amounts(spec.init_containers, spec.containers, table.resources)
+    return table.dialect_of(PodAsk(meta.labels or {}, meta.annotations or {}, amounts))
+
+
+def _words(dialect: Dialect | None) -> str:
+    if dialect is None or not dialect.words.documentation:
+        return ""
+    return f"{dialect.words.title or dialect.name}: {dialect.words.documentation}"
 
 
 def _refused(pod: Pod) -> tuple[str, ...]:

@@ -19,6 +19,8 @@ def checked_lines(pods: Sequence[CheckedPod]) -> Iterator[Text]:
         style = "red" if one.refused else ""
         yield Text.assemble(f"{name:<{width}}  {one.dialect:<{wide}}  ", (told, style))
         yield from (Text(f"  {printable(sentence)}") for sentence in one.refused)
+        if one.refused and one.documentation:
+            yield Text(f"  {printable(one.documentation)}", style="dim")
 
 
 def _asks(pod: CheckedPod) -> str:

@@ -20,9 +20,10 @@ class CheckedClaim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
 
 
 class CheckedPod(msgspec.Struct, frozen=True, rename="camel"):
-    """A pod of a manifest. `dialect` is "" if it asks for no GPU, or in no clear way.
+    """A pod of a manifest. `dialect` is "" if it asks for no GPU, or in several dialects.
 
-    `refused` are sentences; the pod is fine without any.
+    `refused` are sentences; the pod is fine without any. `documentation` is where its dialect says
+    what its keys mean, "" if it does not.
     """
 
     object: str
@@ -30,3 +31,4 @@ class CheckedPod(msgspec.Struct, frozen=True, rename="camel"):
     dialect: str
     claims: tuple[CheckedClaim, ...]
     refused: tuple[str, ...]
+    documentation: str = ""

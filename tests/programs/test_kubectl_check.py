@@ -61,10 +61,12 @@ def test_a_pod_that_would_be_refused_is_and_the_reason_is_the_schedulers(
 ) -> None:
     path = written(tmp_path, pod("good", HALF), pod("bad", labels, **spec))
     assert main(["check", "-f", path]) == 1
-    good, bad, why = capsys.readouterr().out.splitlines()
+    good, bad, why, *more = capsys.readouterr().out.splitlines()
     assert good.startswith("pod/good  sharedgpu  0.5 GPU")
     assert (bad.split()[0], bad.split()[-1]) == ("pod/bad", "refused")
     assert said in why
+    is_of_dialect = "sharedgpu" in bad
+    assert more == ["  KubeShare: https://github.com/NTHU-LSALab/KubeShare"] * is_of_dialect
 
 
 def test_results_in_a_manifest_are_refused(tmp_path: Path, capsys: Captured) -> None:
@@ -84,6 +86,7 @@ def test_the_answer_as_json(tmp_path: Path, capsys: Captured) -> None:
                 "dialect": "sharedgpu",
                 "claims": [{"count": 1, "milli": 500, "limitMilli": 1000, "memoryBytes": 8 << 30}],
                 "refused": [],
+                "documentation": "KubeShare: https://github.com/NTHU-LSALab/KubeShare",
             }
         ]
     }
