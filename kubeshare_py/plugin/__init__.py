@@ -1,8 +1,9 @@
 """What the author of a plugin imports; the tests of a plugin import `kubeshare_py.testing` too.
 
 The promise: what is exported here, and by `kubeshare_py.testing`, keeps its name, its arguments and
-its meaning while the first number of `API_VERSION` stays the same. The second number grows when
-something is added. All other modules may change at any time.
+its meaning while the first number of `API_VERSION` stays the same. The second number grows when a
+name is added; values such as `Pod`, `GpuClaim` and `CardState` may gain fields at any time. All
+other modules may change at any time.
 """
 
 from kubeshare_py.cluster.columns import (
