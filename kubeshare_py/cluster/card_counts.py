@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from kubeshare_py.cluster.card_tags import count_tags
 from kubeshare_py.cluster.columns import ABSENT, Columns
 from kubeshare_py.cluster.derived import derive_card, derive_node, hold_back
 from kubeshare_py.cluster.joined import derive_order
@@ -25,6 +26,8 @@ def count_cards(
         tenants[row, slot] = tenants.item(row, slot) + sign
         if card.exclusive:
             columns.exclusive[row, slot] = columns.exclusive.item(row, slot) + sign
+        if card.tags:
+            count_tags(columns, row, slot, card.tags, sign)
         was_idle = idle.item(row, slot)
         flipped |= was_idle != derive_card(columns, row, slot)
         if not flags.item(row, slot) & ABSENT:

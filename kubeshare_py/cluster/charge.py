@@ -76,7 +76,8 @@ def _taken(
         memory = claim.bytes_of(capacity, columns.share_bytes.item(row, slot), model)
         cell = cells.get(uuids[slot], "") if cells else ""
         milli = claim.charged_milli(columns.capacity_milli.item(row, slot), model)
-        charges.append(CardCharge(uuids[slot], milli, memory, model, cell, claim.exclusive))
+        alone, tags = claim.exclusive, claim.tags
+        charges.append(CardCharge(uuids[slot], milli, memory, model, cell, alone, tags))
     return tuple(charges)
 
 

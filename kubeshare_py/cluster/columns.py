@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubeshare_py.cluster.numbering import SPARE_VALUES, Numbering
+from kubeshare_py.domain.card_tags import CardTag
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.node import Node, Taint
 from kubeshare_py.domain.readiness import ReadinessReport
@@ -27,7 +28,8 @@ UNHEALTHY = 2
 EXCLUSIVE = 4
 CROWDED = 8  # has as many tenants as it may have
 HELD_BACK = 16  # kept for pods whose cards the kubelet picks
-FLAG_VALUES = 32
+EXCLUDING = 32  # takes only pods of the exclusion tag of those on it
+FLAG_VALUES = 64
 
 # The first resource columns. Columns of extended resources follow (`offered`).
 CPU, MEMORY, EPHEMERAL_STORAGE, PODS, PORTS = range(5)
@@ -56,6 +58,8 @@ CARD_COLUMNS = (
     "tenants",
     "max_tenants",
     "exclusive",
+    "excluding",
+    "tag_set",
     "flags",
     "model",
     "readiness",
@@ -82,6 +86,8 @@ CHARGED_COLUMNS = (
     "idle",
     "tenants",
     "exclusive",
+    "excluding",
+    "tag_set",
     "flags",
     "break_order",
     "reserved_milli",
@@ -93,6 +99,10 @@ CHARGED_COLUMNS = (
 LABEL_COLUMNS_KEPT = 512
 #: The values of an empty card slot, where they are not 0.
 EMPTY_SLOT = {"flags": ABSENT, "headroom": -1, "share_headroom": -1, "numa": -1}
+
+
+#: The number of pods of each tag on one card, sorted by tag.
+TagCounts = tuple[tuple[CardTag, int], ...]
 
 
 @dataclass(slots=True)
@@ -143,6 +153,7 @@ class Columns:
     #: values. Number 0 is no card, unknown readiness, and no taints.
     models: Numbering[str] = field(default_factory=lambda: Numbering(""))
     readinesses: Numbering[ReadinessReport] = field(default_factory=lambda: Numbering(()))
+    tag_sets: Numbering[TagCounts] = field(default_factory=lambda: Numbering(()))
     taint_sets: Numbering[tuple[Taint, ...]] = field(default_factory=lambda: Numbering(()))
     #: Grows when the tables grow, or when values get other numbers: caches with one entry per row
     #: must then start anew.
@@ -182,6 +193,9 @@ class Columns:
     tenants: IntArray = field(default_factory=lambda: _table(0, 1))
     max_tenants: IntArray = field(default_factory=lambda: _table(0, 1))
     exclusive: IntArray = field(default_factory=lambda: _table(0, 1))
+    #: The number of pods with an exclusion tag, and the tags of all pods as numbers of `tag_sets`.
+    excluding: IntArray = field(default_factory=lambda: _table(0, 1))
+    tag_set: IntArray = field(default_factory=lambda: _table(0, 1))
     flags: IntArray = field(default_factory=lambda: _table(0, 1))
     model: IntArray = field(default_factory=lambda: _table(0, 1))
     #: Which isolation back-ends are ready: numbers of `readinesses`, 0 where nothing is reported.
@@ -277,6 +291,7 @@ class Columns:
             ("taint_set", self.taint_sets),
             ("model", self.models),
             ("readiness", self.readinesses),
+            ("tag_set", self.tag_sets),
             ("board", self.boards),
         )
         for name, numbering in numbered:

@@ -12,6 +12,7 @@ from typing import TypeVar
 from kubeshare_py.cluster.columns import (
     ABSENT,
     CROWDED,
+    EXCLUDING,
     EXCLUSIVE,
     HELD_BACK,
     UNHEALTHY,
@@ -29,11 +30,16 @@ _LASTING = ABSENT | UNHEALTHY
 
 
 def flags_of(
-    before: Entries, tenants: Entries, max_tenants: Entries, exclusive: Entries
+    before: Entries,
+    tenants: Entries,
+    max_tenants: Entries,
+    exclusive: Entries,
+    excluding: Entries,
 ) -> Entries:
     """A card's flags without HELD_BACK; those that charges do not change are as `before`."""
     is_crowded = (max_tenants > 0) & (tenants >= max_tenants)
-    flags: Entries = before & _LASTING | (exclusive > 0) * EXCLUSIVE | is_crowded * CROWDED
+    alone = (exclusive > 0) * EXCLUSIVE | (excluding > 0) * EXCLUDING
+    flags: Entries = before & _LASTING | alone | is_crowded * CROWDED
     return flags
 
 
@@ -100,7 +106,7 @@ def derive_card(columns: Columns, row: int, slot: int) -> int:
     """
     tenants, before = columns.tenants.item(row, slot), columns.flags.item(row, slot)
     most, exclusive = columns.max_tenants.item(row, slot), columns.exclusive.item(row, slot)
-    flags = flags_of(before, tenants, most, exclusive)
+    flags = flags_of(before, tenants, most, exclusive, columns.excluding.item(row, slot))
     if flags != before:
         columns.flags[row, slot] = flags
     if flags:

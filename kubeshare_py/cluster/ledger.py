@@ -290,6 +290,8 @@ class Ledger:
             if is_shared:
                 self.overdrafts.suspect(node)
             self._add(charge, row, 1)
+            if _is_tagged(charge):
+                self.improved.add(row)  # pods of the same affinity tag may fit now
         self._hold(charge, 1)
 
     def release(self, uid: PodUid) -> None:
@@ -304,6 +306,8 @@ class Ledger:
         row = self._discharge(uid, charge)
         if row is not None:
             self.improved.add(row)
+        if _is_tagged(charge):
+            self.columns.tidy()
         self._forget_if_empty(charge.node)
         self._hold(charge, -1)
 
@@ -373,6 +377,8 @@ class Ledger:
         row = self._row_for(node)
         self._reserved.put(uid, charge)
         self._add_reservation(charge, row, 1)
+        if _is_tagged(charge):
+            self.improved.add(row)
         self._hold(charge, 1)
 
     def dissolve(self, uid: PodUid) -> None:
@@ -475,3 +481,8 @@ class Ledger:
         if row is not None:
             self._usage.lay_out(row, (), (), ())
             columns.free_row(row)
+
+
+def _is_tagged(charge: Charge) -> bool:
+    cards = () if charge.allocation is None else charge.allocation.cards
+    return any(card.tags for card in cards)

@@ -48,6 +48,14 @@ class Numbering(Generic[T]):
         self._numbers: dict[T, int] = {first: 0}
         self._most = SPARE_VALUES
 
+    def copy(self) -> "Numbering[T]":
+        """The same numbers, to be continued apart from these."""
+        twin = Numbering(self.values[0])
+        twin.values = [*self.values]
+        twin.shown = ListView(twin.values)
+        twin._numbers, twin._most = dict(self._numbers), self._most
+        return twin
+
     def number(self, value: T) -> int:
         """The number of a value; a new one if it has none."""
         found = self._numbers.get(value)

@@ -116,7 +116,18 @@ class Overlay:
                 self._native[row] = self._native.get(row, 0) + sign * count
                 hold_back_cards(columns, row, self.native_on(row))
         elif allocation is not None:
+            if any(card.tags for card in allocation.cards):
+                self._number_apart()
             count_cards(columns, row, slots, allocation, sign, self.native_on(row))
+
+    @property
+    def _numbers_apart(self) -> bool:
+        """Whether sets of tags have other numbers than below."""
+        return self.columns.tag_sets is not self.below.columns.tag_sets
+
+    def _number_apart(self) -> None:
+        if not self._numbers_apart:
+            self.columns.tag_sets = self.columns.tag_sets.copy()
 
     def _copy_all(self) -> None:
         below = self.below.columns
@@ -135,6 +146,8 @@ class Overlay:
             self._leave_out(row)
 
     def _copy(self, rows: Mapping[int, None]) -> None:
+        if self._numbers_apart:
+            rows = {**rows, **dict.fromkeys(self._left_out)}
         for name in _SHARED:
             setattr(self.columns, name, getattr(self.below.columns, name))
         if len(rows) <= _FEW:

@@ -1,8 +1,10 @@
 """Why the ledger refuses a placement of this scheduler: it takes more than there is."""
 
+from kubeshare_py.cluster.card_tags import admits
 from kubeshare_py.cluster.charge import Resources
 from kubeshare_py.cluster.columns import (
     CROWDED,
+    EXCLUDING,
     EXCLUSIVE,
     FIXED_RESOURCES,
     HELD_BACK,
@@ -11,7 +13,7 @@ from kubeshare_py.cluster.columns import (
     UNHEALTHY,
     Columns,
 )
-from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.allocation import Allocation, CardCharge
 
 #: The beginning of such reasons.
 REFUSES = "the ledger refuses: "
@@ -57,15 +59,22 @@ def _cards(columns: Columns, row: int, allocation: Allocation) -> str | None:
         if card.uuid not in uuids or card.uuid in taken:
             return f"GPU {card.uuid} is {'taken twice' if card.uuid in taken else 'not there'}"
         taken.add(card.uuid)
-        slot = uuids.index(card.uuid)
-        flags = columns.flags.item(row, slot)
-        if flags:
-            why = next((text for flag, text in _FLAGS if flags & flag), "is not there")
-            return f"GPU {card.uuid} {why}"
-        if columns.free_milli.item(row, slot) < card.milli:
-            return f"GPU {card.uuid} has too little share left"
-        if columns.free_bytes.item(row, slot) < card.memory_bytes:
-            return f"GPU {card.uuid} has too little memory left"
-        if card.exclusive and columns.tenants.item(row, slot):
-            return f"GPU {card.uuid} is not idle"
+        what = _card(columns, row, uuids.index(card.uuid), card)
+        if what is not None:
+            return f"GPU {card.uuid} {what}"
     return None
+
+
+def _card(columns: Columns, row: int, slot: int, card: CardCharge) -> str | None:
+    flags = columns.flags.item(row, slot)
+    if flags & EXCLUDING or card.tags:
+        if not admits(columns, row, slot, card.tags):
+            return "has pods of other exclusion tags"
+        flags &= ~EXCLUDING
+    if flags:
+        return next((text for flag, text in _FLAGS if flags & flag), "is not there")
+    if columns.free_milli.item(row, slot) < card.milli:
+        return "has too little share left"
+    if columns.free_bytes.item(row, slot) < card.memory_bytes:
+        return "has too little memory left"
+    return "is not idle" if card.exclusive and columns.tenants.item(row, slot) else None

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kubeshare_py.cluster.columns import Columns, IntArray
+from kubeshare_py.cluster.columns import Columns, IntArray, TagCounts
 from kubeshare_py.cluster.numbering import ListView
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.node import Taint
@@ -105,6 +105,10 @@ class Rows(ABC):
     max_tenants = Column[np.int64]()
     #: The number of pods that hold the card exclusively, (k, width).
     exclusive = Column[np.int64]()
+    #: The number of pods that have an exclusion tag, (k, width).
+    excluding = Column[np.int64]()
+    #: The number of the count of tags of a card's pods, (k, width); see `tag_counts`.
+    tag_set = Column[np.int64]()
     #: Why a card takes no further pods: bits (ABSENT, UNHEALTHY … in `columns`), (k, width).
     flags = Column[np.int64]()
     #: The number of the card's model, 0 for no card, (k, width); see `models`.
@@ -176,6 +180,10 @@ class Rows(ABC):
         "" is no card.
         """
         return self.model, self._columns.models.shown
+
+    def tag_counts(self) -> tuple[IntArray, Sequence[TagCounts]]:
+        """Tags: a number for each card, (k, width), and by number how many pods have each tag."""
+        return self.tag_set, self._columns.tag_sets.shown
 
     def readiness(self) -> tuple[IntArray, Sequence[ReadinessReport]]:
         """The number of each card's readiness, (k, width), and the values of readiness."""

@@ -36,6 +36,7 @@ from kubeshare_py.cluster.reserved_places import (
 )
 from kubeshare_py.cluster.what_if import Amounts
 from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.card_tags import exclusions
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 
@@ -121,6 +122,9 @@ class UsageAccounting:
             found.memory[line, slot] += card.memory_bytes
             found.tenants[line, slot] += 1
             found.exclusive[line, slot] += card.exclusive
+            if card.tags:
+                found.excluding[line, slot] += bool(exclusions(card.tags))
+                found.tags.setdefault(line, []).append((slot, card.tags))
 
     # --- charges -------------------------------------------------------------------------------
 

@@ -3,19 +3,31 @@
 Nothing of it enters the tables. A node may have several of these rows, each without other pods.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kubeshare_py.cluster.columns import ABSENT, CHARGED_COLUMNS, Columns, IntArray
+from kubeshare_py.cluster.card_tags import counted
+from kubeshare_py.cluster.columns import ABSENT, CHARGED_COLUMNS, Columns, IntArray, TagCounts
 from kubeshare_py.cluster.derived import flags_of, held_back, room, used_percent
+from kubeshare_py.cluster.numbering import Numbering
 from kubeshare_py.cluster.rows import Rows, read_only
+from kubeshare_py.domain.card_tags import CardTags
 
 #: Columns that charges and reservations are added to, and those that they are subtracted from with
 #: the columns that have the whole.
-_COUNTED_UP = ("tenants", "exclusive", "reserved_milli", "reserved_bytes", "reservations")
+_COUNTED_UP = (
+    "tenants",
+    "exclusive",
+    "excluding",
+    "tag_set",
+    "reserved_milli",
+    "reserved_bytes",
+    "reservations",
+)
 _COUNTED_DOWN = {
     "free": "allocatable",
     "free_milli": "capacity_milli",
@@ -28,7 +40,8 @@ class Amounts:
     """Amounts that pods hold of rows, one line each; int64.
 
     Node resources are (k, resources), card amounts (k, width), and GPUs that the kubelet picked
-    (k,). `milli` are shares in milli, `memory` is in bytes, `tenants` and `exclusive` count pods.
+    (k,). `milli` are shares in milli, `memory` is in bytes, `tenants`, `exclusive` and `excluding`
+    count pods. `tags` are those of each pod of a line that has any, with the slot of its card.
     """
 
     free: IntArray
@@ -36,14 +49,16 @@ class Amounts:
     memory: IntArray
     tenants: IntArray
     exclusive: IntArray
+    excluding: IntArray
     native: IntArray
+    tags: dict[int, list[tuple[int, CardTags]]]
 
     @staticmethod
     def none(lines: int, resources: int, width: int) -> "Amounts":
         """k lines of zeros: `free` (k, resources), card amounts (k, width), `native` (k,)."""
-        milli, memory, tenants, exclusive = np.zeros((4, lines, width), np.int64)
+        milli, memory, tenants, exclusive, excluding = np.zeros((5, lines, width), np.int64)
         free, native = np.zeros((lines, resources), np.int64), np.zeros(lines, np.int64)
-        return Amounts(free, milli, memory, tenants, exclusive, native)
+        return Amounts(free, milli, memory, tenants, exclusive, excluding, native, {})
 
 
 class WhatIf(Rows):
@@ -64,6 +79,7 @@ class WhatIf(Rows):
 
     _at: IntArray
     _native: IntArray
+    _tag_sets: Numbering[TagCounts]
     #: The columns that charges change; plugins get views of them that cannot be written.
     _own: dict[str, IntArray]
 
@@ -71,7 +87,7 @@ class WhatIf(Rows):
         self, columns: Columns, index: IntArray, native: IntArray, own: dict[str, IntArray]
     ) -> None:
         super().__init__(columns, None)
-        self.__dict__.update(_at=index, _native=native, _own=own)
+        self.__dict__.update(_at=index, _native=native, _own=own, _tag_sets=columns.tag_sets)
 
     @property
     def index(self) -> IntArray:
@@ -91,6 +107,8 @@ class WhatIf(Rows):
         own = {name: column.take(positions, 0) for name, column in self._own.items()}
         at, native = self._at.take(positions), self._native.take(positions)
         taken._begin(self._columns, at, native, own)
+        if self._tag_sets is not self._columns.tag_sets:
+            taken.__dict__["_tag_sets"] = self._tag_sets.copy()
         return taken
 
     def add(self, positions: IntArray, amounts: Amounts, lines: IntArray, sign: int = 1) -> None:
@@ -104,7 +122,22 @@ class WhatIf(Rows):
         own["free_bytes"][positions] -= sign * amounts.memory.take(lines, 0)
         own["tenants"][positions] += sign * amounts.tenants.take(lines, 0)
         own["exclusive"][positions] += sign * amounts.exclusive.take(lines, 0)
+        own["excluding"][positions] += sign * amounts.excluding.take(lines, 0)
         self._native[positions] += sign * amounts.native.take(lines)
+        for position, line in zip(positions.tolist(), lines.tolist(), strict=True):
+            for slot, tags in amounts.tags.get(line, ()) if amounts.tags else ():
+                self._count_tags(position, slot, tags, sign)
+
+    def tag_counts(self) -> tuple[IntArray, Sequence[TagCounts]]:
+        """See `Rows.tag_counts`; values that only these rows have are numbered apart."""
+        return self.tag_set, self._tag_sets.shown
+
+    def _count_tags(self, position: int, slot: int, tags: CardTags, sign: int) -> None:
+        if self._tag_sets is self._columns.tag_sets:
+            self.__dict__["_tag_sets"] = self._tag_sets.copy()
+        column = self._own["tag_set"]
+        counts = counted(self._tag_sets.values[column.item(position, slot)], tags, sign)
+        column[position, slot] = self._tag_sets.number(counts)
 
     def empty(self) -> None:
         """Remove all pods and reservations from all rows, and derive the columns that follow."""
@@ -119,10 +152,10 @@ class WhatIf(Rows):
     def derive(self, positions: IntArray) -> None:
         """Update the derived columns of these rows, (n,) int64, as the tables do."""
         own = self._own
-        before, tenants, exclusive = (
-            own[name][positions] for name in ("flags", "tenants", "exclusive")
+        before, tenants, exclusive, excluding = (
+            own[name][positions] for name in ("flags", "tenants", "exclusive", "excluding")
         )
-        flags = flags_of(before, tenants, self.max_tenants[positions], exclusive)
+        flags = flags_of(before, tenants, self.max_tenants[positions], exclusive, excluding)
         native = self._native[positions]
         if native.any():
             flags |= _held_back(flags, tenants, native[:, None])

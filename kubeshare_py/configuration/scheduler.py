@@ -167,6 +167,9 @@ _PREFERENCE = EnabledPlugin("ModelPreference", 2000)
 #: A card that is ready for the pod's isolation weighs more than policies for the others.
 _READY = EnabledPlugin("IsolationReady", 100)
 
+#: Pods of one affinity tag share a card, whatever others say.
+_TAGS = EnabledPlugin("GpuTags", MAX_WEIGHT)
+
 _DEFAULTS: Mapping[str, tuple[EnabledPlugin, ...]] = {
     "pre_enqueue": (),
     "queue_sort": (EnabledPlugin("PrioritySort"),),
@@ -180,6 +183,7 @@ _DEFAULTS: Mapping[str, tuple[EnabledPlugin, ...]] = {
         EnabledPlugin("GpuFit"),
         EnabledPlugin("GpuModel"),
         EnabledPlugin("GpuUuids"),
+        EnabledPlugin("GpuTags"),
         EnabledPlugin("OneModel"),
         EnabledPlugin("NumaBinding"),
     ),
@@ -190,8 +194,15 @@ _DEFAULTS: Mapping[str, tuple[EnabledPlugin, ...]] = {
         EnabledPlugin("Topology", 10),
         _READY,
         _PREFERENCE,
+        _TAGS,
     ),
-    "card_score": (EnabledPlugin("BinPack"), EnabledPlugin("Topology"), _READY, _PREFERENCE),
+    "card_score": (
+        EnabledPlugin("BinPack"),
+        EnabledPlugin("Topology"),
+        _READY,
+        _PREFERENCE,
+        _TAGS,
+    ),
     "locality": (EnabledPlugin("Coscheduling"),),
     "permit": (),
     "reserve": (),

@@ -10,7 +10,8 @@ import msgspec
 from msgspec import Meta
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge, summed
-from kubeshare_py.domain.bounds import CARDS_OF_NODE, HELD_BYTES, HELD_MILLI, POD_CLAIMS
+from kubeshare_py.domain.bounds import CARDS_OF_NODE, CLAIM_TAGS, HELD_BYTES, HELD_MILLI, POD_CLAIMS
+from kubeshare_py.domain.card_tags import TAG, tag_of
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
 from kubeshare_py.domain.isolation import Isolation, IsolationBackend
 from kubeshare_py.domain.request import ContainerRef
@@ -30,12 +31,18 @@ _Bytes = Annotated[int, Meta(ge=HELD_BYTES.least, le=HELD_BYTES.most)]
 _ContainerName = Annotated[str, Meta(pattern=r"^(container|init)-(0|[1-9][0-9]{0,3})\Z")]
 
 
+_Tag = Annotated[str, Meta(pattern=rf"^{TAG}\Z")]
+#: Of one pod's part of a card: those of all its claims.
+_MAX_TAGS = CLAIM_TAGS.most * POD_CLAIMS.most
+
+
 class _StoredCard(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     uuid: Annotated[str, Meta(min_length=1)]
     milli: Annotated[int, Meta(ge=HELD_MILLI.least, le=HELD_MILLI.most)]
     bytes: _Bytes
     model: str = ""
     cell: str = ""
+    tags: Annotated[tuple[_Tag, ...], Meta(max_length=_MAX_TAGS)] = ()
 
 
 class _CardOfContainer(_StoredCard, frozen=True, gc=False, omit_defaults=True):
@@ -88,7 +95,14 @@ def stored(allocation: Allocation) -> StoredPlacement | StoredContainers:
             POD_WIDE,
             allocation.token,
             tuple(
-                _StoredCard(card.uuid, card.milli, card.memory_bytes, card.model, card.cell)
+                _StoredCard(
+                    card.uuid,
+                    card.milli,
+                    card.memory_bytes,
+                    card.model,
+                    card.cell,
+                    tuple(map(str, card.tags)),
+                )
                 for card in allocation.cards
             ),
             allocation.dialect,
@@ -148,7 +162,13 @@ def by_container(placement: StoredContainers) -> Allocation | str:
 def _stored_claim(claim: ClaimCharge) -> _StoredClaim:
     cards = tuple(
         _CardOfContainer(
-            card.uuid, card.milli, card.memory_bytes, card.model, card.cell, card.exclusive
+            card.uuid,
+            card.milli,
+            card.memory_bytes,
+            card.model,
+            card.cell,
+            tuple(map(str, card.tags)),
+            card.exclusive,
         )
         for card in claim.cards
     )
@@ -161,7 +181,10 @@ def _is_any_twice(cards: Iterable[_StoredCard]) -> bool:
 
 
 def _charge(card: _StoredCard, *, exclusive: bool) -> CardCharge:
-    return CardCharge(GpuUuid(card.uuid), card.milli, card.bytes, card.model, card.cell, exclusive)
+    tags = tuple(sorted({*map(tag_of, card.tags)})) if card.tags else ()
+    return CardCharge(
+        GpuUuid(card.uuid), card.milli, card.bytes, card.model, card.cell, exclusive, tags
+    )
 
 
 def _container(text: str) -> ContainerRef:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kubeshare_py.domain.bounds import HELD_BYTES
+from kubeshare_py.domain.card_tags import CardTags
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
 from kubeshare_py.domain.isolation import UNHELD, Isolation, IsolationBackend, Part
 from kubeshare_py.domain.request import ContainerRef
@@ -13,9 +14,9 @@ from kubeshare_py.domain.request import ContainerRef
 class CardCharge:
     """One pod's charge of one card: a share in milli, and memory in bytes.
 
-    An exclusive charge lets no other pod on the card. The model and KubeShare's cell are for
-    people; the ledger counts by uuid. Invariant: memory_bytes is within its bound (`bounds`), else
-    ValueError.
+    An exclusive charge lets no other pod on the card, and `tags` (sorted) let only some on it. The
+    model and KubeShare's cell are for people; the ledger counts by uuid. Invariant: memory_bytes is
+    within its bound (`bounds`), else ValueError.
     """
 
     uuid: GpuUuid
@@ -24,6 +25,7 @@ class CardCharge:
     model: str = ""
     cell: str = ""
     exclusive: bool = False
+    tags: CardTags = ()
 
     def __post_init__(self) -> None:
         if not HELD_BYTES.allows(self.memory_bytes):
@@ -138,4 +140,5 @@ def _joined(one: CardCharge, other: CardCharge) -> CardCharge:
         one.model,
         one.cell,
         one.exclusive or other.exclusive,
+        tuple(sorted({*one.tags, *other.tags})) if one.tags or other.tags else (),
     )

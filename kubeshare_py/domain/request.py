@@ -2,14 +2,18 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from kubeshare_py.domain.bounds import (
+    CLAIM_TAGS,
     CLAIMED_CARDS,
     CLAIMED_UUIDS,
     HELD_BYTES,
     HELD_MILLI,
     POD_CLAIMS,
+    AmountRange,
 )
+from kubeshare_py.domain.card_tags import CardTags, exclusions
 from kubeshare_py.domain.gpu import WHOLE_MILLI, part_of_bytes
 from kubeshare_py.domain.gpu_models import PreferredModels, names_model
 from kubeshare_py.domain.identity import GpuUuid
@@ -33,14 +37,15 @@ class GpuClaim:
     model names in full, empty for any; `preferred` has further models. An exclusive claim takes
     idle cards and shares them with no other pod. With `one_numa_node` all cards must be near the
     same NUMA node; with `one_model` all must be of one model, in a gang also those of other
-    members. `uuids` are the accepted cards, empty for any, without `denied_uuids`. With `share_of`
-    the share is one of a card of that model; `shares` is then the same
-    share on other models, as (part of a name, milli) pairs of which the first match counts.
+    members. `tags` choose by the pods that share its cards. `uuids` are the accepted cards, empty
+    for any, without `denied_uuids`. With `share_of` the share is one of a card of that model;
+    `shares` is then the same share on other models, as (part of a name, milli) pairs of which the
+    first match counts.
 
     Invariants, else ValueError: 0 <= milli <= 1000, and memory_milli likewise; count and
     memory_bytes are within their bounds (`bounds`); memory is asked for in one way at most; an
     exclusive claim has no share_of; UUIDs are sorted, each is there once, and their number is
-    within its bound.
+    within its bound. So with tags, of which one at most is an exclusion.
     """
 
     count: int = 1
@@ -52,6 +57,7 @@ class GpuClaim:
     one_numa_node: bool = False
     preferred: PreferredModels | None = None
     one_model: bool = False
+    tags: CardTags = ()
     uuids: tuple[GpuUuid, ...] = ()
     denied_uuids: tuple[GpuUuid, ...] = ()
     share_of: str = ""
@@ -68,13 +74,29 @@ class GpuClaim:
             raise ValueError(f"memory_milli {self.memory_milli} must be within 0…{WHOLE_MILLI}")
         if self.memory_bytes is not None and self.memory_milli is not None:
             raise ValueError("memory is asked for in bytes or as a part of the card, not both")
-        for name, uuids in (("uuids", self.uuids), ("denied_uuids", self.denied_uuids)):
-            if uuids and [*uuids] != sorted({*uuids}):
-                raise ValueError(f"{name} must be sorted, and each must be there once")
-            if uuids and not CLAIMED_UUIDS.allows(len(uuids)):
-                raise ValueError(f"the number of {name} {CLAIMED_UUIDS.problem(len(uuids))}")
+        if self.uuids or self.denied_uuids or self.tags:
+            self._check_lists()
         if self.share_of and self.exclusive:
             raise ValueError("an exclusive claim takes whole cards, whatever their model")
+
+    def _check_lists(self) -> None:
+        lists: tuple[tuple[str, tuple[Any, ...], AmountRange], ...] = (
+            ("uuids", self.uuids, CLAIMED_UUIDS),
+            ("denied_uuids", self.denied_uuids, CLAIMED_UUIDS),
+            ("tags", self.tags, CLAIM_TAGS),
+        )
+        for name, listed, bound in lists:
+            if [*listed] != sorted({*listed}):
+                raise ValueError(f"{name} must be sorted, and each must be there once")
+            if not bound.allows(len(listed)):
+                raise ValueError(f"the number of {name} {bound.problem(len(listed))}")
+        if len(exclusions(self.tags)) > 1:
+            raise ValueError("tags: one exclusion at most")
+
+    @property
+    def exclusion(self) -> CardTags:
+        """Its exclusion tag, alone; empty if it has none."""
+        return exclusions(self.tags) if self.tags else ()
 
     @property
     def asks_memory(self) -> bool:

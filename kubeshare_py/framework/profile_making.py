@@ -79,6 +79,7 @@ _IGNORED: Mapping[str, str] = {
     "NodeAffinity": "nodeSelector and node affinity are ignored",
     "GpuModel": "the GPU models that pods ask for are ignored",
     "GpuUuids": "the UUIDs of GPUs that pods name or deny are ignored",
+    "GpuTags": "affinity and anti-affinity tags of GPUs are ignored",
     "OneModel": "pods that ask for GPUs of one model may get several",
     "NumaBinding": "pods that ask for GPUs near one NUMA node may get others",
 }

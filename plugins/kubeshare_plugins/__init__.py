@@ -11,6 +11,7 @@ from kubeshare_plugins.coscheduling import Coscheduling
 from kubeshare_plugins.default_preemption import DefaultPreemption
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_plugins.gpu_model import GpuModel
+from kubeshare_plugins.gpu_tags import GpuTags
 from kubeshare_plugins.gpu_uuids import GpuUuids
 from kubeshare_plugins.isolation_ready import IsolationReady
 from kubeshare_plugins.kubeshare_guarantee import KubeShareGuarantee
@@ -39,6 +40,7 @@ _PLUGINS: Mapping[str, PluginFactory] = {
     "GpuFit": GpuFit,
     "GpuModel": GpuModel,
     "GpuUuids": GpuUuids,
+    "GpuTags": GpuTags,
     "OneModel": OneModel,
     "NumaBinding": NumaBinding,
     "DefaultPreemption": DefaultPreemption,

@@ -12,6 +12,7 @@ from kubeshare_py.framework.claims.card_shortfalls import (
     NO_MEMORY,
     NO_SHARE,
     NOT_HEALTHY,
+    OTHER_EXCLUSION,
     RESERVED,
     TOO_MANY_TENANTS,
     card_shortfalls,
@@ -22,11 +23,14 @@ from kubeshare_py.framework.claims.claim_fit import (
     asked_milli,
     fits_but_for_reservations,
     fits_claim,
+    flags_for,
     headroom_for,
+    shares_exclusion,
 )
 from kubeshare_py.plugin import (
     ABSENT,
     CROWDED,
+    EXCLUDING,
     EXCLUSIVE,
     FLAG_VALUES,
     HELD_BACK,
@@ -59,6 +63,7 @@ class GpuFit:
         reserved = reasons.register(self.name, RESERVED)
         memory = reasons.register(self.name, NO_MEMORY)
         share = reasons.register(self.name, NO_SHARE)
+        excluded = reasons.register(self.name, OTHER_EXCLUSION)
         crowded = reasons.register(self.name, TOO_MANY_TENANTS)
         native = reasons.register(self.name, KEPT_FOR_NATIVE)
         unhealthy = reasons.register(self.name, NOT_HEALTHY, resolvable=False)
@@ -72,15 +77,16 @@ class GpuFit:
             {
                 CROWDED: crowded,
                 EXCLUSIVE: share,
+                EXCLUDING: excluded,
                 HELD_BACK: native,
                 UNHEALTHY: unhealthy,
                 ABSENT: absent,
             }
         )
-        milli_of = asked_milli(claim)
+        milli_of, shares = asked_milli(claim), shares_exclusion(claim)
 
         def reasons_of(rows: Rows) -> IntArray:
-            flags, milli = rows.flags, milli_of(rows)
+            flags, milli = flags_for(claim, rows), milli_of(rows)
             asked = asked_bytes(claim, milli, rows)
             if claim.exclusive:
                 masks = (rows.tenants > 0) * share
@@ -91,14 +97,16 @@ class GpuFit:
                 lacking = rows.free_bytes < asked
                 # Memory that goes with the share is named only if the share itself is there.
                 masks |= (lacking if claim.asks_memory else lacking & ~short) * memory
+            if claim.exclusion:
+                masks |= ~shares(rows) * excluded
             masks = np.where(flags, by_flags.take(flags), masks)
             kept = (rows.reservations > 0) & (masks > 0)
             if not kept.any():
                 return masks
-            kept &= flags & (ABSENT | UNHEALTHY | HELD_BACK) == 0
+            kept &= rows.flags & (ABSENT | UNHEALTHY | HELD_BACK | EXCLUDING) == 0
             return np.where(kept & fits_but_for_reservations(claim, rows), reserved, masks)
 
-        shared = not (claim.exclusive or claim.asks_memory or claim.share_of)
+        shared = not (claim.exclusive or claim.asks_memory or claim.share_of or claim.exclusion)
         return CardPredicate(fits_claim(claim), reasons_of, claim.milli if shared else None)
 
     def queueing_hint(self, shape: Shape, row: Rows) -> bool:
@@ -109,7 +117,8 @@ class GpuFit:
         if claim.exclusive:
             return int(row.idle.sum()) >= claim.count
         least = min((milli for _, milli in claim.shares), default=claim.milli)
-        return int(row.share_headroom.max()) >= least
+        free = row.free_milli if claim.exclusion else row.share_headroom
+        return int(free.max()) >= least
 
     def capacity_bound(self, shape: Shape) -> RowHeadroom | None:
         """How many claims the row's cards hold, each card counted alone."""

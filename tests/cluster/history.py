@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.card_tags import CardTag, CardTags, TagKind
 from kubeshare_py.domain.gpu import PeerLink
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.node import Taint
@@ -27,6 +28,12 @@ RESOURCES: tuple[Resources, ...] = (
     (("example.com/nic", 1),),
     (("cpu", 1), ("example.com/fpga", 2), ("hugepages-2Mi", 5)),
 )
+RED, OURS, THEIRS = (
+    CardTag(TagKind.AFFINITY, "a", "red"),
+    CardTag(TagKind.EXCLUSION, "a", "red"),
+    CardTag(TagKind.EXCLUSION, "b", "red"),
+)
+TAGS: tuple[CardTags, ...] = ((), (), (), (RED,), (OURS,), (THEIRS,), (RED, OURS))
 Step = tuple[int, int, int, int]
 STEPS = st.lists(
     st.tuples(st.integers(0, 12), st.integers(0, 3), st.integers(0, 11), st.integers(0, 6)),
@@ -170,6 +177,7 @@ class History:
                 (0, 333, 1000)[what % 3],
                 how * 100,
                 exclusive=how % 5 == 1,
+                tags=TAGS[(what + how) % len(TAGS)],
             )
             for slot in range(count)
         )

@@ -1,10 +1,12 @@
 """Books of our own about a ledger: nodes, cards and charges, added up the plain way."""
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.card_tags import CardTag
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.node import Node
@@ -96,6 +98,7 @@ class ReferenceModel:
             "reserved_milli": sum(charge[1] for charge in waited_for),
             "reserved_bytes": sum(charge[2] for charge in waited_for),
             "reservations": len(waited_for),
+            "excluding": self.excluding(name, uuid),
         }
         if uuid not in self.known(name):
             return {
@@ -105,7 +108,7 @@ class ReferenceModel:
                 "free_milli": -milli,
                 "free_bytes": -used,
                 "tenants": len(mine),
-                "flags": 1 + 4 * any(c[3] for c in mine),
+                "flags": 1 + 4 * any(c[3] for c in mine) + 32 * (reserved["excluding"] > 0),
                 "headroom": -1,
                 "share_headroom": -1,
                 "idle": 0,
@@ -114,6 +117,7 @@ class ReferenceModel:
         gpu = self.known(name)[uuid]
         crowded = 0 < gpu.max_tenants <= len(mine)
         flags = 2 * (not gpu.healthy) + 4 * any(c[3] for c in mine) + 8 * crowded
+        flags += 32 * (reserved["excluding"] > 0)
         whole, memory = gpu.cores_scaling, gpu.memory_bytes * gpu.memory_scaling // 1000
         left = memory - used
         part = min(gpu.memory_bytes, memory)
@@ -131,6 +135,16 @@ class ReferenceModel:
             "idle": int(not flags and not mine),
             **reserved,
         }
+
+    def tags(self, name: NodeName, uuid: str) -> Counter[CardTag]:
+        """How many pods of each tag are on a card."""
+        parts = (card for one in self.allocations(name) for card in one.cards if card.uuid == uuid)
+        return Counter(tag for card in parts for tag in card.tags)
+
+    def excluding(self, name: NodeName, uuid: str) -> int:
+        """How many pods with an exclusion tag are on a card."""
+        parts = (card for one in self.allocations(name) for card in one.cards if card.uuid == uuid)
+        return sum(any(str(tag).startswith("exclusion") for tag in card.tags) for card in parts)
 
     def joined(self, name: NodeName, uuid: str) -> Amounts:
         """Columns that say how one card is joined to the others."""

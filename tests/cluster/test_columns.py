@@ -12,6 +12,7 @@ from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.gpu import PeerLink
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from tests.builders import a_gpu, a_node
+from tests.cluster.history import TAGS
 from tests.scale import seeds
 
 NODES = tuple(NodeName(f"n{number}") for number in range(3))
@@ -50,11 +51,11 @@ def happen(ledger: Ledger, numbers: random.Random) -> None:
     uid, node = numbers.choice(PODS), numbers.choice(NODES)
     slots = numbers.sample(range(CARDS), numbers.choice((0, 1, 1, 2)))
     shares = [numbers.choice((0, 300, 1000)) for _ in slots]
-    exclusive = numbers.random() < 0.2
+    exclusive, tags = numbers.random() < 0.2, numbers.choice(TAGS)
     allocation = Allocation(
         token=DecisionToken("t"),
         cards=tuple(
-            CardCharge(GpuUuid(f"{node}-{slot}"), milli, 1 << 30, exclusive=exclusive)
+            CardCharge(GpuUuid(f"{node}-{slot}"), milli, 1 << 30, exclusive=exclusive, tags=tags)
             for slot, milli in zip(slots, shares, strict=True)
         ),
         port=None,

@@ -71,6 +71,8 @@ def check_cards(reference: ReferenceModel, ledger: Ledger, name: NodeName, row: 
         expected = {**reference.card(name, uuid), **reference.joined(name, uuid)}
         found = {column: getattr(columns, column)[row, slot].item() for column in expected}
         assert found == expected
+        tags = columns.tag_sets.values[columns.tag_set.item(row, slot)]
+        assert dict(tags) == reference.tags(name, uuid)
         gpu = reference.known(name).get(uuid)
         assert columns.model_names[columns.model[row, slot]] == (gpu.model if gpu else "")
     idle = [uuid for uuid in reference.known(name) if reference.card(name, uuid)["idle"]]

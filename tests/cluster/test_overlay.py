@@ -35,6 +35,8 @@ def expect_books(overlay: Overlay, reference: ReferenceModel) -> None:
             expected = {**reference.card(name, uuid), **reference.joined(name, uuid)}
             found = {column: getattr(columns, column)[row, slot].item() for column in expected}
             assert found == expected
+            tags = columns.tag_sets.values[columns.tag_set.item(row, slot)]
+            assert dict(tags) == reference.tags(name, uuid)
 
 
 def expect_like_below(overlay: Overlay, ledger: Ledger) -> None:

@@ -39,6 +39,9 @@ def of_node(ledger: Ledger, rows: Rows, name: NodeName) -> dict[str, object]:
         values = getattr(rows, column)[row]
         if column == "free":
             found[column] = {one: values[at] for one, at in columns.resources.items() if values[at]}
+        elif column == "tag_set":
+            counts = rows.tag_counts()[1]
+            found[column] = {uuid: counts[values[slot]] for uuid, slot in slots}
         elif column in CARD_COLUMNS:
             found[column] = {uuid: values[slot] for uuid, slot in slots}
         else:

@@ -41,15 +41,22 @@ def test_an_empty_document_is_the_default_profile() -> None:
     assert profile.queue_sort.name == "PrioritySort"
     assert names(profile) == {
         "filters": ["NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeResourcesFit"],
-        "card_filters": ["GpuFit", "GpuModel", "GpuUuids", "OneModel", "NumaBinding"],
+        "card_filters": ["GpuFit", "GpuModel", "GpuUuids", "GpuTags", "OneModel", "NumaBinding"],
         "scores": [
             "BinPack 1",
             "AvoidGpuNodes 1",
             "Topology 10",
             "IsolationReady 100",
             "ModelPreference 2000",
+            "GpuTags 10000",
         ],
-        "card_scores": ["BinPack 1", "Topology 1", "IsolationReady 100", "ModelPreference 2000"],
+        "card_scores": [
+            "BinPack 1",
+            "Topology 1",
+            "IsolationReady 100",
+            "ModelPreference 2000",
+            "GpuTags 10000",
+        ],
     }
 
 
@@ -61,6 +68,7 @@ def test_an_enabled_plugin_comes_after_the_defaults() -> None:
         "Topology 10",
         "IsolationReady 100",
         "ModelPreference 2000",
+        "GpuTags 10000",
         "Spread 3",
     ]
 
@@ -72,6 +80,7 @@ def test_a_default_that_is_enabled_again_gets_the_new_weight() -> None:
         "Topology 10",
         "IsolationReady 100",
         "ModelPreference 2000",
+        "GpuTags 10000",
         "BinPack 5",
     ]
 
@@ -83,6 +92,7 @@ def test_a_default_can_be_disabled_by_name_or_all_of_them() -> None:
         "Topology 10",
         "IsolationReady 100",
         "ModelPreference 2000",
+        "GpuTags 10000",
     ]
     rest = made(at("score", disabled=[{"name": "*"}], enabled=[{"name": "Random"}]))
     assert names(rest)["scores"] == ["Random 1"]
@@ -345,6 +355,7 @@ def test_what_is_in_effect_is_printed_with_every_default() -> None:
             ("GpuFit", 1),
             ("GpuModel", 1),
             ("GpuUuids", 1),
+            ("GpuTags", 1),
             ("OneModel", 1),
             ("NumaBinding", 1),
         ],
@@ -355,6 +366,7 @@ def test_what_is_in_effect_is_printed_with_every_default() -> None:
             ("Topology", 10),
             ("IsolationReady", 100),
             ("ModelPreference", 2000),
+            ("GpuTags", 10000),
             ("Spread", 2),
         ],
         "cardScore": [
@@ -362,6 +374,7 @@ def test_what_is_in_effect_is_printed_with_every_default() -> None:
             ("Topology", 1),
             ("IsolationReady", 100),
             ("ModelPreference", 2000),
+            ("GpuTags", 10000),
         ],
         "locality": [("Coscheduling", 1)],
         "permit": [],

@@ -73,7 +73,7 @@ def test_every_line_of_the_default_file_is_commented() -> None:
 
 
 def test_each_policy_has_its_example() -> None:
-    cards = ["Topology", "IsolationReady", "ModelPreference"]
+    cards = ["Topology", "IsolationReady", "ModelPreference", "GpuTags"]
     kept = ["AvoidGpuNodes", *cards]
     assert scores("binpack") == (["BinPack"], ["BinPack"])
     assert scores("spread") == ([*kept, "Spread"], [*cards, "Spread"])
@@ -81,10 +81,17 @@ def test_each_policy_has_its_example() -> None:
     assert scores("least-tenants") == ([*kept, "LeastTenants"], [*cards, "LeastTenants"])
     default = (["BinPack", *kept], ["BinPack", *cards])
     assert scores("scheduler") == default
-    topology = ["BinPack", "AvoidGpuNodes", "IsolationReady", "ModelPreference", "Topology"]
+    topology = [
+        "BinPack",
+        "AvoidGpuNodes",
+        "IsolationReady",
+        "ModelPreference",
+        "GpuTags",
+        "Topology",
+    ]
     assert scores("topology") == (topology, default[1])
     both = ["KubeShareOpportunistic", "KubeShareGuarantee"]
-    others = ["AvoidGpuNodes", "IsolationReady", "ModelPreference"]
+    others = ["AvoidGpuNodes", "IsolationReady", "ModelPreference", "GpuTags"]
     assert scores("kubeshare") == ([*others, *both], [*cards, *both])
     assert scores("isolation") == default
     [*_, last] = profile_of("isolation").card_filters

@@ -76,6 +76,7 @@ def test_the_example_profile_can_be_used() -> None:
         ("Topology", 10),
         ("IsolationReady", 100),
         ("ModelPreference", 2000),
+        ("GpuTags", 10000),
         ("Random", 2),
     ]
 

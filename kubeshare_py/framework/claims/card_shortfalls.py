@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from kubeshare_py.cluster.card_tags import pods_of
 from kubeshare_py.cluster.columns import ABSENT, CROWDED, EXCLUSIVE, HELD_BACK, UNHEALTHY
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.diagnosis import Shortfall
@@ -12,6 +13,7 @@ NO_MEMORY = "Insufficient GPU memory"
 NO_SHARE = "Insufficient GPU"
 TOO_MANY_TENANTS = "Too many pods on GPU"
 KEPT_FOR_NATIVE = "GPU held back for nvidia.com/gpu pods"
+OTHER_EXCLUSION = "GPU with pods of other exclusion tags"
 RESERVED = "GPU reserved for other pods"
 NOT_HEALTHY = "unhealthy GPU"
 NO_GPU = "no GPU"
@@ -31,6 +33,7 @@ def card_shortfalls(claim: GpuClaim, row: Rows, slot: int, uuid: str) -> Iterato
         yield Shortfall(reason="GPU is not in the inventory", subject=uuid)
         return
     yield from _states(row, slot, uuid)
+    yield from _exclusion(claim, row, slot, uuid)
     numbers, models = row.models()
     model = models[numbers.item(0, slot)]
     milli = claim.milli_on(model)
@@ -59,6 +62,14 @@ def _states(row: Rows, slot: int, uuid: str) -> Iterator[Shortfall]:
             free=0,
             unit="count",
         )
+
+
+def _exclusion(claim: GpuClaim, row: Rows, slot: int, uuid: str) -> Iterator[Shortfall]:
+    codes, values = row.tag_counts()
+    pods = pods_of(values[codes.item(0, slot)], claim.exclusion)
+    tenants = row.tenants.item(0, slot) if claim.exclusion else 0
+    if pods != tenants:
+        yield Shortfall(reason=OTHER_EXCLUSION, subject=uuid)
 
 
 def _share(claim: GpuClaim, row: Rows, slot: int, uuid: str, milli: int) -> Iterator[Shortfall]:

@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.card_tags import pods_of
+from kubeshare_py.cluster.columns import EXCLUDING, IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.request import TOO_MUCH, GpuClaim
-from kubeshare_py.framework.number_table import ModelTable
+from kubeshare_py.framework.number_table import ModelTable, NumberTable
 from kubeshare_py.framework.points import MAX_PODS
 
 
@@ -37,11 +38,40 @@ def asked_bytes(claim: GpuClaim, milli: IntArray | int, rows: Rows) -> IntArray 
     return with_share
 
 
+def flags_for(claim: GpuClaim, rows: Rows) -> IntArray:
+    """The flags of cards that keep the claim off them, (k, width)."""
+    return rows.flags & ~EXCLUDING if claim.exclusion else rows.flags
+
+
+def shares_exclusion(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
+    """For a claim with an exclusion tag: cards without other pods than those of it, (k, width)."""
+    tags = claim.exclusion
+    pods = NumberTable(Rows.tag_counts, lambda counts: pods_of(counts, tags), first=0)
+    return lambda rows: pods.of(rows) == rows.tenants
+
+
+def _fits_exclusion(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
+    """`fits_claim` for a claim with an exclusion tag, which takes some cards that have flags."""
+    shares, milli_of = shares_exclusion(claim), asked_milli(claim)
+
+    def fits(rows: Rows) -> NDArray[np.bool_]:
+        milli = milli_of(rows)
+        found: NDArray[np.bool_] = (flags_for(claim, rows) == 0) & shares(rows)
+        asked = asked_bytes(claim, milli, rows)
+        if claim.exclusive:
+            found &= (rows.tenants == 0) & (rows.capacity_bytes >= asked)
+        else:
+            found &= (rows.free_milli >= milli) & (rows.free_bytes >= asked)
+        return found
+
+    return fits
+
+
 def fits_claim(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
     """Which cards may hold one share of the claim, (k, width), by the cheapest comparison."""
     milli, memory = claim.milli, claim.memory_bytes or 0
-    if claim.share_of:
-        return _fits_share(claim)
+    if claim.exclusion or claim.share_of:
+        return _fits_exclusion(claim) if claim.exclusion else _fits_share(claim)
     if claim.exclusive and not memory:
         return lambda rows: rows.idle == 1
     if claim.exclusive:
@@ -132,12 +162,13 @@ def headroom_for(
         cards = np.where(rows.max_tenants > 0, tenants, MAX_PODS)
         milli = milli_of(rows)
         if claim.milli:
-            cards = np.minimum(cards, rows.share_headroom // milli)
+            free = rows.free_milli if claim.exclusion else rows.share_headroom
+            cards = np.minimum(cards, free // milli)
         each = asked_bytes(claim, milli, rows)
         # A claim without memory is not refused for lack of memory.
         lacking = rows.free_bytes // np.maximum(each, 1)
         cards = np.minimum(cards, np.where(np.asarray(each) > 0, lacking, MAX_PODS))
-        cards = np.where(rows.flags, 0, np.maximum(cards, 0))
+        cards = np.where(flags_for(claim, rows), 0, np.maximum(cards, 0))
     room: IntArray = cards.sum(1) // claim.count
     return room
 
@@ -155,6 +186,7 @@ def headroom_together(claims: Sequence[GpuClaim], rows: Rows) -> IntArray:
         claim.count * claim.milli for claim in claims if not claim.exclusive and not claim.share_of
     )
     if milli:
-        free = np.maximum(rows.share_headroom, 0).sum(1)
+        tagged = any(claim.exclusion for claim in claims)
+        free = np.maximum(rows.free_milli if tagged else rows.share_headroom, 0).sum(1)
         bound = np.minimum(bound, free // milli)
     return bound
