@@ -9,9 +9,10 @@ from kubeshare_py.cluster.columns import CARD_COLUMNS, CHARGED_COLUMNS
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.overlay import Overlay
 from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.card_tags import CardTag, CardTags
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from tests.builders import a_gpu, a_node
-from tests.cluster.history import PODS, RESERVED, STEPS, History, Step
+from tests.cluster.history import OURS, PODS, RED, RESERVED, STEPS, THEIRS, History, Step
 from tests.cluster.reference_model import Held, ReferenceModel
 from tests.scale import examples
 
@@ -202,3 +203,48 @@ def test_an_overlay_follows_one_that_copied_all_rows() -> None:
     lower.follow()
     upper.follow()
     assert upper.columns.free[row].tolist() == ledger.columns.free[row].tolist()
+
+
+def tagged(uuid: str, tags: CardTags) -> Allocation:
+    return Allocation(
+        token=DecisionToken("t"), cards=(CardCharge(GpuUuid(uuid), 10, 10, tags=tags),)
+    )
+
+
+def tags_of(overlay: Overlay, name: NodeName) -> dict[CardTag, int]:
+    columns = overlay.columns
+    return dict(columns.tag_sets.values[columns.tag_set.item(columns.row_of[name], 0)])
+
+
+def two_nodes() -> Ledger:
+    ledger = Ledger()
+    for name in (N1, N2):
+        ledger.put_node(a_node(name))
+        ledger.put_cards(name, (a_gpu(name),))
+    return ledger
+
+
+def test_tags_that_are_tried_get_no_number_in_the_ledger() -> None:
+    ledger = two_nodes()
+    overlay, row = Overlay(ledger), ledger.columns.row_of[N1]
+    overlay.place(row, Charge(N1, (), tagged(N1, (RED,))), [0])
+    assert tags_of(overlay, N1) == {RED: 1}
+    assert ledger.columns.tag_sets.values == [()]
+    overlay.follow()
+    assert tags_of(overlay, N1) == {}
+
+
+def test_tags_stay_right_where_a_reservation_is_left_out_while_the_ledger_goes_on() -> None:
+    ledger = two_nodes()
+    ledger.reserve(PodUid("r"), N1, (), tagged(N1, (RED,)))
+    # The ledger has no number for this pod alone.
+    ledger.charge(PodUid("p"), N1, (), tagged(N1, (RED, OURS)))
+    overlay, row = Overlay(ledger), ledger.columns.row_of[N1]
+    overlay.leave_out({row: [ledger.reservations[PodUid("r")]]})
+    overlay.follow()
+    assert tags_of(overlay, N1) == {RED: 1, OURS: 1}
+    for number, tags in enumerate(((THEIRS,), (RED, THEIRS), (OURS, THEIRS))):
+        ledger.charge(PodUid(f"q{number}"), N2, (), tagged(N2, tags))
+        overlay.follow()
+        assert tags_of(overlay, N1) == {RED: 1, OURS: 1}
+    assert tags_of(overlay, N2) == {RED: 1, OURS: 1, THEIRS: 3}
