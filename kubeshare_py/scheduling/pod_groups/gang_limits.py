@@ -4,7 +4,7 @@ What counts as being there is defined in `impossible`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,30 +38,45 @@ def too_large(
     claims = {claim for shape in kinds for claim in shape.claims}
     there = {claim: cards_there(claim, columns) for claim in claims}
     somewhere = list(places) if within else [np.flatnonzero(columns.present)]
-    asked = _asked(kinds, need)
-    cards = [_cards_in(columns, there, rows) for rows in somewhere]
-    most, milli = max(cards, default=(0, 0))
     has = f"the largest {within} has" if within else "the cluster has"
-    if asked > milli:
-        much = str(most)
-        if any(claim.one_model for claim in there):
-            much = f"at most {most} of one model"
-        elif any(_is_choosy(claim) for claim in there):
-            much = f"{most} that they may be put on"
-        if milli != most * WHOLE_MILLI:
-            much += f", with scaled cores for {milli / WHOLE_MILLI:g}"
-        return impossible_sentence(
-            f"they ask for {asked / WHOLE_MILLI:g} GPUs in all; {has} {much}", ledger
-        )
+    alike = {claim for claim in claims if claim.one_model}
+    for asking in [alike, claims] if alike and alike != claims else [claims]:
+        parts = {claim: there[claim] for claim in asking}
+        cards = [_cards_in(columns, parts, rows) for rows in somewhere]
+        much = _too_much(_asked(kinds, need, asking), asking, max(cards, default=(0, 0)))
+        if much:
+            of = " of one model" if asking != claims else ""
+            asks, there_is = much
+            return impossible_sentence(f"they ask for {asks}{of} in all; {has} {there_is}", ledger)
     room = max((_room(kinds, columns, there, rows) for rows in somewhere), default=0)
     if room >= need:
         return ""
     return impossible_sentence(f"if no pod held anything {has} room for {room} of them", ledger)
 
 
-def _asked(kinds: Counter[Shape], need: int) -> int:
-    """What the `need` smallest of them ask for, in milli."""
-    sizes = sorted(sum(map(_least, shape.claims)) for shape in kinds.elements())
+def _too_much(
+    asked: int, claims: Collection[GpuClaim], cards: tuple[int, int]
+) -> tuple[str, str] | None:
+    """What these claims ask for and what there is, if that is less; the latter as `_cards_in`."""
+    most, milli = cards
+    if asked <= milli:
+        return None
+    there = str(most)
+    if all(claim.one_model for claim in claims):
+        there = f"at most {most} of one model"
+    elif any(_is_choosy(claim) for claim in claims):
+        there = f"{most} that they may be put on"
+    if milli != most * WHOLE_MILLI:
+        there += f", with scaled cores for {milli / WHOLE_MILLI:g}"
+    return f"{asked / WHOLE_MILLI:g} GPUs", there
+
+
+def _asked(kinds: Counter[Shape], need: int, claims: Collection[GpuClaim]) -> int:
+    """What the `need` smallest of them ask for by these claims, in milli."""
+    sizes = sorted(
+        sum(_least(claim) for claim in shape.claims if claim in claims)
+        for shape in kinds.elements()
+    )
     return sum(sizes[:need])
 
 
@@ -83,11 +98,11 @@ def _cards_in(
     """How many cards of these rows at least one of the claims may be put on, and their milli.
 
     A card counts as one GPU at least, because a claim of whole cards takes all of any card. If all
-    cards must be of one model, those of the model with the most.
+    claims ask for one model, those of the model with the most.
     """
     union = np.any([cards.fitting[rows] for cards in there.values()], axis=0)
     milli = np.maximum(columns.capacity_milli[rows][union], WHOLE_MILLI)
-    if not any(claim.one_model for claim in there):
+    if not all(claim.one_model for claim in there):
         return int(union.sum()), int(milli.sum())
     models = columns.model[rows][union]
     if not len(models):

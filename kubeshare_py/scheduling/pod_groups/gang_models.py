@@ -8,10 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from kubeshare_py.domain.allocation import CardCharge
 from kubeshare_py.domain.gpu_models import PreferredModels
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.scheduling.binding.holdings import claimed_parts
 from kubeshare_py.scheduling.queue.gangs import PLACED, Gang, Shapes
 from kubeshare_py.scheduling.queue.pod_records import Record
 
@@ -75,7 +77,7 @@ def fix_models(gang: Gang) -> bool:
         card.model
         for member in gang.members.values()
         if member.role in PLACED and wants_one_model(member.record.pod.shape)
-        for card in (member.record.allocation.cards if member.record.allocation else ())
+        for card in _of_one_model(member.record)
     )
     model = min(placed, key=lambda name: (-placed[name], name), default="")
     changed = False
@@ -87,6 +89,19 @@ def fix_models(gang: Gang) -> bool:
             gang.put(uid, replace(member, shape=(member.shape[0], shape)))
             changed = True
     return changed
+
+
+def _of_one_model(record: Record) -> list[CardCharge]:
+    """The cards of a placed member's claims that ask for one model.
+
+    All of its cards if it is not known which claim has which, because the pod was edited.
+    """
+    if record.allocation is None:
+        return []
+    parts = claimed_parts(record.pod, record.allocation)
+    if parts is None:
+        return [*record.allocation.cards]
+    return [card for part in parts if part.claim.one_model for card in part.cards]
 
 
 def wants_one_model(shape: Shape) -> bool:

@@ -117,6 +117,42 @@ def test_several_cards_each_are_of_one_model_too() -> None:
     assert models_of(binds) == "bbbbbb"
 
 
+def with_two_of_b(count: int, headcount: int = 0) -> list[Pod]:
+    """Members with one card of a common model, and two cards of model b for another container."""
+    group = a_group(count, headcount=headcount)
+    shape = a_shape(alike(), a_claim(1000, models=("b",), count=2))
+    names = [f"g-{number}" for number in range(headcount or count)]
+    return [a_pod(name, shape, group=group) for name in names]
+
+
+def test_a_late_member_gets_the_model_of_the_claims_that_ask_for_one() -> None:
+    driver = a_driver(n1="abb", n2="abb", n3="abb")
+    pods = with_two_of_b(2, headcount=3)
+    driver.bound(driver.show(*pods[:2]), *pods)
+    assert models_of(driver.show(pods[2])) == "abb"
+
+
+def test_cards_of_claims_that_take_any_model_make_no_gang_impossible() -> None:
+    driver = a_driver(n1="abb", n2="abb")
+    filler = fill(driver, "x", "b")
+    pods = with_two_of_b(2)
+    assert driver.show(*pods) == []
+    driver.later(30)
+    assert "impossible" not in driver.told["g-0"]
+    assert models_of(driver.gone(filler)) == "aabbbb"
+
+
+def test_claims_of_one_model_are_counted_apart_from_others() -> None:
+    driver = a_driver(n1="abb", n2="cbb")
+    shape = a_shape(alike(models=("a", "c")), a_claim(1000, models=("b",), count=2))
+    group = a_group(2)
+    driver.show(a_pod("g-0", shape, group=group), a_pod("g-1", shape, group=group))
+    assert (
+        "impossible: they ask for 2 GPUs of one model in all; the cluster has at most 1 of one "
+        "model. "
+    ) in driver.told["g-0"]
+
+
 def fill(driver: GangDriver, name: str, model: str) -> Pod:
     pod = a_pod(name, a_shape(a_claim(1000, models=(model,))))
     driver.place(pod)
