@@ -185,7 +185,8 @@ class GpuRequest:
     `rounded` names the labels whose value had more than three decimals and was rounded up.
 
     Invariants, else ValueError: the number of claims is within its bound (`bounds`), several claims
-    are all of containers, and claims of the same cards ask for the same number of them.
+    are all of containers, and claims of the same cards ask for the same number of them, none of
+    them exclusively.
     """
 
     claims: tuple[ContainerClaim, ...]
@@ -200,11 +201,11 @@ class GpuRequest:
             raise ValueError(f"the number of claims {POD_CLAIMS.problem(len(self.claims))}")
         if len(self.claims) > 1 and any(one.container is None for one in self.claims):
             raise ValueError("several claims must be of containers")
-        if (
-            self.relation is CardRelation.SAME_CARD
-            and len({c.claim.count for c in self.claims}) > 1
-        ):
-            raise ValueError("claims of the same cards must ask for the same number of them")
+        if self.relation is CardRelation.SAME_CARD and len(self.claims) > 1:
+            if len({one.claim.count for one in self.claims}) > 1:
+                raise ValueError("claims of the same cards must ask for the same number of them")
+            if any(one.claim.exclusive for one in self.claims):
+                raise ValueError("claims of the same cards must not be exclusive")
 
     @classmethod
     def of_pod(

@@ -2,7 +2,13 @@
 
 import pytest
 
-from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.domain.request import (
+    CardRelation,
+    ContainerClaim,
+    ContainerRef,
+    GpuClaim,
+    GpuRequest,
+)
 from tests.builders import a_claim, whole
 
 
@@ -27,3 +33,33 @@ def test_a_part_of_the_memory_is_rounded_down_and_of_what_pods_may_hold() -> Non
 def test_a_whole_card_is_charged_in_full() -> None:
     assert whole(1).charged_milli(2500, "") == 2500
     assert a_claim(700).charged_milli(2500, "") == 700
+
+
+def a_request(relation: CardRelation, *claims: GpuClaim, of_pod: bool = False) -> GpuRequest:
+    containers = [None if of_pod else ContainerRef(False, index) for index in range(len(claims))]
+    parts = zip(claims, containers, strict=True)
+    return GpuRequest(
+        claims=tuple(ContainerClaim(claim=claim, container=one) for claim, one in parts),
+        dialect="d",
+        relation=relation,
+    )
+
+
+def test_claims_of_the_same_cards_ask_alike_for_what_can_be_shared() -> None:
+    same = CardRelation.SAME_CARD
+    assert len(a_request(same, a_claim(300), a_claim(500)).claims) == 2
+    assert a_request(same, whole(2)).is_exclusive
+    with pytest.raises(ValueError, match="same number"):
+        a_request(same, a_claim(300), a_claim(300, count=2))
+    for other in (whole(1), a_claim(0)):
+        with pytest.raises(ValueError, match="must not be exclusive"):
+            a_request(same, whole(1), other)
+    assert not a_request(CardRelation.FREE, whole(1), a_claim(0)).is_exclusive
+
+
+def test_several_claims_are_of_containers_and_not_too_many() -> None:
+    with pytest.raises(ValueError, match="of containers"):
+        a_request(CardRelation.FREE, a_claim(1), a_claim(2), of_pod=True)
+    for claims in ([], [a_claim(1)] * 33):
+        with pytest.raises(ValueError, match="number of claims"):
+            a_request(CardRelation.FREE, *claims)
