@@ -129,7 +129,7 @@ class PreparedPlugins:
         return self.claim is not None or self.claims is not None
 
     def card_reasons(self, rows: Rows) -> IntArray:
-        """The mask of the reasons of each row's cards, (k,): 0 exactly where they fit."""
+        """The mask of the reasons of each row's cards, (k,), for rows whose cards do not fit."""
         asked = self.claim or self.claims
         return np.zeros(len(rows.index), np.int64) if asked is None else asked.card_reasons(rows)
 

@@ -152,10 +152,8 @@ def _is_alone(kind: Kind, distinct: Sequence[GpuClaim]) -> bool:
 
 def _states_before(kinds: Sequence[Kind], counts: Sequence[int]) -> int:
     """The states in which so many units of each kind have no card yet, a bit for each."""
-    found = 0
-    # The first kind's count changes fastest, as its step is 1.
-    for state, placed in enumerate(product(*(range(kind.units + 1) for kind in reversed(kinds)))):
-        room = zip(reversed(placed), counts, kinds, strict=True)
-        if all(have + more <= kind.units for have, more, kind in room):
-            found |= 1 << state
+    found, step = 1, 1
+    for kind, count in zip(kinds, counts, strict=True):
+        found = sum(found << placed * step for placed in range(kind.units - count + 1))
+        step *= kind.units + 1
     return found

@@ -59,26 +59,32 @@ class PreparedClaims:
         found: BoolArray = np.all(counts >= least, axis=0)
         if not found.any():
             return found
-        if not layout.ways:
-            amounts = self._amounts(rows, by_kind)
-            return found & GreedyPlacement(layout, amounts, rows).found
-        open_rows = found & ~_apart(layout, counts)
-        if len(layout.ways) > _MANY_WAYS and open_rows.any():
+        open_rows = found & ~_apart(layout, counts) if layout.ways else found
+        if (not layout.ways or len(layout.ways) > _MANY_WAYS) and open_rows.any():
             # Nearly always the first attempt finds a place, or too little is free in all.
             found &= headroom_together([one.claim for one in self._asked], rows) > 0
-            placed = GreedyPlacement(layout, self._amounts(rows, by_kind), rows).found
-            open_rows &= found & ~placed
+            tried = np.flatnonzero(open_rows & found)
+            placed = self._greedy(rows, by_kind, tried).found
+            if not layout.ways:
+                found[tried] = placed
+                return found
+            open_rows &= found
+            open_rows[tried[placed]] = False
         lines = np.flatnonzero(open_rows)
         if len(lines):
-            ways = [way for way in layout.ways if not layout.is_pair or way.code == layout.complete]
-            allowed = [one.take(lines, 0) for one in self._allowed(rows, by_kind, ways)]
-            if layout.is_pair:
-                found[lines] = _two_cards(by_kind)[lines]
-                if allowed:
-                    found[lines] |= allowed[0].any(1)
-            else:
-                found[lines] = possible(layout, allowed)
+            found[lines] = self._search(rows, by_kind, lines)
         return found
+
+    def _search(self, rows: Rows, by_kind: Sequence[BoolArray], lines: IntArray) -> BoolArray:
+        """Which of these lines of the rows have a place, searched exactly; (lines,) bool."""
+        layout = self._layout
+        if not layout.is_pair:
+            return possible(layout, self._allowed(rows, by_kind, layout.ways, lines))
+        two_cards: BoolArray = np.logical_or.reduce(by_kind).take(lines, 0).sum(1) > 1
+        ways = [way for way in layout.ways if way.code == layout.complete]
+        for shared in self._allowed(rows, by_kind, ways, lines):
+            two_cards |= shared.any(1)
+        return two_cards
 
     def best_slots(self, rows: Rows, gang_context: GangContext | None = None) -> tuple[int, ...]:
         """The best cards of this one row, where there is a place: slots, one claim after another.
@@ -97,13 +103,16 @@ class PreparedClaims:
         raise PluginFailed(CARD_FILTER, CARD_FILTER, "answers differ about the same cards")
 
     def card_reasons(self, rows: Rows) -> IntArray:
-        """The mask of each row, (k,): what single claims lack, or that they do not fit together."""
+        """The mask of each row without a place, (k,).
+
+        What single claims lack, or that they do not fit together.
+        """
         masks: IntArray = np.zeros(len(rows.index), np.int64)
         for one in self.claims:
             masks |= one.card_reasons(rows)
         inexact = f" ({self._layout.inexact})" if self._layout.inexact else ""
         together = self._reasons.register("framework", f"{NOT_TOGETHER}{inexact}")
-        return np.where(masks, masks, np.where(self.fits(rows), 0, together))
+        return np.where(masks, masks, together)
 
     def may_fit_later(self, rows: Rows) -> BoolArray:
         """Which rows have cards enough for each claim alone that evictions could free, (k,)."""
@@ -125,18 +134,26 @@ class PreparedClaims:
         return [self._of_kind(kind, fits) for kind in self._layout.kinds]
 
     def _allowed(
-        self, rows: Rows, single: Sequence[BoolArray], ways: Sequence[Way]
+        self,
+        rows: Rows,
+        single: Sequence[BoolArray],
+        ways: Sequence[Way],
+        lines: IntArray | None = None,
     ) -> list[BoolArray]:
         """For each of these ways the cards that may be used so, (k, width) each.
 
-        `single` are those that one unit of each kind fits.
+        `single` are those that one unit of each kind fits. Only these `lines` of the rows count.
         """
-        free_milli, free_bytes = rows.free_milli, rows.free_bytes
         milli = [of(rows) for of in self._milli_of]
         memory = [
             asked_bytes(one.claim, taken, rows)
             for one, taken in zip(self.claims, milli, strict=True)
         ]
+        free_milli, free_bytes = rows.free_milli, rows.free_bytes
+        if lines is not None:
+            free_milli, free_bytes = free_milli.take(lines, 0), free_bytes.take(lines, 0)
+            single = [one.take(lines, 0) for one in single]
+            milli, memory = ([_lines_of(one, lines) for one in part] for part in (milli, memory))
         return [self._may(way, single, free_milli, free_bytes, milli, memory) for way in ways]
 
     def _may(
@@ -195,8 +212,7 @@ class PreparedClaims:
         """The slots of each kind's units on this one row; None if there is no place."""
         layout = self._layout
         if not layout.ways:
-            amounts = self._amounts(rows, by_kind, gang_context)
-            found = GreedyPlacement(layout, amounts, rows)
+            found = self._greedy(rows, by_kind, np.zeros(1, np.int64), gang_context)
             return [slots[:, 0].tolist() for slots in found.units] if found.found[0] else None
         worth = self._worth(rows, by_kind, gang_context)
         return best_units(
@@ -217,28 +233,33 @@ class PreparedClaims:
             found.append(points)
         return found
 
-    def _amounts(
+    def _greedy(
         self,
         rows: Rows,
         by_kind: Sequence[BoolArray],
+        lines: IntArray,
         gang_context: GangContext | None = None,
-    ) -> list[UnitAmounts]:
-        """What one unit of each kind asks, for kinds that ask for one claim."""
-        found = []
+    ) -> GreedyPlacement:
+        """Place these lines of the rows; for kinds that ask for one claim."""
+        amounts = []
         worth = self._worth(rows, by_kind, gang_context)
         for kind, fits, points in zip(self._layout.kinds, by_kind, worth, strict=True):
             [number] = kind.asks
             milli = self._milli_of[number](rows)
             memory = asked_bytes(self.claims[number].claim, milli, rows)
-            each_milli, each_bytes = (np.broadcast_to(part, fits.shape) for part in (milli, memory))
-            found.append(UnitAmounts(fits, each_milli, each_bytes, points))
-        return found
+            each, bytes_each = (
+                np.broadcast_to(part, fits.shape).take(lines, 0) for part in (milli, memory)
+            )
+            amounts.append(
+                UnitAmounts(fits.take(lines, 0), each, bytes_each, points.take(lines, 0))
+            )
+        free = rows.free_milli.take(lines, 0), rows.free_bytes.take(lines, 0)
+        return GreedyPlacement(self._layout, amounts, free)
 
 
-def _two_cards(by_kind: Sequence[BoolArray]) -> BoolArray:
-    """Where two units, each of which fits some card, can have different cards, (k,) bool."""
-    either: BoolArray = np.logical_or.reduce(by_kind).sum(1) > 1
-    return either
+def _lines_of(asked: IntArray | int, lines: IntArray) -> IntArray | int:
+    """What is asked of the cards of these lines; one number stays what it is."""
+    return asked if isinstance(asked, int) else asked.take(lines, 0)
 
 
 def _apart(layout: ClaimLayout, counts: IntArray) -> BoolArray:
