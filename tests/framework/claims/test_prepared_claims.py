@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations, product
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -270,3 +271,59 @@ def test_claims_of_more_cards_than_any_node_has_cost_no_search() -> None:
     same = several(many, many, relation=CardRelation.SAME_CARD)
     assert cluster.why(same) == {"too few GPUs": 1}
     assert not cluster.evaluator.within_reach(same).size
+
+
+#: Claims of almost nothing; with nine others, placements are not searched exhaustively.
+TINY = [a_claim(0, memory_bytes=number) for number in range(9)]
+
+
+@pytest.mark.parametrize("others", [TINY[:1], TINY[:2], TINY])
+def test_an_exclusive_card_goes_to_no_other_claim(others: list[GpuClaim]) -> None:
+    """Though its cores and memory, which are scaled, would be enough for all of them."""
+    cluster = SmallCluster(GpuFit(), BinPack())
+    scaled = {"cores_scaling": 3000, "memory_scaling": 3000}
+    cluster.cards("n1", 1, **scaled)
+    shape = several(*others, whole(1))
+    assert cluster.best(shape) is None
+    cluster.cards("n2", 2, **scaled)
+    found = cluster.best(shape)
+    assert found is not None
+    node, cards = found
+    assert node == "n2"
+    assert cards[-1] not in cards[:-1]
+
+
+@pytest.mark.parametrize("others", [TINY[:1], TINY])
+def test_a_claim_of_two_cards_never_gets_one_twice(others: list[GpuClaim]) -> None:
+    cluster = SmallCluster(GpuFit(), BinPack())
+    cluster.cards("n1", 1)
+    shape = several(a_claim(100, count=2), *others)
+    assert cluster.best(shape) is None
+    cluster.cards("n2", 2)
+    cluster.hold("n2", "n2-0", 500)
+    found = cluster.best(shape)
+    assert found is not None
+    assert {*found[1][:2]} == {"n2-0", "n2-1"}
+
+
+@pytest.mark.parametrize("claims", [TINY[:2], TINY[:3], TINY])
+def test_claims_of_different_cards_share_none(claims: list[GpuClaim]) -> None:
+    cluster = SmallCluster(GpuFit(), BinPack())
+    shape = several(*claims, relation=CardRelation.DIFFERENT_CARDS)
+    cluster.cards("n1", len(claims) - 1)
+    assert cluster.best(shape) is None
+    cluster.cards("n2", len(claims))
+    found = cluster.best(shape)
+    assert found is not None
+    assert len({*found[1]}) == len(claims)
+
+
+@pytest.mark.parametrize("count", [4, 7, 12])
+def test_a_node_without_a_card_for_one_of_many_claims_has_no_place(count: int) -> None:
+    cluster = SmallCluster(GpuFit(), GpuUuids(), BinPack())
+    cluster.cards("n1", 2)
+    cluster.cards("n2", 2)
+    claims = [a_claim(100 + number) for number in range(count)]
+    denied = tuple(GpuUuid(f"n1-{slot}") for slot in range(2))
+    claims[-1] = replace(claims[-1], denied_uuids=denied)
+    assert cluster.where(several(*claims)) == {"n2"}
