@@ -44,7 +44,7 @@ class NumberTable(Generic[T]):
         if known < len(values):
             more = [self._number_of(value) for value in values[known:]]
             self._numbers = np.append(self._numbers, np.array(more, np.int64))
-        return self._numbers.take(codes)
+        return self._numbers[codes]
 
 
 class ModelTable(NumberTable[str]):

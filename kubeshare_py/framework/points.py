@@ -60,7 +60,8 @@ class BestCards:
 
     def of(self, column: IntArray) -> IntArray:
         """The values of a (k, width) card column at each row's best card, (k,)."""
-        return column.ravel().take(self.picked)
+        found: IntArray = column.ravel()[self.picked]
+        return found
 
 
 #: A mask of reasons per row, (k,) int64, 0 where the shape fits; None if it fits all rows.
@@ -104,7 +105,7 @@ class ByHeadroom:
 
     def __call__(self, rows: Rows) -> IntArray:
         """The rank of each card, (k, width) int64; arbitrary for cards with no free share."""
-        return self.ranks.take(rows.headroom, mode="clip")
+        return self.ranks[rows.headroom]
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,10 +142,10 @@ class GpuFit:
 
 def _by_flags(masks: Mapping[int, int]) -> IntArray:
     """The mask of reasons for each combination of a card's flags, (FLAG_VALUES,)."""
+    flags = np.arange(FLAG_VALUES)
     combined = np.zeros(FLAG_VALUES, np.int64)
-    for flags in range(FLAG_VALUES):
-        for flag, mask in masks.items():
-            combined[flags] |= mask if flags & flag else 0
+    for flag, mask in masks.items():
+        combined |= np.where(flags & flag, mask, 0)
     return combined
 
 
