@@ -1,6 +1,6 @@
 """Makes texts of users and nodes fit to be shown: control characters, and lengths."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 #: The most characters of a sentence for the log.
 MAX_SAID = 1000
@@ -8,6 +8,8 @@ MAX_SAID = 1000
 MAX_MESSAGE = 4000
 #: The most names that a sentence lists, and the most characters of each.
 _MAX_LISTED, _MAX_NAME = 16, 200
+#: The most characters of an exception's text, or of a value, of code that is not ours.
+MAX_TEXT = 200
 
 
 def printable(text: str) -> str:
@@ -37,11 +39,30 @@ def listed(names: Sequence[str]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def error_text(error: Exception) -> str:
+def error_text(error: BaseException, *, with_type: bool = True) -> str:
     """An exception's type and text on one line, for sentences about code that is not ours."""
-    try:
-        text = " ".join(str(error).split())
-    except Exception:  # noqa: BLE001 - the exception is another's, and so is its __str__
+    text, name = _text_of(str, error), type(error).__name__
+    if text is None:
         text = "its text cannot be read"
-    name = type(error).__name__
-    return beginning(f"{name}: {text}" if text else name, _MAX_NAME)
+    if not with_type:
+        return on_one_line(text)
+    return on_one_line(f"{name}: {text}" if text else name)
+
+
+def value_text(value: object, most: int) -> str:
+    """A value as Python writes it, for such sentences; its type if that is not to be had."""
+    text = _text_of(repr, value)
+    return f"a {type(value).__name__}" if text is None else beginning(text, most)
+
+
+def on_one_line(text: str) -> str:
+    """The text on one line, cut to MAX_TEXT characters."""
+    return beginning(" ".join(text.split()), MAX_TEXT - 1)
+
+
+def _text_of(write: Callable[[object], str], value: object) -> str | None:
+    """What `str` or `repr` says of another's value; None if it raises."""
+    try:
+        return write(value)
+    except Exception:  # noqa: BLE001 - the value is another's, and so is how it is written
+        return None

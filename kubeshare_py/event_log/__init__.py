@@ -1,1 +1,1 @@
-"""Everything that the machine was told, written down, and run again."""
+"""The machine's events, written to files and run again."""

@@ -61,7 +61,8 @@ def _of_collection(origin: Any, arguments: Sequence[Any]) -> _Make:
 
 def _of_plain(kind: Any) -> _Make:
     if issubclass(kind, Enum):
-        return kind  # type: ignore[no-any-return]
+        member: _Make = kind
+        return member
     if kind not in _PLAIN:
         raise UnreadableValue(f"{_name(kind)} is no type of the event log")
     accepted = (int, float) if kind is float else kind

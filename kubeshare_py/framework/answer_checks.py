@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
-from kubeshare_py.framework.boundary import shortened
+from kubeshare_py.domain.printable import MAX_TEXT, on_one_line, value_text
 from kubeshare_py.framework.points import ByHeadroom, CardPredicate, CardPreselection, CardSetScore
 from kubeshare_py.framework.scores import MAX_SCORE
 
@@ -26,10 +26,7 @@ def answered(answer: object, wanted: str) -> str:
     if isinstance(answer, np.ndarray):
         shown = f"an array of {answer.dtype} of shape {answer.shape}"
     else:
-        try:
-            shown = shortened(repr(answer))
-        except Exception:  # noqa: BLE001 - the answer is the plugin's, and so is its __repr__
-            shown = f"a {type(answer).__name__}"
+        shown = on_one_line(value_text(answer, MAX_TEXT))
         shown = shown if len(shown) <= _MAX_SHOWN else f"a {type(answer).__name__}"
     return f"answered {shown}, not {wanted}"
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from traceback import walk_tb
 from typing import Concatenate, ParamSpec, TypeVar
 
-from kubeshare_py.domain.printable import beginning
+from kubeshare_py.domain.printable import error_text, on_one_line
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -22,11 +22,9 @@ AnswerCheck = Callable[[object], str | None]
 
 #: What a plugin may raise; within its calls only the plugin itself exits.
 PLUGIN_ERRORS = (Exception, SystemExit, GeneratorExit)
-#: The most characters of an exception's text, or of a wrong answer, that are reported.
-MAX_TEXT = 200
 #: Seconds between two log lines about one kind of failure of a plugin at one extension point.
 LOG_AGAIN_S = 60.0
-#: The most kinds of failures that are told apart for the log, and the most frames of a traceback.
+#: The most kinds of failures that the log counts apart, and the most frames of a traceback.
 MAX_KINDS, MAX_FRAMES = 256, 20
 #: A plugin is slow if it takes longer (s) in one turn of the scheduler.
 SLOW_TURN_S = 0.05
@@ -224,7 +222,7 @@ class Boundary:
 
     def wrong(self, plugin: object, point: str, what: str) -> PluginFailed:
         """The PluginFailed to raise for a wrong answer."""
-        return self._counted(PluginFailed(name_of(plugin), point, shortened(what)))
+        return self._counted(PluginFailed(name_of(plugin), point, on_one_line(what)))
 
     def _counted(self, failure: PluginFailed) -> PluginFailed:
         self.failures.add(failure)
@@ -247,16 +245,4 @@ def name_of(plugin: object) -> str:
 
 def in_words(error: BaseException) -> str:
     """An exception's type and text on one line; of WrongAnswer, only the text."""
-    try:
-        text = str(error)
-    except Exception:  # noqa: BLE001 - the exception is the plugin's, and so is its __str__
-        text = "its text cannot be read"
-    if isinstance(error, WrongAnswer):
-        return shortened(text)
-    return shortened(f"{type(error).__name__}: {text}" if text else type(error).__name__)
-
-
-def shortened(text: str) -> str:
-    """The text on one line, cut to MAX_TEXT characters."""
-    line = " ".join(text.split())
-    return beginning(line, MAX_TEXT - 1)
+    return error_text(error, with_type=not isinstance(error, WrongAnswer))

@@ -99,7 +99,7 @@ class GpuFit:
                 masks |= (lacking if claim.asks_memory else lacking & ~short) * memory
             if claim.exclusion:
                 masks |= ~shares(rows) * excluded
-            masks = np.where(flags, by_flags.take(flags), masks)
+            masks = np.where(flags, by_flags[flags], masks)
             kept = (rows.reservations > 0) & (masks > 0)
             if not kept.any():
                 return masks

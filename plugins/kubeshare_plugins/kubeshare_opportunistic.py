@@ -73,7 +73,7 @@ def used_cards(shape: Shape, rows: Rows) -> tuple[IntArray, IntArray]:
     if shape.claims and all(claim.models or claim.preferred for claim in shape.claims):
         numbers, names = rows.models()
         taken = [any(claim.takes(name) for claim in shape.claims) for name in names]
-        counted &= np.array(taken).take(numbers)
+        counted &= np.array(taken)[numbers]
     used = rows.capacity_milli - np.clip(rows.free_milli, 0, rows.capacity_milli)
     return counted.astype(np.int64), np.where(counted, used, 0)
 

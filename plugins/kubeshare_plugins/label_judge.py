@@ -75,7 +75,7 @@ class LabelJudge:
         known = len(self._verdicts)
         if known < len(values):
             self._verdicts = np.append(self._verdicts, self._judged(values, known))
-        held: Flags = self._verdicts.take(numbers)
+        held: Flags = self._verdicts[numbers]
         return held
 
     def verdict(self, value: str | None) -> bool:

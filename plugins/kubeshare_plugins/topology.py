@@ -90,11 +90,11 @@ class Topology:
             if len(self._tables) >= _TABLES_KEPT:
                 self._tables.clear()
             self._tables[sets, count] = table
-        points = table.take(idle)
+        points = table[idle]
         if (points == _UNKNOWN).any():
             for cards in sorted({*idle[points == _UNKNOWN].tolist()}):
                 table[cards] = _points_of(sets, count, PositionSet(cards))
-            points = table.take(idle)
+            points = table[idle]
         return points
 
 

@@ -13,10 +13,11 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.printable import MAX_TEXT
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.adapters.per_node import PerNodeFilter, PerNodeScore
 from kubeshare_py.framework.answer_checks import SortKeys
-from kubeshare_py.framework.boundary import MAX_TEXT, Boundary, Failures, PluginFailed
+from kubeshare_py.framework.boundary import Boundary, Failures, PluginFailed
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.points import (
     ByHeadroom,

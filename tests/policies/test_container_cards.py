@@ -1,4 +1,4 @@
-"""What each container is told where containers ask for cards themselves, by policy and by code."""
+"""Policy and webhook give the same variables to containers that ask for cards themselves."""
 
 import json
 from collections.abc import AsyncIterator

@@ -18,7 +18,11 @@ EVERY = 50_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaySettings:
-    """Which session, and how much of it. `progress` gets lines for people who wait."""
+    """The folder of a log, and what of it is read.
+
+    Without `session` the last one; without `until` all of it. While a long log is read,
+    `progress` gets a line for each EVERY events.
+    """
 
     folder: Path
     session: str = ""

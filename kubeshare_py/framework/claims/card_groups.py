@@ -128,7 +128,7 @@ def _groups(claim: GpuClaim, rows: Rows) -> IntArray:
     if not claim.one_model:
         return numa
     codes, names = rows.models()
-    named = np.array([bool(name) for name in names]).take(codes)
+    named = np.array([bool(name) for name in names])[codes]
     if not claim.one_numa_node:
         return np.where(named, codes, NO_GROUP)
     return np.where(named & (numa > NO_GROUP), numa * len(names) + codes, NO_GROUP)

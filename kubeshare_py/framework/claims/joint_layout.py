@@ -54,11 +54,12 @@ class Way:
 class ClaimLayout:
     """The kinds of a pod's claims, and the ways to use one card.
 
-    `distinct` are its different claims. `complete` is the state in which all units have a card.
-    `inexact` says why placements are not searched exhaustively, "" if they are; there are no ways
-    then.
+    `claims` are the pod's, `distinct` its different ones. `complete` is the state in which all
+    units have a card. `inexact` says why placements are not searched exhaustively, "" if they are;
+    there are no ways then.
     """
 
+    claims: tuple[GpuClaim, ...]
     distinct: tuple[GpuClaim, ...]
     relation: CardRelation
     kinds: tuple[Kind, ...]
@@ -93,7 +94,7 @@ def claim_layout(claims: Sequence[GpuClaim], relation: CardRelation) -> ClaimLay
     if not ways:
         what = f"more than {MAX_CLAIMS} claims" if len(claims) > MAX_CLAIMS else "many ways"
         inexact = f"{what}: not searched exhaustively"
-    return ClaimLayout(distinct, relation, kinds, ways, states - 1, inexact)
+    return ClaimLayout(tuple(claims), distinct, relation, kinds, ways, states - 1, inexact)
 
 
 def _kinds(

@@ -32,7 +32,7 @@ class PreparedClaims:
     free there. Arrays have the shape (k,) for k rows, or (k, width) for their cards.
     """
 
-    __slots__ = ("_asked", "_layout", "_milli_of", "_reasons", "claims")
+    __slots__ = ("_layout", "_milli_of", "_reasons", "claims")
 
     def __init__(
         self, layout: ClaimLayout, claims: Sequence[PreparedClaim], reasons: ReasonTable
@@ -40,8 +40,6 @@ class PreparedClaims:
         """`claims` are the layout's distinct ones."""
         self._layout, self._reasons = layout, reasons
         self.claims = claims
-        every = [number for kind in layout.kinds for number in kind.asks * len(kind.claims)]
-        self._asked = [claims[number] for number in every]
         self._milli_of = [asked_milli(one.claim) for one in claims]
 
     def cost(self, rows: int, width: int) -> int:
@@ -62,7 +60,7 @@ class PreparedClaims:
         open_rows = found & ~_apart(layout, counts) if layout.ways else found
         if (not layout.ways or len(layout.ways) > _MANY_WAYS) and open_rows.any():
             # Nearly always the first attempt finds a place, or too little is free in all.
-            found &= headroom_together([one.claim for one in self._asked], rows) > 0
+            found &= headroom_together(layout.claims, rows) > 0
             tried = np.flatnonzero(open_rows & found)
             placed = self._greedy(rows, by_kind, tried).found
             if not layout.ways:
