@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from kubeshare_py.domain.identity import PodKey
-from kubeshare_py.domain.label_selector import Requirement, all_hold
-from kubeshare_py.domain.pod import Labels
+from kubeshare_py.domain.label_selector import Labels, Requirement, all_hold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +20,11 @@ class Budget:
     disrupted: frozenset[str] = frozenset()
 
     def covers(self, key: PodKey, labels: Labels) -> bool:
-        """Whether evicting this pod uses the budget up."""
-        if self.selector is None or key.namespace != self.key.namespace:
+        """Whether evicting this pod uses the budget up.
+
+        As in kube-scheduler, an empty selector selects no pod, and a pod without labels has no
+        budget (filterPodsWithPDBViolation in pkg/scheduler/framework/plugins/defaultpreemption).
+        """
+        if not self.selector or not labels or key.namespace != self.key.namespace:
             return False
         return all_hold(self.selector, dict(labels))

@@ -1,18 +1,37 @@
 """Why a pod waits, as data: the condition, the event, `why` and the metrics render it."""
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from kubeshare_py.domain.printable import MAX_MESSAGE, beginning
+
+#: The count of a reason that is about the pod, whatever the node: only the reason is shown.
+UNCOUNTED = 0
+
+
+class WaitingReason(StrEnum):
+    """The reason of the condition PodScheduled.
+
+    Cluster Autoscaler and Karpenter make nodes for pods whose reason is Unschedulable, and for no
+    others. SchedulerError is Kubernetes' too (PodReasonSchedulerError in core/v1);
+    NotReadyForScheduling is that of KEP-5501.
+    """
+
+    UNSCHEDULABLE = "Unschedulable"  # it was tried, and no node fits: a new node may help
+    SCHEDULER_ERROR = "SchedulerError"  # an attempt failed for another reason
+    NOT_READY = "NotReadyForScheduling"  # it is not tried now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
     """Either one sentence about the pod itself, or counts of reasons over the nodes.
 
-    `counts` are (reason, nodes) pairs; one node may give several reasons. `plugins` are the names
+    `counts` are (reason, nodes) pairs; one node may give several reasons. UNCOUNTED is the number
+    of a reason that is about the pod itself. `plugins` are the names
     of those that gave them. `preface` says what the counts are about if not the pod alone; `remark`
-    is additional. `limit` is what no node could ever give, with the largest node, in front of the
-    counts. `topic` is the constant part of a sentence whose numbers change.
+    is additional. `reason` is that of the condition. `limit` is what no node could ever give, with
+    the largest node, in front of the counts. `topic` is the constant part of a sentence whose
+    numbers change.
     """
 
     nodes: int = 0
@@ -22,6 +41,7 @@ class Diagnosis:
     remark: str = ""
     topic: str = ""
     limit: str = ""
+    reason: WaitingReason = WaitingReason.UNSCHEDULABLE
     plugins: tuple[str, ...] = field(default=(), compare=False)
 
     @property
@@ -45,7 +65,8 @@ class Diagnosis:
         remark = f" {self.remark}" if self.remark else ""
         if not self.nodes:
             return f"{preface}no nodes available to schedule pods{remark and f'.{remark}'}"
-        histogram = ", ".join(sorted(f"{count} {reason}" for reason, count in self.counts))
+        entries = (f"{count} {reason}" if count else reason for reason, count in self.counts)
+        histogram = ", ".join(sorted(entries))
         return f"{preface}0/{self.nodes} nodes are available: {histogram}.{remark}"
 
 

@@ -5,7 +5,8 @@ from enum import StrEnum
 
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.diagnosis import Diagnosis
-from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
+from kubeshare_py.domain.needs.object_writes import ObjectWrite
 from kubeshare_py.domain.preemption import PreemptionPlan
 
 
@@ -22,6 +23,19 @@ class Bind:
     node: NodeName
     allocation: Allocation
     stale_results: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WriteObject:
+    """Write to an object before a pod is bound, and answer with ObjectWritten.
+
+    It is sent again unchanged while the outcome is unknown.
+    """
+
+    uid: PodUid
+    key: PodKey
+    token: DecisionToken
+    write: ObjectWrite
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,4 +170,4 @@ class Lingers:
 
 
 ReportEffect = ReportWaiting | ReportScheduled | ReportPodWarning | ReportOvercommit
-Effect = Bind | Evict | Nominate | Preempt | LogPluginFailure | Lingers | ReportEffect
+Effect = Bind | WriteObject | Evict | Nominate | Preempt | LogPluginFailure | Lingers | ReportEffect

@@ -7,9 +7,22 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kubeshare_py.domain.budget import Budget
+from kubeshare_py.domain.devices.device import ResourceSlice
+from kubeshare_py.domain.devices.resource_claim import DeviceClass, ResourceClaim
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.group_objects import GroupApi, PodGroupObject
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodKey, PodUid
+from kubeshare_py.domain.needs.cluster_objects import NamespaceObject, ObjectKey, WatchedKind
+from kubeshare_py.domain.needs.object_writes import ObjectWrite
+from kubeshare_py.domain.needs.storage import (
+    CsiDriver,
+    CsiNode,
+    CsiStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod
 
@@ -166,6 +179,51 @@ class BudgetsListed:
     unreadable: frozenset[PodKey] = frozenset()
 
 
+#: Any of the objects that placement depends on besides pods and nodes.
+AnyObject = (
+    NamespaceObject
+    | PersistentVolumeClaim
+    | PersistentVolume
+    | StorageClass
+    | CsiNode
+    | CsiDriver
+    | CsiStorageCapacity
+    | VolumeAttachment
+    | DeviceClass
+    | ResourceSlice
+    | ResourceClaim
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectSeen:
+    """Such an object was added or changed."""
+
+    object: AnyObject
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectGone:
+    """Such an object was deleted."""
+
+    kind: WatchedKind
+    key: ObjectKey
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectsListed:
+    """All objects of a kind; None: they cannot be read now, and the known ones stay.
+
+    `problem` says why there may be none, as words that follow the kind's name; "" if all is well.
+    `unreadable` are listed objects that could not be decoded; the last known state of each stays.
+    """
+
+    kind: WatchedKind
+    objects: tuple[AnyObject, ...] | None
+    problem: str = ""
+    unreadable: frozenset[ObjectKey] = frozenset()
+
+
 class Refusal(StrEnum):
     """Why the API server definitely did not bind a pod."""
 
@@ -210,6 +268,30 @@ class BindAnswered:
     outcome: BindOutcome
 
 
+class WriteOutcome(StrEnum):
+    """What became of a write to an object."""
+
+    DONE = "done"
+    STALE = "stale"  # the object has another version by now: nothing was stored
+    REFUSED = "refused"  # definitely not stored, for another reason
+    UNKNOWN = "unknown"  # a lost response, or one (429, 5xx, 403) that leaves it open
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectWritten:
+    """A WriteObject effect has an outcome; `message` says why it was not performed.
+
+    `retry_after_s` are the seconds that the server asked to wait before the next request.
+    """
+
+    uid: PodUid
+    token: DecisionToken
+    write: ObjectWrite
+    outcome: WriteOutcome
+    message: str = ""
+    retry_after_s: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class BindSlotsFree:
     """At most `slots` more bindings may be sent now."""
@@ -226,13 +308,16 @@ ClusterEvent = NodeSeen | NodeGone | NodesListed | InventoryRead | InventoryFail
 BudgetEvent = BudgetSeen | BudgetGone | BudgetsListed
 PodEvent = PodSeen | PodGone | PodsListed
 PodGroupEvent = PodGroupSeen | PodGroupGone | PodGroupsListed
+ObjectEvent = ObjectSeen | ObjectGone | ObjectsListed
 
 Event = (
     PodEvent
     | PodGroupEvent
     | ClusterEvent
     | BudgetEvent
+    | ObjectEvent
     | BindAnswered
+    | ObjectWritten
     | BindSlotsFree
     | TimePassed
 )

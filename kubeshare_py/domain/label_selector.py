@@ -20,6 +20,8 @@ _REQUIREMENT = re.compile(
     rf"|(?P<key>{_KEY})\s*(?P<compared>==|!=|=)\s*(?P<value>{_VALUE})"
     rf"|(?P<member>{_KEY})\s+(?P<set>in|notin)\s*\((?P<values>{_VALUES})\))\s*"
 )
+#: (key, value) pairs, sorted.
+Labels = tuple[tuple[str, str], ...]
 #: Between requirements, and not between values in parentheses.
 _COMMA = re.compile(r",(?![^(]*\))")
 

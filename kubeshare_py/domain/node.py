@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.needs.images import NodeImage
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,5 +25,8 @@ class Node:
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     allocatable: tuple[tuple[str, int], ...] = ()
+    #: Features that its kubelet declares and pods may need, sorted.
+    features: tuple[str, ...] = ()
+    images: tuple[NodeImage, ...] = ()
     #: The first InternalIP, for people.
     address: str = ""

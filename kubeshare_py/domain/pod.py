@@ -8,12 +8,19 @@ from kubeshare_py.domain.bounds import GROUP_MEMBERS, GROUP_MINIMUM
 from kubeshare_py.domain.group_objects import GroupReference
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.isolation import IsolationBackend
-from kubeshare_py.domain.label_selector import Requirement
+from kubeshare_py.domain.label_selector import Labels, Requirement
+from kubeshare_py.domain.needs.device_claims import DeviceClaims
+from kubeshare_py.domain.needs.host_ports import HostPort
+from kubeshare_py.domain.needs.images import PodImages
+from kubeshare_py.domain.needs.inter_pod import InterPodTerms
+from kubeshare_py.domain.needs.placed_pod import PlacedPod
+from kubeshare_py.domain.needs.volumes import PodVolumes
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.domain.request import CardRelation, GpuClaim, GpuRequest, InvalidRequest
 
-#: (key, value) pairs, sorted.
-Labels = tuple[tuple[str, str], ...]
+#: What only scores count, for containers that ask for none of a resource; see
+#: `Shape.unrequested`. Kubernetes' names have no spaces.
+UNREQUESTED = {"cpu": "unrequested cpu", "memory": "unrequested memory"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +29,21 @@ class NodeTerm:
 
     labels: tuple[Requirement, ...] = ()
     fields: tuple[Requirement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodePreferences:
+    """Preferred node affinity: terms, and how much (1 to 100) each counts.
+
+    Invariant, else ValueError: there are as many weights as terms.
+    """
+
+    weights: tuple[int, ...]
+    terms: Sequence[NodeTerm]
+
+    def __post_init__(self) -> None:
+        if len(self.weights) != len(self.terms):
+            raise ValueError("each term must have a weight")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +62,16 @@ class Shape:
 
     `resources` are sorted (name, amount) pairs without pods: cpu in milli, others in their base
     unit. `terms` None means no required node affinity, an empty tuple one that nothing satisfies;
-    they are hashable, a tuple or `packed_terms.PackedTerms`. `isolation` is the back-end that
-    enforces the pod's share, once its profile has chosen; NONE also for pods without a share.
-    `claims` are placed together, and `relation` says how their cards relate.
+    they are hashable, a tuple or `packed_terms.PackedTerms`. `preferences` are preferred node
+    affinity. `unrequested` is what scores count in addition to `resources`, under the names of
+    `UNREQUESTED`; it is the same for pods of one template. `features` are those that the node must
+    declare, sorted. `ignored` are resources that need not be free, because the pod's profile says
+    so. `images` is None unless the pod's profile scores nodes by them. `isolation` is
+    the back-end that enforces the pod's share, once its profile has chosen; NONE also for pods
+    without a share. `claims` are placed together, and `relation` says
+    how their cards relate. `inter_pod` is None for a pod that asks nothing about other pods and
+    that no term of a placed pod selects, `volumes` for a pod that mounts neither claims nor disks,
+    `device_claims` for a pod without ResourceClaims.
     """
 
     resources: tuple[tuple[str, int], ...] = ()
@@ -53,7 +82,16 @@ class Shape:
     node_selector: tuple[tuple[str, str], ...] = ()
     terms: Sequence[NodeTerm] | None = None
     tolerations: tuple[Toleration, ...] = ()
+    preferences: NodePreferences | None = None
+    unrequested: tuple[tuple[str, int], ...] = ()
+    features: tuple[str, ...] = ()
+    ignored: tuple[tuple[str, int], ...] = ()
+    images: PodImages | None = None
     isolation: IsolationBackend = IsolationBackend.NONE
+    host_ports: tuple[HostPort, ...] = ()
+    inter_pod: InterPodTerms | None = None
+    volumes: PodVolumes | None = None
+    device_claims: DeviceClaims | None = None
     _identity: tuple[object, ...] = field(init=False, repr=False)
     _hash: int = field(init=False, repr=False)
     #: See `remembered.weight_of`; 0 until it is computed.
@@ -70,15 +108,35 @@ class Shape:
             self.node_selector,
             self.terms,
             self.tolerations,
+            self.preferences,
+            self.unrequested,
+            self.features,
+            self.ignored,
+            self.images,
             self.isolation,
+            self.host_ports,
+            self.inter_pod,
+            self.volumes,
+            self.device_claims,
         )
         object.__setattr__(self, "_identity", identity)
         object.__setattr__(self, "_hash", hash(identity))
 
     @property
+    def charged(self) -> tuple[tuple[str, int], ...]:
+        """What a pod is charged of its node: `resources` and what only scores count."""
+        return self.resources + self.unrequested if self.unrequested else self.resources
+
+    @property
     def claim(self) -> GpuClaim | None:
         """The only claim; None if there are none or several."""
         return self.claims[0] if len(self.claims) == 1 else None
+
+    @property
+    def is_cluster_wide(self) -> bool:
+        """Whether its placement depends on more than one node."""
+        parts = (self.inter_pod, self.volumes, self.device_claims)
+        return any(one is not None for one in parts)
 
     def __hash__(self) -> int:
         return self._hash
@@ -91,6 +149,37 @@ class Shape:
 def with_isolation(shape: Shape, backend: IsolationBackend) -> Shape:
     """The shape of a pod whose share this back-end enforces."""
     return replace(shape, isolation=backend)
+
+
+@remembered(4096)
+def with_inter_pod(shape: Shape, terms: InterPodTerms) -> Shape:
+    """The shape of a pod that asks this about other pods."""
+    return replace(shape, inter_pod=terms)
+
+
+@remembered(4096)
+def with_volumes(shape: Shape, volumes: PodVolumes) -> Shape:
+    """The shape of a pod that mounts these."""
+    return replace(shape, volumes=volumes)
+
+
+def with_device_claims(shape: Shape, claims: DeviceClaims | None) -> Shape:
+    """The shape of a pod that uses these, which no other pod has."""
+    return shape if claims is None else replace(shape, device_claims=claims)
+
+
+@remembered(4096)
+def without_resources(shape: Shape, names: tuple[str, ...]) -> Shape:
+    """The shape of a pod of a profile that ignores these resources."""
+    ignored = tuple(one for one in shape.resources if one[0] in names)
+    kept = tuple(one for one in shape.resources if one[0] not in names)
+    return replace(shape, resources=kept, ignored=ignored)
+
+
+@remembered(4096)
+def with_images(shape: Shape, images: PodImages) -> Shape:
+    """The shape of a pod with these images, in a profile that scores nodes by them."""
+    return replace(shape, images=images)
 
 
 @remembered(4096)
@@ -143,12 +232,15 @@ class Pod:
     Never. `nominated`: the pod shows a node or cards that it would get; `nominated_node` is that
     node.
 
+    `labels` are what terms of other pods and disruption budgets select by. `images` are those of a
+    pod without a node.
+
     The following are for bound pods. `allocation_problem` says what is wrong with its allocation,
     which is then None. `mismatch` names the cards in its containers' variables if they are not the
     allocation's; `difference` says where the annotations of another scheduler that bound it and its
-    spec differ, of which the larger is charged. `labels` are what disruption budgets select by, and
-    `started` is the RFC 3339 start time. `grace_s` is how long (s) a kubelet may let the containers
-    run on after a deletion, and `stopped` says that all of them have ended in the course of it.
+    spec differ, of which the larger is charged. `started` is the RFC 3339 start time. `grace_s` is
+    how long (s) a kubelet may let the containers run on after a deletion, and `stopped` says that
+    all of them have ended in the course of it.
     """
 
     uid: PodUid
@@ -177,6 +269,42 @@ class Pod:
     nominated: bool = False
     nominated_node: NodeName | None = None
     labels: Labels = ()
+    images: PodImages | None = None
     started: str = ""
     grace_s: int = 0
     stopped: bool = False
+
+    @property
+    def placed(self) -> PlacedPod:
+        """What the placement of other pods depends on, of this pod on its node."""
+        shape = self.shape
+        return _placed_pod(
+            self.key.namespace,
+            self.labels,
+            shape.inter_pod,
+            shape.host_ports,
+            shape.volumes,
+            shape.device_claims if self.node_name is None else None,
+            self.deleting,
+        )
+
+
+@remembered(4096)
+def _placed_pod(
+    namespace: str,
+    labels: Labels,
+    terms: InterPodTerms | None,
+    host_ports: tuple[HostPort, ...],
+    volumes: PodVolumes | None,
+    device_claims: DeviceClaims | None,
+    terminating: bool,
+) -> PlacedPod:
+    return PlacedPod(
+        namespace=namespace,
+        labels=labels,
+        terms=terms,
+        host_ports=host_ports,
+        volumes=volumes,
+        device_claims=device_claims,
+        terminating=terminating,
+    )
