@@ -8,10 +8,13 @@ import msgspec
 from kubeshare_py.dialects.dialect import NodeKeys
 from kubeshare_py.dialects.dialect_table import mark
 from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
-from kubeshare_py.domain.bounds import NODE_RESOURCES
+from kubeshare_py.domain.bounds import NODE_IMAGES, NODE_RESOURCES
 from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.needs.images import NodeImage
+from kubeshare_py.domain.needs.node_features import NODE_FEATURES
 from kubeshare_py.domain.node import Node, Taint
 from kubeshare_py.domain.quantity import MAX, BadQuantity, Quantity, amount
+from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.manifests.metadata import ObjectMeta
 
 _EVERY_NODES = ("cpu", "ephemeral-storage", "memory", "nvidia.com/gpu", "pods")
@@ -39,11 +42,20 @@ class NodeAddress(msgspec.Struct, frozen=True, gc=False):
     address: str = ""
 
 
+class ImageFields(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """An image on the node."""
+
+    names: tuple[str, ...] | None = None
+    size_bytes: int = 0
+
+
 class NodeStatus(msgspec.Struct, frozen=True, gc=False):
     """The status."""
 
     allocatable: dict[str, Quantity] | None = None
     addresses: tuple[NodeAddress, ...] | None = None
+    images: tuple[ImageFields, ...] | None = None
+    declared_features: tuple[str, ...] | None = msgspec.field(default=None, name="declaredFeatures")
 
 
 class NodeFields(msgspec.Struct, frozen=True, gc=False):
@@ -78,6 +90,8 @@ def to_domain(node: NodeFields, dialects: Dialects = SHAREDGPU_ALONE) -> Node:
         taints=tuple(Taint(one.key, one.value, one.effect) for one in spec.taints or ()),
         unschedulable=spec.unschedulable,
         allocatable=allocatable,
+        features=tuple(sorted({*(node.status.declared_features or ())} & NODE_FEATURES)),
+        images=tuple(map(_image, (node.status.images or ())[: NODE_IMAGES.most])),
         address=_internal_ip(node.status.addresses or ()),
     )
 
@@ -109,6 +123,12 @@ def _allocatable(
         except BadQuantity:
             continue
     return tuple(amounts)
+
+
+@remembered(8192)
+def _image(fields: ImageFields) -> NodeImage:
+    """The image; nodes of a cluster have many in common."""
+    return NodeImage(fields.names or (), fields.size_bytes)
 
 
 def _internal_ip(addresses: tuple[NodeAddress, ...]) -> str:

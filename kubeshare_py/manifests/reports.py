@@ -12,13 +12,14 @@ from typing import Any
 import msgspec
 
 from kubeshare_py.dialects.results import RESERVATION
+from kubeshare_py.domain.diagnosis import WaitingReason
 from kubeshare_py.domain.effects import Overuse
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.printable import printable
 from kubeshare_py.manifests.undecodable import UNDECODABLE
 
 CONTROLLER = "kubeshare-scheduler"
-POD_SCHEDULED, UNSCHEDULABLE = "PodScheduled", "Unschedulable"
+POD_SCHEDULED = "PodScheduled"
 SCHEDULED, FAILED_SCHEDULING = "Scheduled", "FailedScheduling"
 PREEMPTED = "Preempted"
 #: For each kind of overuse, the note of the event when it is over.
@@ -118,15 +119,21 @@ class _ReportedPod(msgspec.Struct):
     status: _ReportedPodStatus = msgspec.field(default_factory=_ReportedPodStatus)
 
 
+_REASONS = {reason.value: reason for reason in WaitingReason}
 _POD = msgspec.json.Decoder(_ReportedPod)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedCondition:
-    """A pod's present condition: whether it is False, and its text if this scheduler wrote it."""
+    """A pod's present condition: whether it is False, its text, and its reason if it is ours."""
 
     status_is_false: bool
     message: str | None
+    reason: WaitingReason | None = None
+
+    def shows(self, message: str, reason: WaitingReason) -> bool:
+        """Whether the pod shows this text and reason already."""
+        return (self.message, self.reason) == (message, reason)
 
 
 def read_published(body: bytes, uid: PodUid) -> PublishedCondition | None:
@@ -139,14 +146,21 @@ def read_published(body: bytes, uid: PodUid) -> PublishedCondition | None:
         return None
     for condition in pod.status.conditions or []:
         if condition.type == POD_SCHEDULED and condition.status == "False":
-            ours = condition.reason == UNSCHEDULABLE
+            reason = _REASONS.get(condition.reason or "")
             return PublishedCondition(
-                status_is_false=True, message=condition.message if ours else None
+                status_is_false=True,
+                message=None if reason is None else condition.message,
+                reason=reason,
             )
     return PublishedCondition(status_is_false=False, message=None)
 
 
-def waiting_patch(uid: PodUid, message: str, changed: datetime.datetime | None) -> dict[str, Any]:
+def waiting_patch(
+    uid: PodUid,
+    message: str,
+    changed: datetime.datetime | None,
+    reason: WaitingReason = WaitingReason.UNSCHEDULABLE,
+) -> dict[str, Any]:
     """A strategic merge patch for pods/status that sets the PodScheduled condition.
 
     `changed` is when the condition's status changed; None leaves that time as it is. The uid makes
@@ -155,7 +169,7 @@ def waiting_patch(uid: PodUid, message: str, changed: datetime.datetime | None) 
     condition = {
         "type": POD_SCHEDULED,
         "status": "False",
-        "reason": UNSCHEDULABLE,
+        "reason": reason.value,
         "message": printable(message),
     }
     if changed is not None:

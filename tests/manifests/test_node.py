@@ -45,6 +45,12 @@ def test_a_node() -> None:
     assert found.name == "n"
 
 
+def test_features_that_no_pod_can_need_are_left_out() -> None:
+    declared = ["UserNamespacesHostNetworkSupport", "Other", "RestartAllContainersOnContainerExits"]
+    features = node(status={"declaredFeatures": declared}).features
+    assert features == (declared[2], declared[0])
+
+
 def test_an_amount_that_is_no_quantity_is_not_offered() -> None:
     assert node(status={"allocatable": {"cpu": "many", "pods": "3"}}).allocatable == (("pods", 3),)
 

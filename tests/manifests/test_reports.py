@@ -2,6 +2,7 @@ import datetime
 import json
 import re
 
+from kubeshare_py.domain.diagnosis import WaitingReason
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.manifests.reports import (
     PublishedCondition,
@@ -37,9 +38,10 @@ def condition(status: str, reason: str, message: str = "full") -> dict[str, str]
 
 def test_what_a_pod_says_already_is_read() -> None:
     assert read_published(pod(), UID) == PublishedCondition(status_is_false=False, message=None)
-    assert read_published(pod(condition("False", "Unschedulable")), UID) == PublishedCondition(
-        status_is_false=True, message="full"
-    )
+    for reason in WaitingReason:
+        assert read_published(pod(condition("False", reason)), UID) == PublishedCondition(
+            status_is_false=True, message="full", reason=reason
+        )
     assert read_published(pod(condition("False", "SchedulingGated")), UID) == PublishedCondition(
         status_is_false=True, message=None
     )
@@ -59,6 +61,18 @@ def test_the_time_of_the_transition_is_only_sent_when_the_status_changed() -> No
     changed = waiting_patch(UID, "full", AT)["status"]["conditions"][0]
     assert "lastTransitionTime" not in kept
     assert changed["lastTransitionTime"] == "2026-01-02T03:04:05Z"
+
+
+def test_the_reason_says_whether_a_new_node_may_help() -> None:
+    assert waiting_patch(UID, "full", None)["status"]["conditions"][0]["reason"] == "Unschedulable"
+    for reason in WaitingReason:
+        (patched,) = waiting_patch(UID, "full", None, reason)["status"]["conditions"]
+        assert patched["reason"] == reason.value
+        shown = read_published(pod(condition("False", reason)), UID)
+        assert shown is not None
+        assert [shown.shows("full", one) for one in WaitingReason] == [
+            one is reason for one in WaitingReason
+        ]
 
 
 def test_micro_times_have_six_digits() -> None:

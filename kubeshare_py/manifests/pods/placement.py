@@ -1,6 +1,7 @@
 """What a pod needs of its node: resources, and where it may run, as a `Shape`.
 
-Read are the node selector, required node affinity and tolerations; preferred affinity is soft.
+Read are the node selector, node affinity, tolerations, ports of the node, and features that it must
+declare.
 Kubernetes bounds these only by the size of the whole object, and every part of them is evaluated
 for each node. The limits here are far above what people write: lists of some hundred nodes by name,
 one term for each, as controllers make them, are well within them.
@@ -10,18 +11,25 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kubeshare_py.domain.pod import NodeTerm, Shape, Toleration
+from kubeshare_py.domain.needs.host_ports import HostPort
+from kubeshare_py.domain.pod import NodePreferences, NodeTerm, Shape, Toleration
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.domain.request import CardRelation, GpuRequest, InvalidRequest
 from kubeshare_py.manifests.label_selector import RequirementFields, requirement
-from kubeshare_py.manifests.pods.effective_requests import Demand, demand
+from kubeshare_py.manifests.pods.effective_requests import demand
+from kubeshare_py.manifests.pods.host_ports import host_ports
 from kubeshare_py.manifests.pods.packed_terms import packed
 from kubeshare_py.manifests.pods.pod_fields import (
+    NodeAffinityFields,
     NodeSelectorFields,
     PodSpec,
     PodStatus,
+    PreferredTermFields,
+    TermFields,
     TolerationFields,
 )
+from kubeshare_py.manifests.pods.required_features import required_features
+from kubeshare_py.manifests.pods.summed_requests import Demand
 from kubeshare_py.manifests.pods.unsupported import unsupported_fields
 
 MAX_TERMS = 500
@@ -33,12 +41,17 @@ MAX_VALUES = 5000
 MAX_CHARACTERS = 256 * 1024
 MAX_TOLERATIONS = 500
 MAX_SELECTED = 100
+MAX_HOST_PORTS = 500
 #: Requests and limits in all containers.
 MAX_AMOUNTS = 1000
 
 TERMS = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+PREFERENCES = "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution"
 
 _LabelPairs = tuple[tuple[str, str], ...]
+_AmountPairs = tuple[tuple[str, int], ...]
+#: The pod's resources, what scores count besides, and its ports of the node.
+_Requested = tuple[_AmountPairs, _AmountPairs, tuple[HostPort, ...]]
 
 
 class NodeNeeds(msgspec.Struct, frozen=True, gc=False):
@@ -72,14 +85,17 @@ def node_needs(
     owned: OwnedNames = NONE_OWNED,
 ) -> NodeNeeds:
     """What a pod with this request needs. `status` is a bound pod's, else None."""
-    problem = _placement_problem(spec)
+    ports = host_ports(spec)
+    problem = _placement_problem(spec) or _over(
+        "spec.containers[].ports", "host ports", len(ports), MAX_HOST_PORTS
+    )
     is_bound = status is not None
     needs = demand(spec, status) if problem is None or is_bound else Demand(())
     resources = _marked(needs.resources, owned.marks) if owned.marks else needs.resources
     if problem is None:
-        shape = _shape_of(spec, resources, request)
+        shape = _shape_of(spec, (resources, needs.unrequested, ports), request)
     else:
-        shape = _shape_without_place(resources, request)
+        shape = _shape_without_place((resources, needs.unrequested, ports), request)
     if is_bound:
         return NodeNeeds(shape)
     unsupported = unsupported_fields(spec, needs.resources, owned.own, owned.foreign)
@@ -96,27 +112,31 @@ def _marked(
 def _placement_problem(spec: PodSpec) -> InvalidRequest | None:
     """Which limit the pod exceeds; None for nearly every pod."""
     affinity = spec.affinity.node_affinity if spec.affinity else None
-    required = affinity.required if affinity else None
     return (
-        (_affinity_problem(required) if required is not None else None)
+        (_affinity_problem(affinity) if affinity is not None else None)
         or _over("spec.nodeSelector", "labels", len(spec.node_selector or ()), MAX_SELECTED)
         or _over("spec.tolerations", "entries", len(spec.tolerations or ()), MAX_TOLERATIONS)
         or _over("spec.containers[].resources", "amounts", _amounts(spec), MAX_AMOUNTS)
     )
 
 
-def _affinity_problem(required: NodeSelectorFields) -> InvalidRequest | None:
-    terms = required.node_selector_terms or ()
+def _affinity_problem(affinity: NodeAffinityFields) -> InvalidRequest | None:
+    required = affinity.required.node_selector_terms if affinity.required else None
+    preferred = [one.preference for one in affinity.preferred or ()]
+    return _terms_problem(TERMS, required or ()) or _terms_problem(PREFERENCES, preferred)
+
+
+def _terms_problem(field: str, terms: Sequence[TermFields]) -> InvalidRequest | None:
     lines = [
         line
         for term in terms
         for line in (*(term.match_expressions or ()), *(term.match_fields or ()))
     ]
     return (
-        _over(TERMS, "terms", len(terms), MAX_TERMS)
-        or _over(TERMS, "requirements", len(lines), MAX_REQUIREMENTS)
-        or _over(TERMS, "values", sum(len(line.values or ()) for line in lines), MAX_VALUES)
-        or _over(TERMS, "characters", sum(map(_characters, lines)), MAX_CHARACTERS)
+        _over(field, "terms", len(terms), MAX_TERMS)
+        or _over(field, "requirements", len(lines), MAX_REQUIREMENTS)
+        or _over(field, "values", sum(len(line.values or ()) for line in lines), MAX_VALUES)
+        or _over(field, "characters", sum(map(_characters, lines)), MAX_CHARACTERS)
     )
 
 
@@ -140,36 +160,34 @@ def _over(field: str, what: str, count: int, most: int) -> InvalidRequest | None
     return InvalidRequest(field=field, rule=rule)
 
 
-def _shape_without_place(
-    resources: tuple[tuple[str, int], ...], request: GpuRequest | None
-) -> Shape:
+def _shape_without_place(amounts: _Requested, request: GpuRequest | None) -> Shape:
     """The shape of a pod whose placement fields exceed the limits: no node satisfies it."""
-    return _shape(resources, request, (), NodeSelectorFields(), ())
+    return _shape(amounts, request, (), NodeAffinityFields(required=NodeSelectorFields()), (), ())
 
 
-def _shape_of(
-    spec: PodSpec, resources: tuple[tuple[str, int], ...], request: GpuRequest | None
-) -> Shape:
+def _shape_of(spec: PodSpec, amounts: _Requested, request: GpuRequest | None) -> Shape:
     """The pod's shape; the same object for the same content while the cache holds it."""
     affinity, selector = spec.affinity, spec.node_selector
-    node_affinity = affinity.node_affinity if affinity else None
     return _shape(
-        resources,
+        amounts,
         request,
         tuple(sorted(selector.items())) if selector else (),
-        node_affinity.required if node_affinity else None,
+        affinity.node_affinity if affinity else None,
         spec.tolerations or (),
+        required_features(spec),
     )
 
 
 @remembered(4096)
 def _shape(
-    resources: tuple[tuple[str, int], ...],
+    amounts: _Requested,
     request: GpuRequest | None,
     node_selector: _LabelPairs,
-    required: NodeSelectorFields | None,
+    affinity: NodeAffinityFields | None,
     tolerations: tuple[TolerationFields, ...],
+    features: tuple[str, ...],
 ) -> Shape:
+    resources, unrequested, ports = amounts
     return Shape(
         resources=resources,
         claims=tuple([one.claim for one in request.claims]) if request else (),
@@ -177,22 +195,36 @@ def _shape(
         guarantee=request.guarantee if request else False,
         needs_port=request.needs_port if request else False,
         node_selector=node_selector,
-        terms=_terms(required),
+        terms=_terms(affinity.required) if affinity else None,
         tolerations=tuple(_toleration(one) for one in tolerations),
+        preferences=_preferences(affinity.preferred) if affinity else None,
+        unrequested=unrequested,
+        features=features,
+        host_ports=ports,
     )
 
 
 def _terms(required: NodeSelectorFields | None) -> Sequence[NodeTerm] | None:
     if required is None:
         return None
-    return packed(
-        tuple(
-            NodeTerm(
-                tuple(requirement(one) for one in term.match_expressions or ()),
-                tuple(requirement(one) for one in term.match_fields or ()),
-            )
-            for term in required.node_selector_terms or ()
-        )
+    return packed(tuple(_term(term) for term in required.node_selector_terms or ()))
+
+
+def _preferences(preferred: tuple[PreferredTermFields, ...] | None) -> NodePreferences | None:
+    """Those that count: with a weight, and with anything to match."""
+    terms = [(one.weight, _term(one.preference)) for one in preferred or () if one.weight > 0]
+    terms = [(weight, term) for weight, term in terms if term != NodeTerm()]
+    if not terms:
+        return None
+    return NodePreferences(
+        tuple(weight for weight, _ in terms), packed(tuple(term for _, term in terms))
+    )
+
+
+def _term(term: TermFields) -> NodeTerm:
+    return NodeTerm(
+        tuple(requirement(one) for one in term.match_expressions or ()),
+        tuple(requirement(one) for one in term.match_fields or ()),
     )
 
 

@@ -6,12 +6,17 @@ from kubeshare_py.dialects.predecessors import held_by_predecessor
 from kubeshare_py.dialects.read_back import NOTHING_HELD, read_back
 from kubeshare_py.domain.events import FinishedMember
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
-from kubeshare_py.domain.pod import Labels, Pod
+from kubeshare_py.domain.label_selector import Labels
+from kubeshare_py.domain.pod import Pod, with_device_claims, with_inter_pod, with_volumes
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.manifests.pods.container_amounts import container_amounts
+from kubeshare_py.manifests.pods.inter_pod import asked_of_others
 from kubeshare_py.manifests.pods.placement import NONE_OWNED, OwnedNames, node_needs
+from kubeshare_py.manifests.pods.pod_device_claims import pod_device_claims
 from kubeshare_py.manifests.pods.pod_end import grace_s, has_stopped
 from kubeshare_py.manifests.pods.pod_fields import PodFields
+from kubeshare_py.manifests.pods.pod_images import pod_images
+from kubeshare_py.manifests.pods.pod_volumes import pod_volumes
 
 _SUCCEEDED = "Succeeded"
 _NEVER = "Never"
@@ -68,6 +73,13 @@ def to_domain(pod: PodFields, dialects: Dialects = SHAREDGPU_ALONE) -> Pod:
         marks = () if bound or asked.request is None else table.marks(asked.request, containers)
         owned = OwnedNames(table.resources, foreign, marks)
     needs = node_needs(spec, status if bound else None, asked.request, owned)
+    others = asked_of_others(spec, meta.namespace, meta.labels)
+    shape = needs.shape if others.terms is None else with_inter_pod(needs.shape, others.terms)
+    volumes = pod_volumes(meta, spec.volumes)
+    if volumes is not None:
+        shape = with_volumes(shape, volumes)
+    claims = pod_device_claims(meta, spec.resource_claims, status.resource_claim_statuses)
+    shape = with_device_claims(shape, claims)
     held = read_back(meta.annotations) if bound and meta.annotations else NOTHING_HELD
     if held is not NOTHING_HELD and held.allocation is None and not held.problem:
         own = table.of_others(meta.labels, meta.annotations, containers)
@@ -75,14 +87,14 @@ def to_domain(pod: PodFields, dialects: Dialects = SHAREDGPU_ALONE) -> Pod:
     return Pod(
         uid=PodUid(meta.uid),
         key=PodKey(meta.namespace, meta.name),
-        shape=needs.shape,
+        shape=shape,
         scheduler_name=spec.scheduler_name,
         node_name=NodeName(spec.node_name) if bound else None,
         priority=spec.priority or 0,
         label_priority=asked.priority,
         created=meta.creation_timestamp or "",
         request=asked.request,
-        problem=asked.problem or needs.problem,
+        problem=asked.problem or needs.problem or (None if bound else others.problem),
         group=asked.group,
         group_reference=asked.reference,
         owner=meta.controller_uid if asked.in_group else "",
@@ -98,7 +110,8 @@ def to_domain(pod: PodFields, dialects: Dialects = SHAREDGPU_ALONE) -> Pod:
         preempts=spec.preemption_policy != _NEVER,
         nominated=bool(status.nominated_node_name) or asked.has_reservation,
         nominated_node=NodeName(status.nominated_node_name) or None,
-        labels=_labels(meta.labels) if bound else (),
+        labels=_labels(meta.labels),
+        images=None if bound else pod_images(spec),
         started=status.start_time or "" if bound else "",
         grace_s=grace_s(pod) if bound else 0,
         stopped=bound and has_stopped(pod),

@@ -18,6 +18,8 @@ from kubeshare_py.manifests.undecodable import UNDECODABLE
 
 ResourceList = dict[str, Quantity]
 Int32 = Annotated[int, Meta(ge=INT32.least, le=INT32.most)]
+#: The value of an undecoded field that is not there.
+ABSENT = msgspec.Raw()
 
 
 class _PodFieldsBase(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -36,15 +38,25 @@ class Port(_PodFieldsBase, frozen=True):
 
     container_port: int = 0
     host_port: int = 0
+    host_ip: str = msgspec.field(default="", name="hostIP")
+    protocol: str = ""
+
+
+class RestartRule(_PodFieldsBase, frozen=True):
+    """What happens when the container exits in some way."""
+
+    action: str = ""
 
 
 class Container(_PodFieldsBase, frozen=True):
     """A container or init container; `restart_policy` Always makes the latter a sidecar."""
 
     name: str = ""
+    image: str = ""
     resources: ContainerResources | None = None
     ports: tuple[Port, ...] | None = None
     restart_policy: str | None = None
+    restart_policy_rules: tuple[RestartRule, ...] | None = None
 
 
 class TolerationFields(_PodFieldsBase, frozen=True):
@@ -57,7 +69,7 @@ class TolerationFields(_PodFieldsBase, frozen=True):
 
 
 class TermFields(_PodFieldsBase, frozen=True):
-    """One alternative of a required node affinity."""
+    """One alternative of a node affinity."""
 
     match_expressions: tuple[RequirementFields, ...] | None = None
     match_fields: tuple[RequirementFields, ...] | None = None
@@ -69,34 +81,30 @@ class NodeSelectorFields(_PodFieldsBase, frozen=True):
     node_selector_terms: tuple[TermFields, ...] | None = None
 
 
+class PreferredTermFields(_PodFieldsBase, frozen=True):
+    """A preferred node affinity."""
+
+    weight: Int32 = 0
+    preference: TermFields = TermFields()
+
+
 class NodeAffinityFields(_PodFieldsBase, frozen=True):
-    """Node affinity; preferences are left out."""
+    """Node affinity."""
 
     required: NodeSelectorFields | None = msgspec.field(
         default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
     )
-
-
-class PodAffinityFields(_PodFieldsBase, frozen=True):
-    """Pod affinity or anti-affinity; preferences are left out."""
-
-    required: tuple[msgspec.Raw, ...] | None = msgspec.field(
-        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    preferred: tuple[PreferredTermFields, ...] | None = msgspec.field(
+        default=None, name="preferredDuringSchedulingIgnoredDuringExecution"
     )
 
 
 class AffinityFields(_PodFieldsBase, frozen=True):
-    """The three kinds of affinity."""
+    """The three kinds of affinity; `inter_pod_fields` decodes the last two."""
 
     node_affinity: NodeAffinityFields | None = None
-    pod_affinity: PodAffinityFields | None = None
-    pod_anti_affinity: PodAffinityFields | None = None
-
-
-class SpreadFields(_PodFieldsBase, frozen=True):
-    """A topology spread constraint."""
-
-    when_unsatisfiable: str = ""
+    pod_affinity: msgspec.Raw = ABSENT
+    pod_anti_affinity: msgspec.Raw = ABSENT
 
 
 class NamedField(_PodFieldsBase, frozen=True):
@@ -120,13 +128,14 @@ class PodSpec(_PodFieldsBase, frozen=True):
     node_selector: dict[str, str] | None = None
     affinity: AffinityFields | None = None
     tolerations: tuple[TolerationFields, ...] | None = None
-    topology_spread_constraints: tuple[SpreadFields, ...] | None = None
+    topology_spread_constraints: msgspec.Raw = ABSENT
     volumes: tuple[dict[str, msgspec.Raw], ...] | None = None
     scheduling_gates: tuple[NamedField, ...] | None = None
     resource_claims: tuple[msgspec.Raw, ...] | None = None
     scheduling_group: dict[str, msgspec.Raw] | None = None
     workload_ref: dict[str, msgspec.Raw] | None = None
     host_network: bool = False
+    host_users: bool | None = None
 
     @property
     def gates(self) -> tuple[str, ...]:
@@ -180,6 +189,7 @@ class PodStatus(_PodFieldsBase, frozen=True):
     ephemeral_container_statuses: tuple[ContainerStatus, ...] | None = None
     allocated_resources: ResourceList | None = None
     resources: ContainerResources | None = None
+    resource_claim_statuses: tuple[msgspec.Raw, ...] | None = None
 
 
 class PodFields(_PodFieldsBase, frozen=True):

@@ -204,6 +204,30 @@ def test_sidecars_are_resized_too() -> None:
     assert resources(spec, status) == {"cpu": 4000}
 
 
+def test_init_containers_that_end_take_what_they_ask_for_whatever_they_had() -> None:
+    spec = {
+        "nodeName": "n",
+        "containers": [container(cpu="1")],
+        "initContainers": [container("i", cpu="2")],
+    }
+    assert resources(spec, {"initContainerStatuses": [resized("i", "5", "5")]}) == {"cpu": 2000}
+
+
+def test_a_container_that_has_nothing_and_may_get_nothing_takes_nothing() -> None:
+    spec = {"nodeName": "n", "containers": [container("a", cpu="9"), container("b", cpu="1")]}
+    status = {"containerStatuses": [resized("a")], "conditions": [INFEASIBLE]}
+    assert resources(spec, status) == {"cpu": 1000}
+
+
+def test_a_pod_without_actual_resources_of_its_own_takes_what_it_asks_for() -> None:
+    spec = {
+        "nodeName": "n",
+        "containers": [container(cpu="1")],
+        "resources": {"requests": {"cpu": "2"}},
+    }
+    assert resources(spec, {"allocatedResources": {"cpu": "4"}}) == {"cpu": 2000}
+
+
 def test_pods_are_resized_as_a_whole_too() -> None:
     spec = {
         "nodeName": "n",

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from kubeshare_py.domain.label_selector import Requirement
-from kubeshare_py.domain.pod import NodeTerm, Toleration
+from kubeshare_py.domain.pod import NodePreferences, NodeTerm, Toleration
+from kubeshare_py.manifests.pods.packed_terms import PackedTerms
 from kubeshare_py.manifests.pods.placement import (
     MAX_AMOUNTS,
     MAX_CHARACTERS,
@@ -19,6 +20,8 @@ from kubeshare_py.manifests.pods.placement import (
 from tests.manifests.written import pod
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+PREFERENCES = f"spec.affinity.nodeAffinity.{PREFERRED}"
 TERMS = f"spec.affinity.nodeAffinity.{REQUIRED}"
 
 
@@ -47,6 +50,19 @@ def characters(count: int) -> dict[str, Any]:
     return affinity([one_of("v" * (count - 1))])
 
 
+def preferred(*terms: tuple[int, dict[str, Any]]) -> dict[str, Any]:
+    written = [{"weight": weight, "preference": term} for weight, term in terms]
+    return {"affinity": {"nodeAffinity": {PREFERRED: written}}}
+
+
+def preferences(count: int) -> dict[str, Any]:
+    return preferred(*[(1, {"matchExpressions": [one_of("v")]})] * count)
+
+
+def preferred_values(count: int) -> dict[str, Any]:
+    return preferred((1, {"matchExpressions": [one_of(*(["v"] * count))]}))
+
+
 def selected(count: int) -> dict[str, Any]:
     return {"nodeSelector": {f"k{number}": "v" for number in range(count)}}
 
@@ -72,6 +88,8 @@ LIMITS = [
     (requirements, MAX_REQUIREMENTS, f"{TERMS} has {MAX_REQUIREMENTS + 1} requirements"),
     (values, MAX_VALUES, f"{TERMS} has {MAX_VALUES + 1} values"),
     (characters, MAX_CHARACTERS, f"{TERMS} has {MAX_CHARACTERS + 1} characters"),
+    (preferences, MAX_TERMS, f"{PREFERENCES} has {MAX_TERMS + 1} terms"),
+    (preferred_values, MAX_VALUES, f"{PREFERENCES} has {MAX_VALUES + 1} values"),
     (selected, MAX_SELECTED, f"spec.nodeSelector has {MAX_SELECTED + 1} labels"),
     (tolerations, MAX_TOLERATIONS, f"spec.tolerations has {MAX_TOLERATIONS + 1} entries"),
 ]
@@ -116,3 +134,64 @@ def test_a_term_for_each_of_some_hundred_nodes_is_read() -> None:
         fields=(Requirement("metadata.name", "In", ("node-7.example.org",)),)
     )
     assert found.shape.tolerations == (Toleration(operator="Exists"),)
+
+
+def test_preferred_terms_are_read_with_their_weights() -> None:
+    zone = {"key": "zone", "operator": "NotIn", "values": ["a", "b"]}
+    name = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
+    found = pod(
+        preferred(
+            (30, {"matchExpressions": [zone]}),
+            (1, {"matchExpressions": [], "matchFields": [name]}),
+        )
+    )
+    assert found.shape.preferences == NodePreferences(
+        (30, 1),
+        (
+            NodeTerm((Requirement("zone", "NotIn", ("a", "b")),)),
+            NodeTerm((), (Requirement("metadata.name", "In", ("n1",)),)),
+        ),
+    )
+    assert found.shape.terms is None
+    assert not found.unsupported
+
+
+def test_a_preference_without_weight_or_without_terms_is_none() -> None:
+    spec = preferred((0, {"matchExpressions": [one_of("v")]}), (5, {}))
+    assert pod(spec).shape.preferences is None
+    assert pod({"affinity": {"nodeAffinity": {PREFERRED: []}}}).shape == pod({}).shape
+
+
+def test_long_preferences_are_packed() -> None:
+    shape = pod(preferences(200)).shape
+    assert shape.preferences is not None
+    assert isinstance(shape.preferences.terms, PackedTerms)
+    assert len(shape.preferences.terms) == 200
+
+
+RESTARTS_ALL = [{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [1]}}]
+
+
+@pytest.mark.parametrize(
+    ("spec", "features"),
+    [
+        ({}, ()),
+        (
+            {"containers": [{"name": "a"}, {"name": "b", "restartPolicyRules": RESTARTS_ALL}]},
+            ("RestartAllContainersOnContainerExits",),
+        ),
+        (
+            {"initContainers": [{"name": "a", "restartPolicyRules": RESTARTS_ALL}]},
+            ("RestartAllContainersOnContainerExits",),
+        ),
+        ({"containers": [{"name": "a", "restartPolicyRules": [{"action": "Restart"}]}]}, ()),
+        ({"hostNetwork": True, "hostUsers": False}, ("UserNamespacesHostNetworkSupport",)),
+        ({"hostNetwork": True, "hostUsers": True}, ()),
+        ({"hostNetwork": True}, ()),
+        ({"hostUsers": False}, ()),
+    ],
+)
+def test_features_that_the_node_must_declare(
+    spec: dict[str, Any], features: tuple[str, ...]
+) -> None:
+    assert pod(spec).shape.features == features

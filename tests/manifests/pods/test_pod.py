@@ -13,6 +13,8 @@ from tests.manifests.written import container, pod
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 HALF = {"sharedgpu/gpu_limit": "1.0", "sharedgpu/gpu_request": "0.5"}
+#: The shape of a pod with one container that asks for nothing.
+BARE = Shape(unrequested=(("unrequested cpu", 100), ("unrequested memory", 200 << 20)))
 HELD = Allocation(
     token=DecisionToken("s-1"),
     dialect="sharedgpu",
@@ -44,7 +46,7 @@ def test_a_bare_pod() -> None:
     found = pod(creationTimestamp="2026-01-02T03:04:05Z")
     assert (found.uid, found.key) == ("u", PodKey("ns", "p"))
     assert found.created == "2026-01-02T03:04:05Z"
-    assert found.shape == Shape()
+    assert found.shape == BARE
     assert (found.node_name, found.request, found.group, found.allocation) == (None,) * 4
     assert not found.deleting
 
@@ -181,7 +183,7 @@ def test_fields_nobody_needs_may_be_anything() -> None:
     found = pod(
         {"dnsPolicy": 7, "x": [[]]}, managedFields=json.loads('[{"fieldsV1": {"f:a": {}}}]')
     )
-    assert found.shape == Shape()
+    assert found.shape == BARE
 
 
 def told(uuids: str | None, held: Allocation | None) -> Pod:

@@ -1,0 +1,1 @@
+"""Storage objects, as they come over the wire."""
