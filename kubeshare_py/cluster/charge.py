@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from kubeshare_py.cluster.columns import Columns
 from kubeshare_py.domain.allocation import Allocation, CardCharge, summed
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName
+from kubeshare_py.domain.needs.placed_pod import PlacedPod
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
 
@@ -17,11 +18,15 @@ NATIVE_GPU = "nvidia.com/gpu"
 
 @dataclass(slots=True)
 class Charge:
-    """What one pod holds of one node: resources (cpu in milli) and cards. Do not change it."""
+    """What one pod holds of one node: resources (cpu in milli) and cards. Do not change it.
+
+    `pod` is what other pods' placement depends on besides; None for a reservation.
+    """
 
     node: NodeName
     resources: Resources
     allocation: Allocation | None
+    pod: PlacedPod | None = None
 
 
 def native_gpus(resources: Resources) -> int:
@@ -87,6 +92,7 @@ def tentative_charge(
     slots: Sequence[int],
     shape: Shape,
     cells: Mapping[GpuUuid, str] | None = None,
+    pod: PlacedPod | None = None,
 ) -> Charge:
     """What a pod of this shape would hold there; of a pod-manager port, any one."""
     node = columns.names[row]
@@ -96,4 +102,4 @@ def tentative_charge(
         cards=card_charges(columns, row, slots, shape.claims, cells),
         port=0 if shape.needs_port else None,
     )
-    return Charge(node, shape.resources, allocation)
+    return Charge(node, shape.charged, allocation, pod)

@@ -13,10 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kubeshare_py.cluster.cluster_objects import ClusterObjects
+from kubeshare_py.cluster.node_images import NodeImages
 from kubeshare_py.cluster.numbering import SPARE_VALUES, Numbering
+from kubeshare_py.cluster.pods.placed_pods import PlacedPods, PodIndex
+from kubeshare_py.cluster.volumes.storage_index import StorageIndex
 from kubeshare_py.domain.card_tags import CardTag
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.node import Node, Taint
+from kubeshare_py.domain.pod import UNREQUESTED
 from kubeshare_py.domain.readiness import ReadinessReport
 from kubeshare_py.topology.node_topologies import NodeTopologies
 
@@ -32,9 +37,19 @@ EXCLUDING = 32  # takes only pods of the exclusion tag of those on it
 FLAG_VALUES = 64
 
 # The first resource columns. Columns of extended resources follow (`offered`).
-CPU, MEMORY, EPHEMERAL_STORAGE, PODS, PORTS = range(5)
+CPU, MEMORY, EPHEMERAL_STORAGE, PODS, PORTS, UNREQUESTED_CPU, UNREQUESTED_MEMORY = range(7)
 PORT_RESOURCE = "pod-manager ports"
-FIXED_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods", PORT_RESOURCE)
+FIXED_RESOURCES = (
+    "cpu",
+    "memory",
+    "ephemeral-storage",
+    "pods",
+    PORT_RESOURCE,
+    UNREQUESTED["cpu"],
+    UNREQUESTED["memory"],
+)
+#: What every node offers of what only scores count (`Shape.unrequested`): more than pods can hold.
+UNBOUNDED = 1 << 60
 
 NODE_COLUMNS = (
     "gpu_count",
@@ -43,6 +58,7 @@ NODE_COLUMNS = (
     "gpu_used_percent",
     "unschedulable",
     "taint_set",
+    "feature_set",
     "board",
     "idle_cards",
 )
@@ -149,12 +165,13 @@ class Columns:
             {name: column for column, name in enumerate(FIXED_RESOURCES)}
         )
     )
-    #: Columns hold numbers for card models, readiness and sets of taints, which have few different
-    #: values. Number 0 is no card, unknown readiness, and no taints.
+    #: Columns hold numbers for card models, readiness, and sets of taints and of features, which
+    #: have few different values. Number 0 is no card, unknown readiness, and an empty set.
     models: Numbering[str] = field(default_factory=lambda: Numbering(""))
     readinesses: Numbering[ReadinessReport] = field(default_factory=lambda: Numbering(()))
     tag_sets: Numbering[TagCounts] = field(default_factory=lambda: Numbering(()))
     taint_sets: Numbering[tuple[Taint, ...]] = field(default_factory=lambda: Numbering(()))
+    feature_sets: Numbering[tuple[str, ...]] = field(default_factory=lambda: Numbering(()))
     #: Grows when the tables grow, or when values get other numbers: caches with one entry per row
     #: must then start anew.
     layout: int = 0
@@ -168,6 +185,7 @@ class Columns:
     gpu_used_percent: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     unschedulable: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     taint_set: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    feature_set: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     labels: dict[str, LabelColumn] = field(default_factory=dict)
     #: Label keys of nodes, and some keys that no node has any more. Pods may ask for any other key:
     #: those share one empty column.
@@ -216,8 +234,17 @@ class Columns:
     reserved_milli: IntArray = field(default_factory=lambda: _table(0, 1))
     reserved_bytes: IntArray = field(default_factory=lambda: _table(0, 1))
     reservations: IntArray = field(default_factory=lambda: _table(0, 1))
+    #: Objects besides nodes that placement depends on, and the pods that are placed.
+    objects: ClusterObjects = field(default_factory=ClusterObjects)
+    pods: PodIndex = field(init=False)
+    images: NodeImages = field(default_factory=NodeImages)
+    storage: StorageIndex = field(init=False)
     #: For each row, the card slot of each position of its board.
     board_slots: list[tuple[int, ...]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.pods = PlacedPods(self.objects)
+        self.storage = StorageIndex(self.objects)
 
     @property
     def rows(self) -> int:
@@ -266,6 +293,7 @@ class Columns:
         """Write the columns of labels and taints of a row whose node is already set."""
         self.unschedulable[row] = int(node.unschedulable)
         self.taint_set[row] = self.taint_sets.number(node.taints)
+        self.feature_set[row] = self.feature_sets.number(node.features)
         self.label_keys.update(node.labels)
         for key, column in self.labels.items():
             column.put(row, node.labels.get(key))
@@ -289,6 +317,7 @@ class Columns:
         """Drop values that no row has any more, where there may be many of them."""
         numbered: tuple[tuple[str, Numbering[Any] | NodeTopologies], ...] = (
             ("taint_set", self.taint_sets),
+            ("feature_set", self.feature_sets),
             ("model", self.models),
             ("readiness", self.readinesses),
             ("tag_set", self.tag_sets),

@@ -23,8 +23,15 @@ import numpy as np
 from kubeshare_py.cluster.changes import ChangeLog
 from kubeshare_py.cluster.charge import Charge, Resources
 from kubeshare_py.cluster.claims import Claims
-from kubeshare_py.cluster.columns import PORTS, IntArray
-from kubeshare_py.cluster.lingering import Lingering, freed, kept
+from kubeshare_py.cluster.columns import (
+    PORTS,
+    UNBOUNDED,
+    UNREQUESTED_CPU,
+    UNREQUESTED_MEMORY,
+    IntArray,
+)
+from kubeshare_py.cluster.lingering import Lingering, cards_alone, freed, kept
+from kubeshare_py.cluster.pods.placed_pods import PlacedPods
 from kubeshare_py.cluster.ports import POOL_SIZE, PortPool
 from kubeshare_py.cluster.reserved_places import ReservedPlaces, intruded, overdrawn
 from kubeshare_py.cluster.usage_accounting import UsageAccounting
@@ -32,20 +39,28 @@ from kubeshare_py.cluster.what_if import Amounts, WhatIf
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid
+from kubeshare_py.domain.needs.placed_pod import PlacedPod
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.readiness import ReadinessReport
+
+#: In the log of improved rows: any row may fit shapes whose placement depends on the whole cluster.
+ANYWHERE = -1
 
 
 class Ledger:
     """Nodes, cards and charges. Every change is logged by row.
 
     `changed` logs rows whose amounts changed, `improved` those of them that may fit more than
-    before, and `relabelled` those whose node object changed (labels, taints, presence).
+    before and ANYWHERE, and `relabelled` those whose node object changed (labels, taints,
+    presence).
     """
 
     def __init__(self) -> None:
         usage = self._usage = UsageAccounting()
         self.columns, self.changed = usage.columns, usage.changed
+        #: The pods that are placed, as other pods' placement depends on them.
+        self.placed_pods = self.columns.pods = PlacedPods(self.columns.objects)
+        self.placed_pods.all = self._placed
         self.improved = ChangeLog()
         self.relabelled = ChangeLog()
         self.overdrafts = usage.overdrafts
@@ -72,6 +87,7 @@ class Ledger:
         same = copy(self)
         same.columns = copy(self.columns)
         same.columns.labels = dict(self.columns.labels)
+        same.columns.pods = same.placed_pods = self.placed_pods.for_reading()
         return same
 
     def charge_of(self, uid: PodUid) -> Charge | None:
@@ -213,10 +229,12 @@ class Ledger:
         for name, amount in node.allocatable:
             allocatable[columns.resources[name]] = amount
         allocatable[PORTS] = POOL_SIZE
+        allocatable[UNREQUESTED_CPU] = allocatable[UNREQUESTED_MEMORY] = UNBOUNDED
         columns.free[row] += allocatable - columns.allocatable[row]
         columns.allocatable[row] = allocatable
         self._withdraw(was - offered)
         columns.nodes[row] = node
+        columns.images.change(row, old, node)
         columns.present[row] = True
         columns.describe(row, node)
         columns.tidy()
@@ -244,6 +262,7 @@ class Ledger:
         columns.allocatable[row] = 0
         self._withdraw({name for name, _ in node.allocatable})
         columns.nodes[row] = None
+        columns.images.change(row, node, None)
         columns.present[row] = False
         self.relabelled.add(row)
         self.changed.add(row)
@@ -268,18 +287,24 @@ class Ledger:
     # --- charges -------------------------------------------------------------------------------
 
     def charge(
-        self, uid: PodUid, node: NodeName, resources: Resources, allocation: Allocation | None
+        self,
+        uid: PodUid,
+        node: NodeName,
+        resources: Resources,
+        allocation: Allocation | None,
+        pod: PlacedPod | None = None,
     ) -> None:
         """Charge the pod with this, in place of what it held before.
 
-        If the node has no row, the charge counts from when `put_node` shows the node.
+        `pod` is what the placement of other pods depends on besides. If the node has no row,
+        the charge counts from when `put_node` shows the node.
         """
         if uid in self._charges:
             self.release(uid)
         elif uid in self._lingering.of:
             self.end_lingering(uid)
         row = self.columns.row_of.get(node)
-        charge = self._charges[uid] = Charge(node, resources, allocation)
+        charge = self._charges[uid] = Charge(node, resources, allocation, pod)
         pods = self._pods_on.get(node)
         if pods is None:
             pods = self._pods_on[node] = {}
@@ -292,6 +317,9 @@ class Ledger:
             self._add(charge, row, 1)
             if _is_tagged(charge):
                 self.improved.add(row)  # pods of the same affinity tag may fit now
+            if pod is not None and self.placed_pods.is_counting:
+                # So may pods that are to be near this one, and those that are spread.
+                self.improved.add(ANYWHERE)
         self._hold(charge, 1)
 
     def release(self, uid: PodUid) -> None:
@@ -306,6 +334,8 @@ class Ledger:
         row = self._discharge(uid, charge)
         if row is not None:
             self.improved.add(row)
+            if charge.pod is not None and self.placed_pods.is_counting:
+                self.improved.add(ANYWHERE)
         if _is_tagged(charge):
             self.columns.tidy()
         self._forget_if_empty(charge.node)
@@ -344,7 +374,7 @@ class Ledger:
             return False
         del self._charges[uid], self._pods_on[charge.node][uid]
         self._lingering.put(uid, keeps)
-        self._add(Charge(charge.node, freed(charge), None), row, -1)
+        self._add(Charge(charge.node, freed(charge), None, charge.pod), row, -1)
         self.improved.add(row)
         return True
 
@@ -360,6 +390,22 @@ class Ledger:
         self._add(charge, row, -1)
         self.improved.add(row)
         self._hold(charge, -1)
+
+    def hold_cards(self, uid: PodUid, node: NodeName, allocation: Allocation) -> bool:
+        """Charge cards that no pod holds until `release_cards`; False if the node is not there."""
+        row = self.columns.row_of.get(node)
+        if row is None or self.columns.nodes[row] is None:
+            return False
+        self.end_lingering(uid)
+        charge = cards_alone(node, allocation)
+        self._lingering.put(uid, charge)
+        self._add(charge, row, 1)
+        self._hold(charge, 1)
+        return True
+
+    def release_cards(self, uid: PodUid) -> None:
+        """End such a charge; nothing happens if there is none."""
+        self.end_lingering(uid)
 
     # --- reservations -----------------------------------------------------------------------------
 
@@ -446,8 +492,19 @@ class Ledger:
         return self._charges.get(uid) or self._lingering.of[uid]
 
     def _add(self, charge: Charge, row: int, sign: int) -> None:
+        if charge.pod is not None:
+            self.placed_pods.add(row, charge.pod, sign)
         if not self._usage.add(row, charge, sign):
             self._lay_out_cards(row)
+
+    def _placed(self) -> Iterator[tuple[int, PlacedPod]]:
+        """The placed pods of all rows."""
+        for node, charges in self._pods_on.items():
+            row = self.columns.row_of.get(node)
+            if row is not None:
+                for charge in charges.values():
+                    if charge.pod is not None:
+                        yield row, charge.pod
 
     def _lay_out_cards(self, row: int) -> None:
         """Rewrite a row's card slots from the inventory, the charges and the reservations."""
@@ -462,6 +519,8 @@ class Ledger:
         if row is None:
             row, waiting = self.columns.row_for(name), self.pods_on(name)
             for charge in waiting.values():
+                if charge.pod is not None:
+                    self.placed_pods.add(row, charge.pod, 1)
                 self._usage.add(row, charge, 1)
             if waiting:
                 self._lay_out_cards(row)

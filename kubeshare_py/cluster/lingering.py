@@ -1,5 +1,7 @@
 """Charges of lingering pods: deleted by force while their containers may still run.
 
+Charges of ResourceClaims are kept here too: they hold cards without a pod.
+
 A lingering pod keeps its cards, its pod-manager port and the GPUs from the device plugin. CPU,
 memory and its place among the node's pods are free at once, as in kube-scheduler.
 """
@@ -7,6 +9,7 @@ memory and its place among the node's pods are free at once, as in kube-schedule
 from collections.abc import Mapping
 
 from kubeshare_py.cluster.charge import NATIVE_GPU, Charge
+from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.identity import NodeName, PodUid
 
 #: Every charge takes one of the node's pods; this gives it back.
@@ -46,6 +49,11 @@ def kept(charge: Charge) -> Charge | None:
     if not gpus and (charge.allocation is None or not charge.allocation.cards):
         return None
     return Charge(charge.node, (*gpus, _NO_PLACE), charge.allocation)
+
+
+def cards_alone(node: NodeName, allocation: Allocation) -> Charge:
+    """A charge of cards that takes nothing else of the node."""
+    return Charge(node, (_NO_PLACE,), allocation)
 
 
 def freed(charge: Charge) -> tuple[tuple[str, int], ...]:

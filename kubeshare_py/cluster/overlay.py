@@ -14,12 +14,15 @@ from kubeshare_py.cluster.card_counts import count_cards, hold_back_cards, with_
 from kubeshare_py.cluster.changes import ChangeLog
 from kubeshare_py.cluster.charge import Charge, Resources, native_gpus
 from kubeshare_py.cluster.columns import CHARGED_COLUMNS, Columns, IntArray
+from kubeshare_py.cluster.pods.pods_overlay import PodsOverlay
 from kubeshare_py.cluster.reserved_places import count_reservation
 from kubeshare_py.cluster.tables import Tables
 from kubeshare_py.cluster.what_if import WhatIf
 from kubeshare_py.domain.allocation import Allocation
 
-_SHARED = tuple(name for name in Columns.__slots__ if name not in CHARGED_COLUMNS)
+_SHARED = tuple(
+    name for name in Columns.__slots__ if name not in CHARGED_COLUMNS and name != "pods"
+)
 #: If more rows differ than this, all are copied.
 _MAX_COPIED = 4096
 #: So many rows are copied one by one, because that takes less time.
@@ -38,6 +41,7 @@ class Overlay:
         self._native: dict[int, int] = {}
         self._left_out: Mapping[int, Sequence[Charge]] = {}
         self._seen = 0
+        self.pods = PodsOverlay(below.columns.pods, below.columns.objects)
         self._copy_all()
 
     @property
@@ -53,6 +57,7 @@ class Overlay:
     def follow(self) -> None:
         """Be like the tables below again, but for reservations that are left out."""
         below, columns = self.below.columns, self.columns
+        self.pods.clear()
         is_laid_out = below.layout == columns.layout and below.resources is columns.resources
         # An overlay below has other arrays once it copied all rows, which may be few.
         is_same = is_laid_out and below.free is self._copied
@@ -74,12 +79,16 @@ class Overlay:
         """Add a pod to a row; its cards are in these slots."""
         self._touched[row] = None
         self.changed.add(row)
+        if charge.pod is not None:
+            self.pods.add(row, charge.pod, 1)
         self._count(row, charge, 1, slots, charge.allocation)
 
     def remove(self, row: int, charge: Charge) -> None:
         """Remove what a pod holds of a row."""
         self._touched[row] = None
         self.changed.add(row)
+        if charge.pod is not None:
+            self.pods.add(row, charge.pod, -1)
         self._count(row, charge, -1, *with_slots(self.columns, row, charge.allocation))
 
     def native_on(self, row: int) -> int:
@@ -132,6 +141,7 @@ class Overlay:
     def _copy_all(self) -> None:
         below = self.below.columns
         self.columns = copy(below)
+        self.columns.pods = self.pods
         for name in CHARGED_COLUMNS:
             setattr(self.columns, name, getattr(below, name).copy())
         self._pairs = [

@@ -19,7 +19,16 @@ from numpy.typing import NDArray
 
 from kubeshare_py.cluster.columns import Columns, IntArray, TagCounts
 from kubeshare_py.cluster.numbering import ListView
+from kubeshare_py.cluster.pods.held_terms import SelectingTerm
+from kubeshare_py.cluster.volumes.row_volumes import RowVolumes
+from kubeshare_py.devices.device_pools import DevicePools
+from kubeshare_py.domain.devices.device import DeviceKey
 from kubeshare_py.domain.identity import GpuUuid, NodeName
+from kubeshare_py.domain.label_selector import Labels
+from kubeshare_py.domain.needs.cluster_objects import ObjectKey, ObjectT
+from kubeshare_py.domain.needs.device_claims import DeviceClaims
+from kubeshare_py.domain.needs.host_ports import HostPort
+from kubeshare_py.domain.needs.inter_pod import PodSelector
 from kubeshare_py.domain.node import Taint
 from kubeshare_py.domain.readiness import ReadinessReport
 from kubeshare_py.topology.card_sets import CardSets
@@ -78,6 +87,8 @@ class Rows(ABC):
     gpu_used_percent = Column[np.int64]()
     #: The number of the node's set of taints, (k,); see `taints`.
     taint_set = Column[np.int64]()
+    #: The number of the node's set of declared features, (k,); see `features`.
+    feature_set = Column[np.int64]()
     #: The number of the node's board, (k,); see `boards`.
     board = Column[np.int64]()
     #: The positions of idle cards on the board, as a set of bits, (k,).
@@ -170,9 +181,13 @@ class Rows(ABC):
         """Taints: the number of each row's set, (k,), and the sets.
 
         The sequence stays the same object and gets new sets; it is replaced when numbers change. So
-        with models and readiness.
+        with features, models and readiness.
         """
         return self.taint_set, self._columns.taint_sets.shown
+
+    def features(self) -> tuple[IntArray, Sequence[tuple[str, ...]]]:
+        """Declared features: the number of each row's set, (k,), and the sets."""
+        return self.feature_set, self._columns.feature_sets.shown
 
     def models(self) -> tuple[IntArray, Sequence[str]]:
         """Card models: the number of each card's model, (k, width), and the names.
@@ -200,6 +215,62 @@ class Rows(ABC):
         """The uuids of each row's cards, by slot; shorter than width where slots are empty."""
         uuids = self._columns.uuids
         return [tuple(uuids[row]) for row in self.index.tolist()]
+
+    # --- the whole cluster: for plugins that depend on it ----------------------------------------
+
+    @property
+    def everywhere(self) -> "Rows":
+        """All rows of the tables of which these are some."""
+        return AllRows(self._columns)
+
+    def pod_counts(self, *selectors: PodSelector, terminating: bool = True) -> IntArray:
+        """How many placed pods all these selectors select, on each row of the tables, (rows,).
+
+        Without `terminating`, pods that are being deleted do not count.
+        """
+        columns = self._columns
+        return columns.pods.counts(selectors, columns.rows, terminating=terminating)
+
+    def terms_selecting(self, namespace: str, labels: Labels) -> list[SelectingTerm]:
+        """The terms of placed pods that select a pod of this namespace with these labels."""
+        columns = self._columns
+        return [
+            SelectingTerm(held, columns.pods.holders(held, columns.rows))
+            for held in columns.pods.selecting(namespace, labels)
+        ]
+
+    def host_ports(self) -> list[Collection[HostPort]]:
+        """The ports of the host that pods of each asked row have."""
+        pods = self._columns.pods
+        return [pods.host_ports(row).keys() for row in self.index.tolist()]
+
+    def nodes_with_image(self, name: str) -> Mapping[int, int]:
+        """The size (bytes) of an image on each row of the tables whose node has it."""
+        return self._columns.images.nodes_with(name, self._columns.nodes)
+
+    @property
+    def volumes(self) -> RowVolumes:
+        """Where volumes can be mounted, among the asked rows."""
+        columns = self._columns
+        return RowVolumes(self, columns.storage, columns.pods.volumes)
+
+    def device_claims(self) -> Collection[tuple[int, DeviceClaims]]:
+        """The pods that are placed but not bound, and use ResourceClaims, with their rows."""
+        return self._columns.pods.device_claims().keys()
+
+    @property
+    def device_pools(self) -> DevicePools:
+        """The devices of all ResourceSlices."""
+        return self._columns.objects.device_pools
+
+    @property
+    def devices_in_use(self) -> frozenset[DeviceKey]:
+        """The devices that ResourceClaims hold."""
+        return self._columns.objects.devices_in_use
+
+    def objects(self, kind: type[ObjectT]) -> Mapping[ObjectKey, ObjectT]:
+        """All objects of a kind that placement depends on, such as namespaces."""
+        return self._columns.objects.of(kind)
 
     @property
     def resources(self) -> Mapping[str, int]:

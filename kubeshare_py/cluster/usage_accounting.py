@@ -107,6 +107,8 @@ class UsageAccounting:
 
     def put_amounts(self, found: Amounts, line: int, charge: Charge) -> None:
         """Add the amounts of a charge to one line."""
+        if charge.pod is not None:
+            found.pods.setdefault(line, []).append(charge.pod)
         allocation = charge.allocation
         port = allocation is not None and allocation.port is not None
         found.free[line] += self.vector(charge.resources, port)

@@ -3,8 +3,9 @@
 Nothing of it enters the tables. A node may have several of these rows, each without other pods.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from copy import copy
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,11 @@ from kubeshare_py.cluster.card_tags import counted
 from kubeshare_py.cluster.columns import ABSENT, CHARGED_COLUMNS, Columns, IntArray, TagCounts
 from kubeshare_py.cluster.derived import flags_of, held_back, room, used_percent
 from kubeshare_py.cluster.numbering import Numbering
-from kubeshare_py.cluster.rows import Rows, read_only
+from kubeshare_py.cluster.pods.pods_overlay import PodMove, PodsOverlay
+from kubeshare_py.cluster.rows import Rows, SomeRows, read_only
 from kubeshare_py.domain.card_tags import CardTags
+from kubeshare_py.domain.needs.host_ports import HostPort
+from kubeshare_py.domain.needs.placed_pod import PlacedPod
 
 #: Columns that charges and reservations are added to, and those that they are subtracted from with
 #: the columns that have the whole.
@@ -42,6 +46,7 @@ class Amounts:
     Node resources are (k, resources), card amounts (k, width), and GPUs that the kubelet picked
     (k,). `milli` are shares in milli, `memory` is in bytes, `tenants`, `exclusive` and `excluding`
     count pods. `tags` are those of each pod of a line that has any, with the slot of its card.
+    `pods` are what other pods' placement depends on besides, by line.
     """
 
     free: IntArray
@@ -52,6 +57,7 @@ class Amounts:
     excluding: IntArray
     native: IntArray
     tags: dict[int, list[tuple[int, CardTags]]]
+    pods: dict[int, list[PlacedPod]] = field(default_factory=dict)
 
     @staticmethod
     def none(lines: int, resources: int, width: int) -> "Amounts":
@@ -82,12 +88,19 @@ class WhatIf(Rows):
     _tag_sets: Numbering[TagCounts]
     #: The columns that charges change; plugins get views of them that cannot be written.
     _own: dict[str, IntArray]
+    #: Pods that were placed or removed: for all of these rows, and by position. The rows are one
+    #: plan, or alternatives to each other, for which only the moves of their own position count.
+    _common: tuple[PodMove, ...]
+    _moves: dict[int, list[PodMove]]
+    _is_one_plan: bool
+    _is_empty: bool
 
     def _begin(
         self, columns: Columns, index: IntArray, native: IntArray, own: dict[str, IntArray]
     ) -> None:
         super().__init__(columns, None)
         self.__dict__.update(_at=index, _native=native, _own=own, _tag_sets=columns.tag_sets)
+        self.__dict__.update(_common=(), _moves={}, _is_one_plan=False, _is_empty=False)
 
     @property
     def index(self) -> IntArray:
@@ -101,12 +114,43 @@ class WhatIf(Rows):
         own = self._own.get(name)
         return super()._take(name) if own is None else own.view()
 
+    def alone(self, position: int) -> Rows:
+        """One of these rows, for questions about the whole cluster as it would be with it."""
+        own = self._moves.get(position, ())
+        moves = self._all_moves() if self._is_one_plan else (*self._common, *own)
+        columns = copy(self._columns)
+        columns.pods = PodsOverlay(columns.pods, columns.objects, moves)
+        return SomeRows(columns, self._at[position : position + 1])
+
+    @property
+    def has_moved_pods(self) -> bool:
+        """Whether pods were placed or removed whose labels, terms or ports are known."""
+        return bool(self._common or self._moves)
+
+    def host_ports(self) -> list[Collection[HostPort]]:
+        """See `Rows.host_ports`."""
+        if self._is_empty:
+            return [() for _ in self._at]
+        if not self.has_moved_pods:
+            return super().host_ports()
+        return [self.alone(position).host_ports()[0] for position in range(len(self._at))]
+
+    def be_one_plan(self) -> None:
+        """From now on, what is added to one row is there for all, with pods on other rows."""
+        self.__dict__["_is_one_plan"] = True
+
     def take(self, positions: IntArray) -> "WhatIf":
-        """Copies of the rows at `positions`, as they are here."""
+        """Copies of the rows at `positions`, as they are here; they are alternatives."""
         taken = WhatIf.__new__(WhatIf)
         own = {name: column.take(positions, 0) for name, column in self._own.items()}
         at, native = self._at.take(positions), self._native.take(positions)
         taken._begin(self._columns, at, native, own)
+        if self._is_one_plan:
+            taken.__dict__["_common"] = self._all_moves()
+        elif self.has_moved_pods:
+            own_moves = enumerate(self._moves.get(one, ()) for one in positions.tolist())
+            moves = {number: [*found] for number, found in own_moves if found}
+            taken.__dict__.update(_common=self._common, _moves=moves)
         if self._tag_sets is not self._columns.tag_sets:
             taken.__dict__["_tag_sets"] = self._tag_sets.copy()
         return taken
@@ -127,6 +171,13 @@ class WhatIf(Rows):
         for position, line in zip(positions.tolist(), lines.tolist(), strict=True):
             for slot, tags in amounts.tags.get(line, ()) if amounts.tags else ():
                 self._count_tags(position, slot, tags, sign)
+            if line in amounts.pods:
+                row = self._at.item(position)
+                moves = [(row, pod, sign) for pod in amounts.pods[line]]
+                self._moves.setdefault(position, []).extend(moves)
+
+    def _all_moves(self) -> tuple[PodMove, ...]:
+        return (*self._common, *(move for moves in self._moves.values() for move in moves))
 
     def tag_counts(self) -> tuple[IntArray, Sequence[TagCounts]]:
         """See `Rows.tag_counts`; values that only these rows have are numbered apart."""
@@ -142,6 +193,7 @@ class WhatIf(Rows):
     def empty(self) -> None:
         """Remove all pods and reservations from all rows, and derive the columns that follow."""
         own = self._own
+        self.__dict__["_is_empty"] = True
         for name in _COUNTED_UP:
             own[name].fill(0)
         for name, whole in _COUNTED_DOWN.items():

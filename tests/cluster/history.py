@@ -25,6 +25,7 @@ RESOURCES: tuple[Resources, ...] = (
     (),
     (("cpu", 700),),
     (("cpu", 50), ("memory", 1 << 30)),
+    (("cpu", 50), ("unrequested memory", 200 << 20)),
     (("example.com/nic", 1),),
     (("cpu", 1), ("example.com/fpga", 2), ("hugepages-2Mi", 5)),
 )

@@ -15,6 +15,12 @@ from tests.topology.plain import first_for_shares
 MAX_STRAYS = 16
 Resources = tuple[tuple[str, int], ...]
 Amounts = dict[str, int]
+#: What a node has without saying so: ports, and room for what only scores count.
+OF_EVERY_NODE = {
+    "pod-manager ports": 511,
+    "unrequested cpu": 1 << 60,
+    "unrequested memory": 1 << 60,
+}
 
 
 @dataclass
@@ -62,11 +68,11 @@ class ReferenceModel:
         """What a node offers; nothing while it is not shown."""
         if name not in self.nodes:
             return {}
-        return {**dict(self.nodes[name].allocatable), "pod-manager ports": 511}
+        return {**dict(self.nodes[name].allocatable), **OF_EVERY_NODE}
 
     def offered(self) -> set[str]:
         """Resources that have a column."""
-        fixed = {"cpu", "memory", "ephemeral-storage", "pods", "pod-manager ports"}
+        fixed = {"cpu", "memory", "ephemeral-storage", "pods", *OF_EVERY_NODE}
         return fixed.union(*(dict(node.allocatable) for node in self.nodes.values()))
 
     def free(self, name: NodeName) -> Amounts:

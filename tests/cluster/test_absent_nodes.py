@@ -20,6 +20,8 @@ from tests.scale import examples
 NAMES = tuple(NodeName(name) for name in ("n0", "n1", "n2"))
 PODS = tuple(PodUid(f"p{number}") for number in range(7))
 CARDS = tuple(GpuUuid(uuid) for uuid in ("GPU-a", "GPU-b", "GPU-c"))
+#: Columns of numbers of whatever came first.
+NUMBERED = ("taint_set", "feature_set", "board")
 Step = Callable[[Ledger], None]
 N9 = NodeName("n9")
 
@@ -84,7 +86,7 @@ def seen(ledger: Ledger) -> dict[str, object]:
         for resource, column in columns.resources.items():
             found[f"{resource} {name}"] = columns.free.item(row, column)
         for column_name in NODE_COLUMNS:
-            if column_name not in ("taint_set", "board"):  # numbers of whatever came first
+            if column_name not in NUMBERED:
                 found[f"{column_name} {name}"] = getattr(columns, column_name).item(row)
         for column_name in CARD_COLUMNS:
             if column_name != "model":

@@ -58,6 +58,7 @@ def check_node(history: History, name: NodeName, row: int) -> None:
         assert columns.nodes[row] == node
         assert columns.unschedulable[row] == node.unschedulable
         assert columns.taint_sets.values[columns.taint_set[row]] == node.taints
+        assert columns.feature_sets.values[columns.feature_set[row]] == node.features
         zones = columns.label("zone")
         assert zones.values[node.labels.get("zone")] == zones.codes[row]
 

@@ -1,0 +1,112 @@
+"""Objects besides pods and nodes that placement depends on, kind by kind."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
+from typing import cast
+
+from kubeshare_py.devices.device_pools import DevicePools
+from kubeshare_py.domain.devices.device import DeviceKey, ResourceSlice
+from kubeshare_py.domain.devices.resource_claim import ResourceClaim
+from kubeshare_py.domain.events import AnyObject
+from kubeshare_py.domain.needs.cluster_objects import ObjectKey, ObjectT, WatchedKind
+
+
+class ClusterObjects:
+    """The objects as they were seen last. Only the machine changes them."""
+
+    def __init__(self) -> None:
+        self._of: dict[WatchedKind, dict[ObjectKey, AnyObject]] = {kind: {} for kind in WatchedKind}
+        #: Kinds that were listed, and why there may be no objects of them: "" if all is well.
+        self._problems: dict[WatchedKind, str] = {}
+        self._versions: Counter[WatchedKind] = Counter()
+        #: Grows with every change.
+        self.changes = 0
+        self._pools: tuple[int, DevicePools] = (-1, DevicePools(()))
+        self._in_use: tuple[int, frozenset[DeviceKey]] = (-1, frozenset())
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def of(self, kind: type[ObjectT]) -> Mapping[ObjectKey, ObjectT]:
+        """All objects of a class, in a view that follows changes."""
+        return cast(Mapping[ObjectKey, ObjectT], MappingProxyType(self._of[kind.kind]))
+
+    def version(self, kind: WatchedKind) -> int:
+        """A number that grows with every change of this kind."""
+        return self._versions[kind]
+
+    def is_listed(self, kind: WatchedKind) -> bool:
+        """Whether the objects of this kind are known."""
+        return self._problems.get(kind) == ""
+
+    def problem(self, kind: WatchedKind) -> str:
+        """Why the objects of this kind are not known, as words that follow the kind's name."""
+        return self._problems.get(kind, "are not read yet")
+
+    @property
+    def device_pools(self) -> DevicePools:
+        """The devices of all slices."""
+        version = self.version(WatchedKind.RESOURCE_SLICE)
+        if self._pools[0] != version:
+            self._pools = version, DevicePools(self.of(ResourceSlice).values())
+        return self._pools[1]
+
+    @property
+    def devices_in_use(self) -> frozenset[DeviceKey]:
+        """The devices that claims hold, with the ones that are being allocated."""
+        version = self.version(WatchedKind.RESOURCE_CLAIM)
+        if self._in_use[0] != version:
+            claims = self.of(ResourceClaim).values()
+            held = frozenset(key for one in claims for key in one.held_devices())
+            self._in_use = version, held
+        return self._in_use[1]
+
+    def listed(self) -> Iterable[tuple[WatchedKind, tuple[AnyObject, ...], str]]:
+        """The kinds that were listed, with their objects and problems."""
+        for kind, problem in self._problems.items():
+            yield kind, tuple(self._of[kind].values()), problem
+
+    # --- changing ------------------------------------------------------------------------------
+
+    def put(self, item: AnyObject) -> bool:
+        """Add or change an object; whether that changes anything."""
+        known = self._of[item.kind]
+        if known.get(item.key) == item:
+            return False
+        known[item.key] = item
+        self._changed(item.kind)
+        return True
+
+    def drop(self, kind: WatchedKind, key: ObjectKey) -> bool:
+        """Remove an object; whether it was there."""
+        if self._of[kind].pop(key, None) is None:
+            return False
+        self._changed(kind)
+        return True
+
+    def put_all(
+        self,
+        kind: WatchedKind,
+        items: Iterable[AnyObject] | None,
+        problem: str,
+        unreadable: Collection[ObjectKey],
+    ) -> bool:
+        """Take a complete list, None if there is none now; whether that changes anything.
+
+        `unreadable` are there too, as they were read last.
+        """
+        changes = self._problems.get(kind) != problem
+        self._problems[kind] = problem
+        if items is not None:
+            known, found = self._of[kind], {one.key: one for one in items}
+            for key in [key for key in known if key not in found and key not in unreadable]:
+                changes |= self.drop(kind, key)
+            for item in found.values():
+                changes |= self.put(item)
+        if changes:
+            self._changed(kind)
+        return changes
+
+    def _changed(self, kind: WatchedKind) -> None:
+        self._versions[kind] += 1
+        self.changes += 1
