@@ -1,0 +1,1 @@
+"""Dynamic resource allocation: which devices satisfy claims, as a function of values."""

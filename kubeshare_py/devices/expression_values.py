@@ -1,0 +1,319 @@
+"""Values of CEL expressions about a device, and the functions on them.
+
+Numbers are 64 bit integers, quantities exact fractions, versions ranks. A map is only looked into.
+Language: https://github.com/google/cel-spec/blob/master/doc/langdef.md. Kubernetes' functions on
+quantities and versions: https://kubernetes.io/docs/reference/using-api/cel/
+"""
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from kubeshare_py.devices.semver import VersionRank, version_rank
+from kubeshare_py.domain.devices.device import Device, DeviceAttribute, DeviceCapacity
+from kubeshare_py.domain.quantity import BadQuantity, exact
+
+_INT64 = 1 << 63
+#: Longer texts are not made.
+_MAX_TEXT = 4096
+
+
+class EvaluationError(ValueError):
+    """The expression has no value for this device, as when an attribute is missing."""
+
+
+class DeviceNames:
+    """The attributes or the capacity of a device in one domain, by name."""
+
+    __slots__ = ("_capacity", "_device", "_domain")
+
+    def __init__(self, device: Device, domain: str, *, capacity: bool) -> None:
+        self._device, self._domain, self._capacity = device, domain, capacity
+
+    def __contains__(self, name: str) -> bool:
+        return self._found(name) is not None
+
+    def get(self, name: str) -> "CelValue":
+        """The value. Raises EvaluationError."""
+        value = self._found(name)
+        if value is None:
+            raise EvaluationError(f"the device has no {self._domain}/{name}")
+        return exact(value.quantity) if isinstance(value, DeviceCapacity) else _value(value)
+
+    def _found(self, name: str) -> DeviceAttribute | DeviceCapacity | None:
+        values = self._device.capacity if self._capacity else self._device.attributes
+        for one in values:
+            if one.name == name and one.domain == self._domain:
+                return one
+        return None
+
+
+class DeviceDomains:
+    """The attributes or the capacity of a device; a domain that it does not have is empty."""
+
+    __slots__ = ("_capacity", "_device")
+
+    def __init__(self, device: Device, *, capacity: bool) -> None:
+        self._device, self._capacity = device, capacity
+
+    def __contains__(self, domain: str) -> bool:
+        values = self._device.capacity if self._capacity else self._device.attributes
+        return any(one.domain == domain for one in values)
+
+    def get(self, domain: str) -> DeviceNames:
+        """The names of a domain."""
+        return DeviceNames(self._device, domain, capacity=self._capacity)
+
+
+class DeviceVariable:
+    """The variable `device`."""
+
+    __slots__ = ("device", "driver")
+
+    def __init__(self, driver: str, device: Device) -> None:
+        self.driver, self.device = driver, device
+
+    def __contains__(self, field: str) -> bool:
+        return field in ("driver", "attributes", "capacity", "allowMultipleAllocations")
+
+    def get(self, field: str) -> "CelValue":
+        """A field. Raises EvaluationError."""
+        match field:
+            case "driver":
+                return self.driver
+            case "attributes" | "capacity":
+                return DeviceDomains(self.device, capacity=field == "capacity")
+            case "allowMultipleAllocations":
+                return "allowMultipleAllocations" in self.device.unsupported
+            case _:
+                raise EvaluationError(f"device has no field {field}")
+
+
+CelMap = DeviceVariable | DeviceDomains | DeviceNames
+CelValue = bool | int | str | Fraction | VersionRank | tuple["CelValue", ...] | CelMap
+_MAPS = (DeviceVariable, DeviceDomains, DeviceNames)
+
+
+def equal(left: CelValue, right: CelValue) -> bool:
+    """Whether two values are equal; values of different types are not. Raises EvaluationError."""
+    if isinstance(left, _MAPS) or isinstance(right, _MAPS):
+        raise EvaluationError("maps are not compared")
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return len(left) == len(right) and all(map(equal, left, right))
+    return left == right
+
+
+def compare(left: CelValue, right: CelValue) -> int:
+    """-1, 0 or 1. Raises EvaluationError for values that have no order."""
+    if isinstance(left, int | str) and type(left) is type(right) and isinstance(right, int | str):
+        if isinstance(left, str):
+            return _sign(left.encode(), str(right).encode())
+        return _sign(left, right)
+    raise _no_overload("comparison")
+
+
+def contained(value: CelValue, container: CelValue) -> bool:
+    """Whether a list has an equal element, or a map the key. Raises EvaluationError."""
+    if isinstance(container, tuple):
+        return any(equal(value, one) for one in container)
+    if isinstance(container, DeviceDomains | DeviceNames) and isinstance(value, str):
+        return value in container
+    raise _no_overload("in")
+
+
+def has_field(container: CelValue, field: str) -> bool:
+    """Whether a map has this key. Raises EvaluationError for other values."""
+    if isinstance(container, _MAPS):
+        return field in container
+    raise _no_overload("has()")
+
+
+def looked_up(container: CelValue, key: CelValue) -> CelValue:
+    """An entry of a map or a list. Raises EvaluationError."""
+    if isinstance(container, _MAPS) and isinstance(key, str):
+        return container.get(key)
+    if isinstance(container, tuple) and type(key) is int:
+        if 0 <= key < len(container):
+            return container[key]
+        raise EvaluationError(f"index out of bounds: {key}")
+    raise _no_overload("[]")
+
+
+def added(left: CelValue, right: CelValue) -> CelValue:
+    """A sum of numbers, or texts joined. Raises EvaluationError."""
+    if isinstance(left, str) and isinstance(right, str):
+        if len(left) + len(right) > _MAX_TEXT:
+            raise EvaluationError(f"a text of more than {_MAX_TEXT} characters")
+        return left + right
+    return _int64(_number(left) + _number(right))
+
+
+def subtracted(left: CelValue, right: CelValue) -> CelValue:
+    """A difference. Raises EvaluationError."""
+    return _int64(_number(left) - _number(right))
+
+
+def multiplied(left: CelValue, right: CelValue) -> CelValue:
+    """A product. Raises EvaluationError."""
+    return _int64(_number(left) * _number(right))
+
+
+def divided(left: CelValue, right: CelValue) -> CelValue:
+    """A quotient, rounded towards 0. Raises EvaluationError."""
+    dividend, divisor = _number(left), _number(right)
+    if divisor == 0:
+        raise EvaluationError("division by zero")
+    quotient = abs(dividend) // abs(divisor)
+    return _int64(quotient if (dividend < 0) == (divisor < 0) else -quotient)
+
+
+def remainder(left: CelValue, right: CelValue) -> CelValue:
+    """A remainder, with the sign of the dividend. Raises EvaluationError."""
+    dividend, divisor = _number(left), _number(right)
+    if divisor == 0:
+        raise EvaluationError("modulus by zero")
+    rest = abs(dividend) % abs(divisor)
+    return -rest if dividend < 0 else rest
+
+
+def negated(value: CelValue) -> CelValue:
+    """The number with the other sign. Raises EvaluationError."""
+    return _int64(-_number(value))
+
+
+def truth(value: CelValue) -> bool:
+    """The value, which must be a bool. Raises EvaluationError."""
+    if isinstance(value, bool):
+        return value
+    raise _no_overload("a condition")
+
+
+def _quantity(text: CelValue) -> CelValue:
+    try:
+        return exact(_text(text))
+    except BadQuantity as error:
+        raise EvaluationError(str(error)) from error
+
+
+def _is_quantity(text: CelValue) -> CelValue:
+    try:
+        exact(_text(text))
+    except BadQuantity:
+        return False
+    return True
+
+
+def _semver(text: CelValue) -> CelValue:
+    rank = version_rank(_text(text))
+    if rank is None:
+        raise EvaluationError("no semantic version")
+    return rank
+
+
+def _compared(left: CelValue, right: CelValue) -> int:
+    if isinstance(left, Fraction) and isinstance(right, Fraction):
+        return _sign(left, right)
+    if isinstance(left, VersionRank) and isinstance(right, VersionRank):
+        return _sign(left, right)
+    raise _no_overload("compareTo")
+
+
+def _exact(value: CelValue) -> Fraction:
+    if isinstance(value, Fraction):
+        return value
+    raise _no_overload("a function on quantities")
+
+
+def _as_integer(value: CelValue) -> CelValue:
+    number = _exact(value)
+    if number.denominator != 1:
+        raise EvaluationError("the quantity is no integer")
+    return _int64(number.numerator)
+
+
+def _fits_integer(value: CelValue) -> CelValue:
+    number = _exact(value)
+    return number.denominator == 1 and -_INT64 <= number.numerator < _INT64
+
+
+def _release(value: CelValue, part: int) -> CelValue:
+    if isinstance(value, VersionRank):
+        return value.release[part]
+    raise _no_overload("a function on versions")
+
+
+def _size(value: CelValue) -> CelValue:
+    if isinstance(value, str | tuple):
+        return len(value)
+    raise _no_overload("size")
+
+
+#: Functions by name and number of arguments.
+FUNCTIONS: Mapping[tuple[str, int], Callable[..., CelValue]] = {
+    ("quantity", 1): _quantity,
+    ("isQuantity", 1): _is_quantity,
+    ("semver", 1): _semver,
+    ("isSemver", 1): lambda text: version_rank(_text(text)) is not None,
+    ("size", 1): _size,
+}
+#: Methods by name and number of arguments; the value that they are called on comes first.
+METHODS: Mapping[tuple[str, int], Callable[..., CelValue]] = {
+    ("startsWith", 1): lambda text, start: _text(text).startswith(_text(start)),
+    ("endsWith", 1): lambda text, end: _text(text).endswith(_text(end)),
+    ("contains", 1): lambda text, part: _text(part) in _text(text),
+    ("lowerAscii", 0): lambda text: _in_ascii(_text(text), str.lower),
+    ("upperAscii", 0): lambda text: _in_ascii(_text(text), str.upper),
+    ("size", 0): _size,
+    ("compareTo", 1): _compared,
+    ("isGreaterThan", 1): lambda left, right: _compared(left, right) > 0,
+    ("isLessThan", 1): lambda left, right: _compared(left, right) < 0,
+    ("isInteger", 0): _fits_integer,
+    ("asInteger", 0): _as_integer,
+    ("major", 0): lambda value: _release(value, 0),
+    ("minor", 0): lambda value: _release(value, 1),
+    ("patch", 0): lambda value: _release(value, 2),
+}
+
+
+def _value(attribute: DeviceAttribute) -> CelValue:
+    if attribute.version is not None:
+        rank = version_rank(attribute.version)
+        if rank is None:
+            raise EvaluationError(f"{attribute.version} is no semantic version")
+        return rank
+    for value in (attribute.number, attribute.flag, attribute.text):
+        if value is not None:
+            return value
+    raise EvaluationError(f"attribute {attribute.name} has no value")
+
+
+def _text(value: CelValue) -> str:
+    if isinstance(value, str):
+        return value
+    raise _no_overload("a function on texts")
+
+
+def _in_ascii(text: str, change: Callable[[str], str]) -> str:
+    return "".join(change(one) if one.isascii() else one for one in text)
+
+
+def _number(value: CelValue) -> int:
+    if type(value) is int:
+        return value
+    raise _no_overload("arithmetic")
+
+
+def _int64(number: int) -> int:
+    if -_INT64 <= number < _INT64:
+        return number
+    raise EvaluationError("integer overflow")
+
+
+def _sign(left: Any, right: Any) -> int:
+    return int(left > right) - int(left < right)
+
+
+def _no_overload(what: str) -> EvaluationError:
+    return EvaluationError(f"no such overload: {what} of values of these types")

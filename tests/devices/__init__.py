@@ -1,0 +1,1 @@
+"""Dynamic resource allocation, as functions of values."""

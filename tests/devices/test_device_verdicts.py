@@ -1,0 +1,45 @@
+"""Verdicts on devices are remembered, and a question takes only so many steps."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from kubeshare_py.devices.device_verdicts import CannotJudge, DeviceVerdicts
+from tests.devices.made import CLASSES, DRIVER, device, on_node, request, sliced
+
+_MODEL = f'device.attributes["{DRIVER}"].model == "A"'
+
+
+def test_a_changed_slice_is_judged_anew() -> None:
+    verdicts, wanted = DeviceVerdicts(), request("r", 1, _MODEL)
+    first = sliced(device("a", model="A"))
+    (before,) = on_node(first).devices
+    (after,) = on_node(replace(first, devices=(device("a", model="B"),))).devices
+
+    assert verdicts.satisfies(before, wanted, CLASSES["any"])
+    assert not verdicts.satisfies(after, wanted, CLASSES["any"])
+
+
+def test_a_question_ends_when_it_takes_too_many_steps() -> None:
+    verdicts, wanted = DeviceVerdicts(steps=20), request("r", 1, "true || false")
+    every = on_node(sliced(*(device(f"d{number}") for number in range(12)))).devices
+
+    def judge_all() -> bool:
+        return all(verdicts.satisfies(one, wanted, CLASSES["any"]) for one in every)
+
+    with pytest.raises(CannotJudge, match="some nodes were not looked at yet"):
+        judge_all()
+    verdicts.begin()
+
+    assert judge_all()
+
+
+def test_cel_is_not_imported_without_expressions() -> None:
+    program = (
+        "import sys, kubeshare_py.devices.allocator, kubeshare_plugins;"
+        "sys.exit('celpy' in sys.modules)"
+    )
+
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
