@@ -13,8 +13,17 @@ from numpy.typing import NDArray
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.needs.object_writes import ObjectRef, ObjectWrite
 from kubeshare_py.domain.printable import MAX_TEXT, on_one_line, value_text
-from kubeshare_py.framework.points import ByHeadroom, CardPredicate, CardPreselection, CardSetScore
+from kubeshare_py.framework.points import (
+    ByHeadroom,
+    CardPredicate,
+    CardPreselection,
+    CardSetScore,
+    Ready,
+    Rejected,
+    Wait,
+)
 from kubeshare_py.framework.scores import MAX_SCORE
 
 #: Characters of a wrong answer that are shown.
@@ -168,6 +177,34 @@ def yes_or_no(answer: object) -> str | None:
 def sentence_or_none(answer: object) -> str | None:
     """Check the answer of a PreEnqueue or Permit plugin: a sentence, or None."""
     return None if answer is None or isinstance(answer, str) else answered(answer, "str or None")
+
+
+def pre_bind_answer(answer: object) -> str | None:
+    """Check the answer of a PreBind plugin: Ready, Wait or Rejected, with values of their types."""
+    if isinstance(answer, Wait):
+        return _wait(answer)
+    is_text = isinstance(answer, Rejected) and isinstance(answer.sentence, str)
+    if isinstance(answer, Ready) or is_text:
+        return None
+    return answered(answer, "Ready, Wait or Rejected with a sentence")
+
+
+def _wait(answer: Wait) -> str | None:
+    wanted = None
+    if not isinstance(answer.sentence, str) or not isinstance(answer.late, str):
+        wanted = "a Wait with two sentences"
+    elif not all(isinstance(one, ObjectWrite) for one in _listed(answer.writes)):
+        wanted = "a Wait with a tuple of writes"
+    elif not all(isinstance(one, ObjectRef) for one in _listed(answer.on)):
+        wanted = "a Wait on a tuple of ObjectRefs"
+    elif not isinstance(answer.for_s, int | float) or not answer.for_s > 0:
+        wanted = "a Wait for more than 0 s"
+    return None if wanted is None else answered(answer, wanted)
+
+
+def _listed(values: object) -> tuple[object, ...]:
+    """The values of a tuple; None, which no check accepts, for anything else."""
+    return values if isinstance(values, tuple) else (None,)
 
 
 def names(answer: object) -> str | None:

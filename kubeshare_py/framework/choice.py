@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kubeshare_py.cluster.columns import Columns
+from kubeshare_py.cluster.columns import Columns, IntArray
 from kubeshare_py.cluster.rows import SomeRows
 from kubeshare_py.framework.result_cache import CachedResults
 from kubeshare_py.topology.gang_context import GangContext
@@ -18,7 +18,7 @@ class Choice:
     slots: tuple[int, ...]
 
 
-def best_row(answers: CachedResults) -> int | None:
+def best_row(answers: CachedResults, columns: Columns) -> int | None:
     """The row with the highest score; None if the shape fits nowhere.
 
     Raises PluginFailed if a normaliser fails.
@@ -26,10 +26,22 @@ def best_row(answers: CachedResults) -> int | None:
     keys = answers.keys
     if not len(keys):
         return None
-    if answers.questions.normalised:
-        return _best_normalised(answers)
+    if answers.normal or answers.questions.cluster_scores:
+        return _best_normalised(answers, np.flatnonzero(keys >= 0), columns)
     row = int(keys.argmax())
     return row if keys.item(row) >= 0 else None
+
+
+def best_row_among(answers: CachedResults, rows: IntArray, columns: Columns) -> int | None:
+    """The best of these rows, (k,) int64; None if the shape fits none of them.
+
+    Normalised scores are relative to those that fit. Raises PluginFailed if a normaliser fails.
+    """
+    keys = answers.keys.take(rows)
+    if answers.normal or answers.questions.cluster_scores:
+        return _best_normalised(answers, rows[keys >= 0], columns)
+    at = int(keys.argmax())
+    return rows.item(at) if keys.item(at) >= 0 else None
 
 
 def cards_on(
@@ -52,11 +64,13 @@ def cards_on(
     return Choice(row, answers.questions.best_slots(rows, gang_context))
 
 
-def _best_normalised(answers: CachedResults) -> int | None:
-    fitting = np.flatnonzero(answers.keys >= 0)
+def _best_normalised(answers: CachedResults, fitting: IntArray, columns: Columns) -> int | None:
     if not len(fitting):
         return None
     total = answers.keys[fitting]
-    for asked, raw in zip(answers.questions.normalised, answers.raw, strict=True):
+    for asked, raw in answers.normal:
         total = total + asked.weight * asked.normaliser(raw[fitting])
+    for asked in answers.questions.cluster_scores:
+        raw = asked.score(SomeRows(columns, fitting), None)
+        total = total + asked.weight * asked.normaliser(raw)
     return int(fitting[total.argmax()])

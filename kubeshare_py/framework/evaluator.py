@@ -18,7 +18,7 @@ from kubeshare_py.cluster.tables import Tables
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.boundary import Boundary, PluginFailed
-from kubeshare_py.framework.choice import Choice, best_row, cards_on
+from kubeshare_py.framework.choice import Choice, best_row, best_row_among, cards_on
 from kubeshare_py.framework.evaluation_cost import ASKING, DIAGNOSING, EvaluationWork
 from kubeshare_py.framework.ledger_fit import guarded
 from kubeshare_py.framework.plugin_calls import Hint, bounds, hints
@@ -101,21 +101,21 @@ class Evaluator:
         """The best placement of the shape; None if it fits nowhere."""
         answers = self.results.refreshed(shape)
         try:
-            row = best_row(answers)
+            row = best_row(answers, self.tables.columns)
         except PluginFailed as failure:
             self.results.fail(shape, answers, failure)
             return None
         return None if row is None else self._cards_on(row, shape, answers)
 
     def best_among(self, shape: Shape, rows: IntArray) -> Choice | None:
-        """The best placement of the shape on one of `rows`, (k,) int64, without normalised scores.
-
-        Or None.
-        """
+        """The best placement of the shape on one of `rows`, (k,) int64; None if it fits none."""
         answers = self.results.refreshed(shape)
-        keys = answers.keys.take(rows)
-        at = int(keys.argmax())
-        return self._cards_on(rows.item(at), shape, answers) if keys.item(at) >= 0 else None
+        try:
+            row = best_row_among(answers, rows, self.tables.columns)
+        except PluginFailed as failure:
+            self.results.fail(shape, answers, failure)
+            return None
+        return None if row is None else self._cards_on(row, shape, answers)
 
     def at(self, shape: Shape, row: int, gang_context: GangContext | None = None) -> Choice | None:
         """The shape's cards on this row; None if the shape does not fit there.
@@ -145,6 +145,10 @@ class Evaluator:
         """One number per row, (rows,) int64: 0 or more where the shape fits. Do not change it."""
         return self.results.refreshed(shape).keys
 
+    def own_keys(self, shape: Shape) -> IntArray:
+        """`keys` by each row alone: without filters that depend on the whole cluster."""
+        return self.results.refreshed(shape).own_keys
+
     def keys_on(self, shape: Shape, rows: Rows) -> IntArray:
         """`keys` for other rows, (k,) int64, without scores.
 
@@ -152,10 +156,27 @@ class Evaluator:
 
         Raises PluginFailed.
         """
+        return self._seen_wide(shape, rows, self.own_keys_on(shape, rows))
+
+    def own_keys_on(self, shape: Shape, rows: Rows) -> IntArray:
+        """`keys_on` by each row alone. Raises PluginFailed."""
         prepared = self.results.prepared(shape)
         self.work.other += ASKING
         minus, _ = self.evaluation.negated_reasons(prepared, rows, prepared.static_reasons(rows))
         return minus
+
+    def _seen_wide(self, shape: Shape, rows: Rows, keys: IntArray) -> IntArray:
+        """These keys, (k,), with what depends on the whole cluster. Raises PluginFailed."""
+        wide = self.results.prepared(shape).cluster_reasons(rows)
+        if wide is None:
+            return keys
+        self.work.rows += self.tables.columns.rows
+        seen: IntArray = np.where(wide == 0, keys, -(np.maximum(-keys, 0) | wide))
+        return seen
+
+    def fits_anywhere(self, shape: Shape) -> bool:
+        """Whether the shape fits any row, by answers that are cached."""
+        return bool((self.results.refreshed(shape).keys >= 0).any())
 
     def fits_any(self, shape: Shape, rows: IntArray) -> bool:
         """Whether the shape fits one of `rows`, (k,) int64; nothing is cached.
@@ -247,7 +268,8 @@ class Evaluator:
         Raises PluginFailed.
         """
         prepared = self.results.prepared(shape)
-        only: NDArray[np.bool_] = prepared.without_cards(rows, prepared.static_reasons(rows)) == 0
+        without = prepared.without_cards(rows, prepared.static_reasons(rows))
+        only: NDArray[np.bool_] = self._seen_wide(shape, rows, without) == 0
         return only
 
     def rate(self, shape: Shape, rows: Rows) -> tuple[IntArray, IntArray | None]:
@@ -258,6 +280,7 @@ class Evaluator:
         """
         prepared = self.results.prepared(shape)
         keys, slots, _ = self.evaluation.evaluate(prepared, rows, prepared.static_reasons(rows))
+        keys = self._seen_wide(shape, rows, keys)
         return keys, None if slots is None else slots.copy()
 
     def scores(self, shape: Shape, row: Rows) -> list[tuple[str, int, int]]:

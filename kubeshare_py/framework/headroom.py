@@ -57,7 +57,8 @@ class Headroom:
     def total(self, shape: Shape) -> int:
         """An upper bound of how many pods of this shape fit now.
 
-        0 exactly when it fits nowhere, also when that is because a plugin failed.
+        0 exactly when no row has room for it alone, also when that is because a plugin failed. What
+        depends on the whole cluster is left out, because pods that are placed before may change it.
         """
         return int(self.rows(shape).sum())
 
@@ -69,7 +70,7 @@ class Headroom:
             rows = self._emptied_rows()
             try:
                 bound = _bound(
-                    self._evaluator.bounds(shape), rows, self._evaluator.keys_on(shape, rows)
+                    self._evaluator.bounds(shape), rows, self._evaluator.own_keys_on(shape, rows)
                 )
             except PluginFailed:
                 return np.zeros(ledger.columns.rows, np.int64)
@@ -84,7 +85,7 @@ class Headroom:
 
         The array must not be changed, and is valid until the next change of the tables.
         """
-        keys = self._evaluator.keys(shape)
+        keys = self._evaluator.own_keys(shape)
         if shape not in self._evaluator.failed:
             try:
                 return self._refreshed(shape, keys)

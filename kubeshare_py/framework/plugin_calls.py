@@ -21,14 +21,19 @@ from kubeshare_py.framework.answer_checks import SortKeys
 from kubeshare_py.framework.boundary import Boundary, PluginFailed
 from kubeshare_py.framework.claims.claim_fit import headroom_together
 from kubeshare_py.framework.points import (
+    READY,
     BestCards,
     CapacityBound,
     CardFilter,
     Explain,
     GangScore,
     Locality,
+    PendingPlacement,
     PostFilter,
+    PreBindAnswer,
     QueueingHint,
+    Ready,
+    Rejected,
     RowHeadroom,
 )
 from kubeshare_py.framework.scheduler_profile import Profile
@@ -96,6 +101,25 @@ class PluginCalls:
         for plugin in profile.reserves if profile is not None else ():
             with suppress(PluginFailed):
                 self._boundary.call(plugin, "Reserve", None, plugin.unreserve, pod, node)
+
+    def pre_bind(
+        self, pod: Pod, row: Rows, placement: PendingPlacement
+    ) -> tuple[PreBindAnswer, str]:
+        """The first answer that is not Ready, and its plugin's name; else Ready, and "".
+
+        A plugin that fails refuses the placement.
+        """
+        check = answer_checks.pre_bind_answer
+        for plugin in self.profiles[pod.scheduler_name].pre_binds:
+            try:
+                answer = self._boundary.call(
+                    plugin, "PreBind", check, plugin.pre_bind, pod, row, placement
+                )
+            except PluginFailed as failure:
+                return Rejected(str(failure)), ""
+            if not isinstance(answer, Ready):
+                return answer, plugin.name
+        return READY, ""
 
 
 def gives_way(

@@ -9,10 +9,13 @@ Answers are cached per shape and row. A plugin declares what they depend on:
 
 - `Depends.STATIC`: the node object only (labels, taints, capacity). Asked again when that changes.
 - `Depends.ROW`: anything in that node's row, charges included. Asked again when the row changes.
+- `Depends.CLUSTER`: placed pods on any node, and objects besides nodes. Asked again, about all
+  rows, when any of these changed. Only shapes that ask for such things should get a question,
+  because each decision then costs time in proportion to the number of nodes.
 
-The same columns must give the same answers. Answers must not depend on other rows, on time or on
-chance (except a seeded generator of the plugin's own). Arguments are read-only: arrays that are
-written raise ValueError.
+The same columns must give the same answers. Answers must not depend on other rows, unless they are
+of the last kind, on time or on chance (except a seeded generator of the plugin's own). Arguments
+are read-only: arrays that are written raise ValueError.
 
 If a plugin raises, or its answer breaks the contract, the pod or shape waits with "plugin X
 failed"; see `boundary`.
@@ -33,6 +36,8 @@ from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.needs.object_writes import ObjectRef, ObjectWrite
+from kubeshare_py.domain.needs.volumes import VolumeChoice
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.preemption import Preemptor
 from kubeshare_py.framework.reasons import ReasonTable
@@ -45,6 +50,7 @@ class Depends(Enum):
 
     STATIC = "static"
     ROW = "row"
+    CLUSTER = "cluster"
 
 
 @dataclass(slots=True)
@@ -267,6 +273,11 @@ class Score(Protocol):
     answers are absolute; this is the fast way. With a normaliser, raw answers may be any integers,
     and each decision normalises over all rows that fit, which costs time in proportion to their
     number.
+
+    With an attribute `score_depends` Depends.STATIC, raw answers of a score with a normaliser
+    depend on the node object alone: it is asked again when that changes, without cards, and costs
+    nothing while all rows have the same raw score. With Depends.CLUSTER it is asked at each
+    decision, about exactly the rows that fit; it must have a normaliser.
     """
 
     name: str
@@ -321,6 +332,74 @@ class Reserve(Protocol):
 
     def unreserve(self, pod: Pod, node: NodeName) -> None:
         """The pod's charge was taken back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingPlacement:
+    """A charged placement whose Binding is not sent yet.
+
+    `choice` says which volumes the pod's claims are to get; None if there is nothing to do for
+    them. `written` are the writes that were performed for this placement, in order.
+    """
+
+    choice: VolumeChoice | None = None
+    written: tuple[ObjectWrite, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Nothing is left to do before the Binding, as far as this plugin is concerned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """The Binding has to wait.
+
+    `sentence` says what for, as words that follow "waits for". `writes` are to be performed; each
+    is performed once. `on` are the objects whose next change makes the plugin be asked again; it is
+    also asked when a write was performed, and when the pod's node changed. `for_s` is the longest
+    time (s) since the plugin first answered Wait about this placement, and `late` the sentence with
+    which the placement then ends.
+    """
+
+    sentence: str
+    writes: tuple[ObjectWrite, ...] = ()
+    on: tuple[ObjectRef, ...] = ()
+    for_s: float = 600.0
+    late: str = "context deadline exceeded"
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The placement must end, and the pod is tried again after a backoff. `sentence` says why."""
+
+    sentence: str
+
+
+PreBindAnswer = Ready | Wait | Rejected
+READY = Ready()
+
+
+@runtime_checkable
+class PreBind(Protocol):
+    """What is left to do in the cluster before a placement's Binding may be sent?
+
+    Asked once the pod is charged and permitted, and again as the last answer says; the Binding is
+    sent once all such plugins are ready. They are asked in order, a plugin only while those before
+    it are ready. The answer must follow from the arguments alone: a scheduler that starts anew
+    places the pod again, and finds in the cluster what was done.
+
+    The Bindings of a gang's members that are placed together wait for all of them. If the placement
+    of one ends, the others' end with it.
+    """
+
+    name: str
+
+    def pre_bind(self, pod: Pod, row: Rows, placement: PendingPlacement) -> PreBindAnswer:
+        """What is left to do for this pod on the only node of `row`.
+
+        The pod is among the charges of the row.
+        """
 
 
 @runtime_checkable

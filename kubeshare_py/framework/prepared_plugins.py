@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.cluster.what_if import WhatIf
 from kubeshare_py.domain.pod import Shape, by_claim
 from kubeshare_py.framework import answer_checks
 from kubeshare_py.framework.boundary import Boundary
@@ -37,11 +38,14 @@ class PreparedPlugins:
         "absolute",
         "claim",
         "claims",
+        "cluster_filters",
+        "cluster_scores",
         "normalised",
         "reasons",
         "row_filters",
         "scorers",
         "static",
+        "static_scores",
     )
 
     def __init__(self, profile: Profile, shape: Shape, boundary: Boundary) -> None:
@@ -51,11 +55,16 @@ class PreparedPlugins:
         self.reasons = ReasonTable()
         self.static: list[RowFilter] = []
         self.row_filters: list[RowFilter] = []
+        #: Questions whose answers depend on the whole cluster.
+        self.cluster_filters: list[RowFilter] = []
+        self.cluster_scores: list[Normalised] = []
         #: Questions with their weights, and the plugin if its answers are to be checked.
         self.absolute: list[tuple[RowScore, int, object | None]] = []
         #: The names of these plugins, in the same order.
         self.scorers: list[str] = []
         self.normalised: list[Normalised] = []
+        #: Normalised scores that depend on the node object alone.
+        self.static_scores: list[Normalised] = []
         before = PreFilters(boundary, shape)
         self._prepare_filters(shape, before)
         #: What is asked about the cards: of the only claim, or of several.
@@ -90,8 +99,11 @@ class PreparedPlugins:
                 *before.arguments(plugin),
             )
             if question is not None:
-                static = plugin.depends is Depends.STATIC
-                filters = self.static if static else self.row_filters
+                filters = {
+                    Depends.STATIC: self.static,
+                    Depends.ROW: self.row_filters,
+                    Depends.CLUSTER: self.cluster_filters,
+                }[plugin.depends]
                 filters.append(guarded(plugin, FILTER, self._if_checked(plugin, check), question))
 
     def _prepare_scores(self, shape: Shape, before: PreFilters) -> None:
@@ -115,7 +127,12 @@ class PreparedPlugins:
             else:
                 normal = self._if_checked(plugin, answer_checks.normalised)
                 normaliser = guarded(plugin, SCORE, normal, plugin.normaliser)
-                self.normalised.append(Normalised(score, normaliser, weight))
+                found = {
+                    Depends.STATIC: self.static_scores,
+                    Depends.ROW: self.normalised,
+                    Depends.CLUSTER: self.cluster_scores,
+                }[getattr(plugin, "score_depends", Depends.ROW)]
+                found.append(Normalised(plugin.name, score, normaliser, weight))
 
     def _if_checked(self, plugin: object, check: C) -> C | None:
         """The check, unless the plugin's answers are trusted."""
@@ -167,6 +184,26 @@ class PreparedPlugins:
             if mask is not None:
                 minus = minus - mask if self.reasons.distinct else -(-minus | mask)
         return minus
+
+    def cluster_reasons(self, rows: Rows) -> IntArray | None:
+        """The mask of each row, (k,), for reasons that depend on the whole cluster; None for none.
+
+        Raises PluginFailed.
+        """
+        if not self.cluster_filters:
+            return None
+        if isinstance(rows, WhatIf) and rows.has_moved_pods:
+            alone = [self._cluster_reasons(rows.alone(at)) for at in range(len(rows.index))]
+            return np.concatenate(alone) if alone else np.zeros(0, np.int64)
+        return self._cluster_reasons(rows)
+
+    def _cluster_reasons(self, rows: Rows) -> IntArray:
+        masks: IntArray = np.zeros(len(rows.index), np.int64)
+        for question in self.cluster_filters:
+            mask = question(rows)
+            if mask is not None:
+                masks = masks | mask
+        return masks
 
     def check_points(self, plugin: object, points: IntArray, fits: NDArray[np.bool_]) -> None:
         """Raises PluginFailed if a score is out of range on a row that fits.

@@ -3,8 +3,8 @@
 A profile may lack plugins of the default one: `warnings` says what it does not check then.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kubeshare_py.configuration.scheduler import (
@@ -15,7 +15,6 @@ from kubeshare_py.configuration.scheduler import (
     ProfileConfiguration,
     SchedulerConfiguration,
     camel,
-    enabled,
     kept_defaults,
 )
 from kubeshare_py.domain.gpu_capacities import Capacities
@@ -32,6 +31,7 @@ from kubeshare_py.framework.points import (
     Locality,
     Permit,
     PostFilter,
+    PreBind,
     PreEnqueue,
     QueueSort,
     Reserve,
@@ -65,11 +65,14 @@ _PROTOCOLS: Mapping[str, type] = {
     "locality": Locality,
     "permit": Permit,
     "reserve": Reserve,
+    "pre_bind": PreBind,
 }
 _GROUNDS = {
     Ground.NODE: "no filter looks at what is free on nodes (NodeResourcesFit does)",
     Ground.CARDS: "no cardFilter looks at what is free on GPUs (GpuFit does)",
 }
+#: The fields that name the type of arguments: `kind: NodeResourcesFitArgs`.
+_TYPE = ("apiVersion", "kind")
 _CHECKED_ANYHOW = "the ledger refuses what does not fit, with less to say about why"
 
 #: What is ignored without the plugin.
@@ -77,6 +80,10 @@ _IGNORED: Mapping[str, str] = {
     "NodeUnschedulable": "pods go to cordoned nodes",
     "TaintToleration": "pods go to nodes with taints that they do not tolerate",
     "NodeAffinity": "nodeSelector and node affinity are ignored",
+    "NodeDeclaredFeatures": "features that pods need of nodes are ignored",
+    "NodePorts": "host ports are ignored, and kubelets refuse pods whose ports are taken",
+    "PodTopologySpread": "topology spread constraints are ignored",
+    "InterPodAffinity": "pod affinity and anti-affinity are ignored",
     "GpuModel": "the GPU models that pods ask for are ignored",
     "GpuUuids": "the UUIDs of GPUs that pods name or deny are ignored",
     "GpuTags": "affinity and anti-affinity tags of GPUs are ignored",
@@ -98,24 +105,20 @@ def profiles(
         _profile(f"profiles[{index}]", profile, factories)
         for index, profile in enumerate(configuration.profiles)
     )
-    sorts = [_queue_sort(profile) for profile in configuration.profiles]
+    sorts = [sort for _, sort in made]
     for index, sort in enumerate(sorts):
         if sort != sorts[0]:
             raise ConfigurationError(
                 f"profiles[{index}].plugins.queueSort: all profiles share one queue and must sort "
-                f"it alike; profiles[0] has {sorts[0][0]}, with the same args"
+                f"it alike; profiles[0] has {sorts[0].name}, with the same args"
             )
-    return made
-
-
-def _queue_sort(profile: ProfileConfiguration) -> tuple[list[str], list[Any]]:
-    names = [named.name for named in enabled(profile, "queue_sort")]
-    return names, [entry.args for entry in profile.plugin_config if entry.name in names]
+    return tuple(profile for profile, _ in made)
 
 
 def _profile(
     path: str, profile: ProfileConfiguration, factories: Mapping[str, PluginFactory]
-) -> Profile:
+) -> tuple[Profile, PluginArgs]:
+    """The profile, and how it sorts the queue."""
     makers = _Makers(path, profile, factories)
     sorts = list(makers.plugins("queue_sort"))
     if len(sorts) != 1:
@@ -137,14 +140,20 @@ def _profile(
         locality=localities[0] if localities else None,
         permits=[plugin for plugin, _ in makers.plugins("permit")],
         reserves=[plugin for plugin, _ in makers.plugins("reserve")],
+        pre_binds=[plugin for plugin, _ in makers.plugins("pre_bind")],
         isolation=IsolationChoice(profile.isolation),
-        trusted=frozenset(
-            id(made) for name, made in makers.made.items() if isinstance(factories[name], Trusted)
-        ),
         capacities=_capacities(f"{path}.gpuCapacities", profile.gpu_capacities),
     )
     makers.check_arguments()
-    return result
+    in_tree = [made for name, made in makers.made.items() if isinstance(factories[name], Trusted)]
+    ignoring = (getattr(plugin, "ignores_resource", None) for plugin in in_tree)
+    result = replace(
+        result,
+        trusted=frozenset(map(id, in_tree)),
+        reads_images=any(getattr(plugin, "reads_images", False) for plugin in in_tree),
+        ignores_resource=next((found for found in ignoring if found is not None), None),
+    )
+    return result, makers.entry_of(sorts[0][0])
 
 
 def _capacities(path: str, given: Mapping[str, int]) -> Capacities:
@@ -169,17 +178,26 @@ class _Makers:
         for index, entry in enumerate(profile.plugin_config):
             self._entries.setdefault(entry.name, index)
         self.made: dict[str, object] = {}
+        self._everywhere = list(self._plugins_everywhere(profile.plugins.multi_point))
 
     def plugins(self, point: str) -> Iterator[tuple[Any, int]]:
         """The plugins of a point with their weights, in calling order."""
         changes: Point = getattr(self._profile.plugins, point)
         where = f"{self._path}.plugins.{camel(point)}"
-        self._check_names(f"{where}.disabled", changes.disabled)
-        self._check_names(f"{where}.enabled", changes.enabled)
-        for named in kept_defaults(changes, point):
+        self._check_names(where, changes)
+        for named in kept_defaults(self._profile, point):
             yield self._plugin(where, named.name, point), named.weight
         for index, named in enumerate(changes.enabled):
             yield self._plugin(f"{where}.enabled[{index}].name", named.name, point), named.weight
+        here = {named.name for named in (*changes.enabled, *changes.disabled)}
+        for plugin, named in self._everywhere:
+            if named.name not in here and _implements(plugin, _PROTOCOLS[point]):
+                yield plugin, named.weight
+
+    def entry_of(self, plugin: object) -> PluginArgs:
+        """The name by which the profile enables a plugin, and its arguments."""
+        name = next(name for name, made in self.made.items() if made is plugin)
+        return self._entry(name)
 
     def check_arguments(self) -> None:
         """Raises ConfigurationError for arguments given twice, or to a plugin not enabled."""
@@ -190,14 +208,26 @@ class _Makers:
             if entry.name not in self.made:
                 raise ConfigurationError(f"{where}: {entry.name} is not enabled")
 
-    def _check_names(self, where: str, listed: Iterable[EnabledPlugin]) -> None:
-        seen: set[str] = set()
-        for index, named in enumerate(listed):
-            if named.name != "*":
-                self._check_known(f"{where}[{index}].name", named.name)
-            if named.name in seen:
-                raise ConfigurationError(f"{where}[{index}].name: {named.name} is there twice")
-            seen.add(named.name)
+    def _plugins_everywhere(self, multi: Point) -> Iterator[tuple[object, EnabledPlugin]]:
+        where = f"{self._path}.plugins.multiPoint"
+        self._check_names(where, multi)
+        for index, named in enumerate(multi.enabled):
+            plugin = self._made(named.name)
+            if not any(_implements(plugin, protocol) for protocol in _PROTOCOLS.values()):
+                place = f"{where}.enabled[{index}].name"
+                raise ConfigurationError(f"{place}: {named.name} is a plugin of no point")
+            yield plugin, named
+
+    def _check_names(self, where: str, changes: Point) -> None:
+        for part, listed in (("disabled", changes.disabled), ("enabled", changes.enabled)):
+            seen: set[str] = set()
+            for index, named in enumerate(listed):
+                place = f"{where}.{part}[{index}].name"
+                if named.name != "*":
+                    self._check_known(place, named.name)
+                if named.name in seen:
+                    raise ConfigurationError(f"{place}: {named.name} is there twice")
+                seen.add(named.name)
 
     def _check_known(self, where: str, name: str) -> None:
         if name not in self._factories:
@@ -206,18 +236,24 @@ class _Makers:
 
     def _plugin(self, where: str, name: str, point: str) -> object:
         self._check_known(where, name)
-        if name not in self.made:
-            self.made[name] = self._make(name)
-        plugin = self.made[name]
+        plugin = self._made(name)
         if not _implements(plugin, _PROTOCOLS[point]):
             raise ConfigurationError(f"{where}: {name} is no {camel(point)} plugin")
         return plugin
 
+    def _made(self, name: str) -> object:
+        if name not in self.made:
+            self.made[name] = self._make(name)
+        return self.made[name]
+
+    def _entry(self, name: str) -> PluginArgs:
+        index = self._entries.get(name)
+        return PluginArgs(name) if index is None else self._profile.plugin_config[index]
+
     def _make(self, name: str) -> object:
         index = self._entries.get(name)
-        entry = self._profile.plugin_config[index] if index is not None else PluginArgs(name)
         try:
-            return self._factories[name](**entry.args)
+            return self._factories[name](**_untyped(self._entry(name)))
         except ArgumentError as error:
             where = f"{self._path}.pluginConfig[{index}].args"
             raise ConfigurationError(f"{where}.{error}") from error
@@ -226,6 +262,13 @@ class _Makers:
             text = str(error) if isinstance(error, TypeError | ValueError) else in_words(error)
             where = f"[{index}].args" if index is not None else f": {name} without args"
             raise ConfigurationError(f"{self._path}.pluginConfig{where}: {text}") from error
+
+
+def _untyped(entry: PluginArgs) -> dict[str, Any]:
+    """The arguments without the type that kube-scheduler's files may give them."""
+    if entry.args.get("kind") != f"{entry.name}Args":
+        return entry.args
+    return {name: value for name, value in entry.args.items() if name not in _TYPE}
 
 
 def _implements(plugin: object, protocol: type) -> bool:

@@ -15,11 +15,16 @@ _LAST_BIT = 61
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One reason why a shape does not fit. `resolvable`: evicting pods from the node could help."""
+    """One reason why a shape does not fit.
+
+    `resolvable`: evicting pods from the node could help. `is_of_pod`: it is about the pod, whatever
+    the node, and hides what is said of nodes.
+    """
 
     plugin: str
     text: str
     resolvable: bool
+    is_of_pod: bool = False
 
 
 class ReasonTable:
@@ -40,7 +45,13 @@ class ReasonTable:
         There are 60 bits. When they are used up (by dozens of extended resources), further reasons
         of the profile share the last one, and its text says so.
         """
-        reason = Reason(plugin, text, resolvable)
+        return self._bit_of(Reason(plugin, text, resolvable))
+
+    def refuse(self, plugin: str, text: str) -> int:
+        """The mask of a reason why the pod fits no node: kube-scheduler's PreFilter."""
+        return self._bit_of(Reason(plugin, text, resolvable=False, is_of_pod=True))
+
+    def _bit_of(self, reason: Reason) -> int:
         if reason not in self._bits:
             if len(self._bits) >= _LAST_BIT - _FIRST_BIT:
                 reason = Reason("framework", "Insufficient other resources", True)

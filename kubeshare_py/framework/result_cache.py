@@ -16,11 +16,12 @@ from kubeshare_py.cluster.tables import Tables
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.remembered import MAX_BYTES, weight_of
 from kubeshare_py.framework.boundary import Boundary, PluginFailed
-from kubeshare_py.framework.evaluation_cost import EvaluationWork, preparing
+from kubeshare_py.framework.evaluation_cost import ASKING, EvaluationWork, preparing
 from kubeshare_py.framework.prepared_plugins import PreparedPlugins
 from kubeshare_py.framework.reasons import NO_NODE
 from kubeshare_py.framework.row_evaluation import RowEvaluation
 from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.framework.scores import Normalised
 
 SHAPES_KEPT = 256
 
@@ -28,22 +29,30 @@ SHAPES_KEPT = 256
 class CachedResults:
     """The cached answers about one shape.
 
-    `keys` are the numbers of the module's docstring, `static` is minus the mask of STATIC filters,
+    `keys` are the numbers of the module's docstring, and `own_keys` those without filters that
+    depend on the whole cluster, the same array if there are none. `cluster` is the mask of these
+    filters as of `cluster_at`. `static` is minus the mask of STATIC filters,
     and `slots` is the best card slot of each row (one-card claims only): (rows,) int64 each. `raw`
-    has a (rows,) int64 array for each normalised score.
+    has a (rows,) int64 array for each normalised score, and `static_raw` for each that depends on
+    the node object alone. `normal` are the normalised scores that decisions have to heed.
     """
 
     __slots__ = (
         "closed_at",
+        "cluster",
+        "cluster_at",
         "failure",
         "keys",
         "layout",
+        "normal",
+        "own_keys",
         "questions",
         "raw",
         "seen",
         "seen_labels",
         "slots",
         "static",
+        "static_raw",
     )
 
     def __init__(self, prepared: PreparedPlugins) -> None:
@@ -52,16 +61,34 @@ class CachedResults:
         self.failure: PluginFailed | None = None
         self.layout = self.closed_at = -1
         self.seen = self.seen_labels = 0
-        self.keys = self.slots = self.static = np.zeros(0, np.int64)
+        self.keys = self.own_keys = self.slots = self.static = np.zeros(0, np.int64)
+        self.cluster: IntArray = self.keys
+        self.cluster_at: tuple[int, ...] = ()
         self.raw: list[IntArray] = []
+        self.static_raw: list[IntArray] = []
+        self.normal: list[tuple[Normalised, IntArray]] = []
+
+    def put_raw(self, raw: list[IntArray], static_raw: list[IntArray]) -> None:
+        """Set the raw scores of all rows, (rows,) int64 each.
+
+        A static score that is the same everywhere changes no order, and is left out of `normal`.
+        """
+        asked = self.questions
+        self.raw, self.static_raw = raw, static_raw
+        self.normal = [*zip(asked.normalised, raw, strict=True)]
+        for score, points in zip(asked.static_scores, static_raw, strict=True):
+            if len(points) and points.min() != points.max():
+                self.normal.append((score, points))
 
     def copy(self) -> "CachedResults":
         """The same answers, to be changed apart from these; `static` stays common."""
         twin = CachedResults(self.questions)
         twin.failure, twin.layout = self.failure, self.layout
         twin.seen, twin.seen_labels, twin.static = self.seen, self.seen_labels, self.static
-        twin.keys, twin.slots = self.keys.copy(), self.slots.copy()
-        twin.raw = [points.copy() for points in self.raw]
+        twin.keys, twin.slots = self.own_keys.copy(), self.slots.copy()
+        twin.own_keys = twin.keys
+        if self.failure is None:  # a plugin may have failed before there were scores
+            twin.put_raw([points.copy() for points in self.raw], self.static_raw)
         return twin
 
 
@@ -135,7 +162,13 @@ class ResultCache:
             self._close(answers)
             return answers
         try:
-            self._refresh(answers)
+            if answers.questions.cluster_filters:
+                answers.keys = answers.own_keys
+                self._refresh(answers)
+                self._see_cluster(answers)
+            else:
+                self._refresh(answers)
+                answers.own_keys = answers.keys
         except PluginFailed as failure:
             self.fail(shape, answers, failure)
         return answers
@@ -180,12 +213,31 @@ class ResultCache:
                 return
             rows = SomeRows(tables.columns, relabelled)
             answers.static[relabelled] = answers.questions.static_reasons(rows)
+            self._score_some(answers, rows)
         if seen != tables.changed.end:
             changed = tables.changed.since(seen, tables.columns.rows)
             if changed is None:
                 self._evaluate_all(answers)
             else:
                 self._evaluate_some(answers, changed)
+
+    def _see_cluster(self, answers: CachedResults) -> None:
+        """Combine the keys with what depends on the whole cluster, asked anew if that changed."""
+        answers.own_keys, columns = answers.keys, self._tables.columns
+        now = (
+            columns.layout,
+            self._tables.relabelled.end,
+            columns.objects.changes,
+            columns.pods.changes,
+        )
+        if answers.cluster_at != now:
+            self._work.rows += columns.rows
+            self._work.other += ASKING
+            found = answers.questions.cluster_reasons(AllRows(columns))
+            answers.cluster = np.zeros(columns.rows, np.int64) if found is None else found
+            answers.cluster_at = now
+        own, wide = answers.own_keys, answers.cluster
+        answers.keys = np.where(wide == 0, own, -(np.maximum(-own, 0) | wide))
 
     def _close(self, answers: CachedResults) -> None:
         """Let no row fit, because a plugin failed."""
@@ -194,6 +246,7 @@ class ResultCache:
             reasons = answers.questions.reasons
             mask = reasons.register(failure.plugin, str(failure), resolvable=False)
             answers.keys = -np.where(tables.columns.present, mask, NO_NODE)
+            answers.own_keys = answers.keys
             answers.closed_at = tables.changed.end
 
     def _evaluate_all(self, answers: CachedResults) -> None:
@@ -206,7 +259,19 @@ class ResultCache:
         if slots is not None:
             answers.slots = slots.copy()
         # Answers may be columns, or arrays that the plugin keeps; these here are written later.
-        answers.raw = [points.astype(np.int64) for points in raw]
+        asked = answers.questions.static_scores
+        static_raw = [one.score(rows, None) for one in asked]
+        answers.put_raw(*([each.astype(np.int64) for each in found] for found in (raw, static_raw)))
+
+    def _score_some(self, answers: CachedResults, rows: SomeRows) -> None:
+        """Ask static scores again about rows whose node object changed."""
+        if answers.static_raw:
+            index = rows.index
+            for one, points in zip(
+                answers.questions.static_scores, answers.static_raw, strict=True
+            ):
+                points[index] = one.score(rows, None)
+            answers.put_raw(answers.raw, answers.static_raw)
 
     def _evaluate_some(self, answers: CachedResults, index: IntArray) -> None:
         rows = SomeRows(self._tables.columns, index)

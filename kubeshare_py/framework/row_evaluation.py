@@ -24,8 +24,8 @@ class RowEvaluation:
         """The key of each row, (k,) int64: its score where the shape fits, else minus its mask.
 
         With it the best card slot of each row, (k,) int64, if the shape claims one card, and one
-        array, (k,) int64, for each normalised score. `static` is minus the mask of STATIC filters,
-        (k,) int64. Raises PluginFailed.
+        array, (k,) int64, for each of `prepared.normalised`. `static` is minus the mask of STATIC
+        filters, (k,) int64. Raises PluginFailed.
         """
         minus, cards = self.negated_reasons(prepared, rows, static)
         self._work.rows += len(minus)

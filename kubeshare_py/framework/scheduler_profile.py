@@ -1,6 +1,6 @@
 """A profile: which plugins run, in which order, with which weights. It is the whole policy."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kubeshare_py.configuration.scheduler import ProfileConfiguration
@@ -13,6 +13,7 @@ from kubeshare_py.framework.points import (
     Locality,
     Permit,
     PostFilter,
+    PreBind,
     PreEnqueue,
     QueueSort,
     Reserve,
@@ -27,7 +28,8 @@ class Profile:
     Scores have weights. A plugin that implements several points is listed at each of them. Answers
     of plugins whose `id` is in `trusted` are not checked, because tests of this project do.
     `isolation` is what keeps the tenants of a card apart; `capacities` relates shares of different
-    models.
+    models. `reads_images`: shapes have the images of their pods, because a score depends on them.
+    `ignores_resource` says which resources need not be free; None if all must.
     """
 
     scheduler_name: str
@@ -41,9 +43,12 @@ class Profile:
     locality: Locality | None = None
     permits: Sequence[Permit] = ()
     reserves: Sequence[Reserve] = ()
+    pre_binds: Sequence[PreBind] = ()
     trusted: frozenset[int] = frozenset()
     isolation: IsolationChoice = NOTHING_TO_CHOOSE
     capacities: Capacities = NO_CAPACITIES
+    reads_images: bool = False
+    ignores_resource: Callable[[str], bool] | None = None
 
     def trusts(self, plugin: object) -> bool:
         """Whether this plugin's answers need no check."""

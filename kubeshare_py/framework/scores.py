@@ -1,7 +1,7 @@
 """Normalisers, for scores that have a meaning only relative to the other rows that fit.
 
-They cost time in proportion to the rows that fit, at every decision. No plugin of the default
-profile uses one. Raw scores and answers are (k,) int64.
+They cost time in proportion to the rows that fit, at every decision; those that depend on node
+objects alone do only while their raw scores differ. Raw scores and answers are (k,) int64.
 """
 
 from dataclasses import dataclass
@@ -16,8 +16,9 @@ MAX_SCORE = 100
 
 @dataclass(frozen=True, slots=True)
 class Normalised:
-    """A question whose answers are normalised over the rows that fit."""
+    """A plugin's question, whose answers are normalised over the rows that fit."""
 
+    name: str
     score: RowScore
     normaliser: Normaliser
     weight: int

@@ -8,7 +8,7 @@ import numpy as np
 from kubeshare_py.cluster.columns import Columns, IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import SomeRows
-from kubeshare_py.domain.diagnosis import Diagnosis
+from kubeshare_py.domain.diagnosis import UNCOUNTED, Diagnosis, WaitingReason
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.impossible import impossible
@@ -38,7 +38,8 @@ def diagnosis(shape: Shape, answers: CachedResults, columns: Columns, ledger: Le
     reasons = answers.questions.reasons
     totals: Counter[str] = Counter()
     plugins: set[str] = set()
-    nodes = 0
+    nodes, union = 0, int(np.bitwise_or.reduce(found, initial=0))
+    about_the_pod = next((one for one in reasons.of(union) if one.is_of_pod), None)
     for mask, count in zip(found.tolist(), counts.tolist(), strict=True):
         if mask & NO_NODE:
             continue
@@ -46,17 +47,27 @@ def diagnosis(shape: Shape, answers: CachedResults, columns: Columns, ledger: Le
         for reason in reasons.of(mask):
             totals[reason.text] += count
             plugins.add(reason.plugin)
+    if about_the_pod is not None:
+        # As in kube-scheduler, nothing is said of nodes then.
+        text, plugin = about_the_pod.text, about_the_pod.plugin
+        return Diagnosis(nodes=nodes, counts=((text, UNCOUNTED),), plugins=(plugin,))
     return Diagnosis(
         nodes=nodes,
         counts=tuple(sorted(totals.items())),
         plugins=tuple(sorted(plugins)),
-        limit=impossible(shape, ledger),
+        # Of pods without GPUs, reports say what kube-scheduler's say.
+        limit=impossible(shape, ledger) if shape.claims else "",
     )
 
 
 def failed(failure: PluginFailed) -> Diagnosis:
     """The diagnosis of a pod that waits because a plugin failed."""
-    return Diagnosis(sentence=str(failure), topic=failure.topic, plugins=(failure.plugin,))
+    return Diagnosis(
+        sentence=str(failure),
+        topic=failure.topic,
+        reason=WaitingReason.SCHEDULER_ERROR,
+        plugins=(failure.plugin,),
+    )
 
 
 def reason_set(answers: CachedResults) -> int:

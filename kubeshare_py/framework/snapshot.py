@@ -5,8 +5,11 @@ from collections.abc import Mapping, Sequence
 from kubeshare_py.cluster.charge import Charge, tentative_charge
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.overlay import Overlay
+from kubeshare_py.cluster.pods.pods_overlay import PodsOverlay
 from kubeshare_py.cluster.refusal import NO_SUCH_CARD, refusal
+from kubeshare_py.cluster.rows import OneRow
 from kubeshare_py.cluster.tables import Tables
+from kubeshare_py.domain.needs.placed_pod import PlacedPod
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.choice import Choice
 from kubeshare_py.framework.evaluator import Evaluator
@@ -85,13 +88,20 @@ class Trial(OverlaySnapshot):
         for cache in self._caches:
             cache.start_anew()
 
-    def charge_at(self, choice: Choice, shape: Shape) -> Charge:
-        """What a pod of this shape would hold at its place."""
+    def charge_at(self, choice: Choice, shape: Shape, pod: PlacedPod | None = None) -> Charge:
+        """What a pod of this shape would hold at its place, with what others would see of it."""
         columns, row, slots = self._overlay.columns, choice.row, choice.slots
         if any(slot >= len(columns.uuids[row]) for slot in slots):
             # A plugin took an empty slot for a card: the ledger refuses that place later.
             slots = tuple(slot for slot in slots if slot < len(columns.uuids[row]))
-        return tentative_charge(columns, row, slots, shape, self.ledger.cells_on(row))
+        if pod is not None and pod.volumes is not None:
+            pod = OneRow(columns, row).volumes.with_choice(pod)
+        return tentative_charge(columns, row, slots, shape, self.ledger.cells_on(row), pod)
+
+    @property
+    def pods(self) -> PodsOverlay:
+        """The placed pods, with those that are tried."""
+        return self._overlay.pods
 
     def place(self, choice: Choice, charge: Charge) -> None:
         """Add a pod at its place, unless that has an empty slot in place of a card."""

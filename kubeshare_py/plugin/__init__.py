@@ -23,6 +23,7 @@ from kubeshare_py.cluster.columns import (
     UNHEALTHY,
     IntArray,
 )
+from kubeshare_py.cluster.pods.held_terms import HeldTerm, SelectingTerm, TermKind
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.diagnosis import Shortfall
@@ -30,6 +31,22 @@ from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.domain.label_selector import Requirement
+from kubeshare_py.domain.needs.cluster_objects import NamespaceObject, ObjectKey
+from kubeshare_py.domain.needs.host_ports import HostPort
+from kubeshare_py.domain.needs.inter_pod import (
+    AffinityTerm,
+    InterPodTerms,
+    PodSelector,
+    SpreadConstraint,
+    WeightedTerm,
+)
+from kubeshare_py.domain.needs.object_writes import (
+    ClaimVolume,
+    ObjectRef,
+    ObjectWrite,
+    SelectNode,
+)
+from kubeshare_py.domain.needs.volumes import StaticBinding, VolumeChoice
 from kubeshare_py.domain.node import Taint
 from kubeshare_py.domain.pod import NodeTerm, Pod, Shape, Toleration
 from kubeshare_py.domain.preemption import Preemptor
@@ -42,6 +59,7 @@ from kubeshare_py.framework.arguments import ArgumentError, checked
 from kubeshare_py.framework.number_table import ModelTable, NumberTable
 from kubeshare_py.framework.points import (
     MAX_PODS,
+    READY,
     BestCards,
     ByHeadroom,
     CapacityBound,
@@ -59,17 +77,23 @@ from kubeshare_py.framework.points import (
     Guard,
     Locality,
     Normaliser,
+    PendingPlacement,
     Permit,
     PostFilter,
+    PreBind,
+    PreBindAnswer,
     PreEnqueue,
     PreFilter,
     QueueingHint,
     QueueSort,
+    Ready,
+    Rejected,
     Reserve,
     RowFilter,
     RowHeadroom,
     RowScore,
     Score,
+    Wait,
     lower_priority,
 )
 from kubeshare_py.framework.reasons import TOO_FEW_GPUS, ReasonTable
@@ -78,7 +102,7 @@ from kubeshare_py.topology.card_sets import CardSets
 from kubeshare_py.topology.gang_context import GangContext
 
 #: The version of all that is exported here and by `kubeshare_py.testing`.
-API_VERSION = (1, 0)
+API_VERSION = (1, 1)
 
 __all__ = [
     "ABSENT",
@@ -97,9 +121,11 @@ __all__ = [
     "PODS",
     "PORTS",
     "PORT_RESOURCE",
+    "READY",
     "TOO_FEW_GPUS",
     "UNHEALTHY",
     "WHOLE_MILLI",
+    "AffinityTerm",
     "Allocation",
     "ArgumentError",
     "BestCards",
@@ -114,6 +140,7 @@ __all__ = [
     "CardSetScore",
     "CardSets",
     "CardState",
+    "ClaimVolume",
     "Depends",
     "Explain",
     "Filter",
@@ -123,30 +150,43 @@ __all__ = [
     "GpuUuid",
     "Ground",
     "Guard",
+    "HeldTerm",
+    "HostPort",
     "IntArray",
+    "InterPodTerms",
     "IsolationBackend",
     "Locality",
     "ModelTable",
+    "NamespaceObject",
     "NodeName",
     "NodeState",
     "NodeTerm",
     "Normaliser",
     "NumberTable",
+    "ObjectKey",
+    "ObjectRef",
+    "ObjectWrite",
+    "PendingPlacement",
     "PerCardFilter",
     "PerCardScore",
     "PerNodeFilter",
     "PerNodeScore",
     "Permit",
     "Pod",
+    "PodSelector",
     "PodUid",
     "PostFilter",
+    "PreBind",
+    "PreBindAnswer",
     "PreEnqueue",
     "PreFilter",
     "Preemptor",
     "QueueSort",
     "QueueingHint",
     "ReadinessReport",
+    "Ready",
     "ReasonTable",
+    "Rejected",
     "Requirement",
     "Reserve",
     "RowFilter",
@@ -154,10 +194,18 @@ __all__ = [
     "RowScore",
     "Rows",
     "Score",
+    "SelectNode",
+    "SelectingTerm",
     "Shape",
     "Shortfall",
+    "SpreadConstraint",
+    "StaticBinding",
     "Taint",
+    "TermKind",
     "Toleration",
+    "VolumeChoice",
+    "Wait",
+    "WeightedTerm",
     "checked",
     "lower_priority",
 ]

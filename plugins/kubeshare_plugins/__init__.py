@@ -14,20 +14,33 @@ from kubeshare_plugins.gpu_model import GpuModel
 from kubeshare_plugins.gpu_tags import GpuTags
 from kubeshare_plugins.gpu_uuids import GpuUuids
 from kubeshare_plugins.isolation_ready import IsolationReady
+from kubeshare_plugins.kubernetes.dynamic_resources import DynamicResources
+from kubeshare_plugins.kubernetes.image_locality import ImageLocality
+from kubeshare_plugins.kubernetes.inter_pod_affinity import InterPodAffinity
+from kubeshare_plugins.kubernetes.node_affinity import NodeAffinity
+from kubeshare_plugins.kubernetes.node_declared_features import NodeDeclaredFeatures
+from kubeshare_plugins.kubernetes.node_ports import NodePorts
+from kubeshare_plugins.kubernetes.node_resources_balanced_allocation import (
+    NodeResourcesBalancedAllocation,
+)
+from kubeshare_plugins.kubernetes.node_resources_fit import NodeResourcesFit
+from kubeshare_plugins.kubernetes.node_unschedulable import NodeUnschedulable
+from kubeshare_plugins.kubernetes.node_volume_limits import NodeVolumeLimits
+from kubeshare_plugins.kubernetes.pod_topology_spread import PodTopologySpread
+from kubeshare_plugins.kubernetes.taint_toleration import TaintToleration
+from kubeshare_plugins.kubernetes.volume_binding import VolumeBinding
+from kubeshare_plugins.kubernetes.volume_restrictions import VolumeRestrictions
+from kubeshare_plugins.kubernetes.volume_zone import VolumeZone
 from kubeshare_plugins.kubeshare_guarantee import KubeShareGuarantee
 from kubeshare_plugins.kubeshare_opportunistic import KubeShareOpportunistic
 from kubeshare_plugins.least_tenants import LeastTenants
 from kubeshare_plugins.model_preference import ModelPreference
 from kubeshare_plugins.model_worth import ModelWorth
-from kubeshare_plugins.node_affinity import NodeAffinity
-from kubeshare_plugins.node_resources_fit import NodeResourcesFit
-from kubeshare_plugins.node_unschedulable import NodeUnschedulable
 from kubeshare_plugins.numa_binding import NumaBinding
 from kubeshare_plugins.one_model import OneModel
 from kubeshare_plugins.priority_sort import PrioritySort
 from kubeshare_plugins.random_choice import Random
 from kubeshare_plugins.spread import Spread
-from kubeshare_plugins.taint_toleration import TaintToleration
 from kubeshare_plugins.topology import Topology
 from kubeshare_py.framework.profile_making import PluginFactory, Trusted
 
@@ -36,7 +49,18 @@ _PLUGINS: Mapping[str, PluginFactory] = {
     "NodeUnschedulable": NodeUnschedulable,
     "TaintToleration": TaintToleration,
     "NodeAffinity": NodeAffinity,
+    "NodePorts": NodePorts,
+    "ImageLocality": ImageLocality,
+    "DynamicResources": DynamicResources,
     "NodeResourcesFit": NodeResourcesFit,
+    "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocation,
+    "NodeDeclaredFeatures": NodeDeclaredFeatures,
+    "VolumeRestrictions": VolumeRestrictions,
+    "NodeVolumeLimits": NodeVolumeLimits,
+    "VolumeBinding": VolumeBinding,
+    "VolumeZone": VolumeZone,
+    "PodTopologySpread": PodTopologySpread,
+    "InterPodAffinity": InterPodAffinity,
     "GpuFit": GpuFit,
     "GpuModel": GpuModel,
     "GpuUuids": GpuUuids,

@@ -1,9 +1,14 @@
 """PostFilter: pods of lower priority may be evicted, opportunistic ones within a namespace."""
 
 from collections.abc import Callable
+from typing import Annotated
 
-from kubeshare_py.plugin import Pod, Preemptor, lower_priority
+from msgspec import Meta
 
+from kubeshare_py.plugin import ArgumentError, Pod, Preemptor, checked, lower_priority
+
+_PartOfNodes = Annotated[int, Meta(ge=0, le=100)]
+_NodeCount = Annotated[int, Meta(ge=0)]
 NAMESPACE, NEVER, EVERYWHERE = "Namespace", "Never", "Everywhere"
 
 
@@ -18,10 +23,22 @@ class DefaultPreemption:
 
     name = "DefaultPreemption"
 
-    def __init__(self, opportunistic: str = NAMESPACE) -> None:
-        """Raises ValueError for another word."""
+    def __init__(
+        self,
+        opportunistic: str = NAMESPACE,
+        minCandidateNodesPercentage: int = 10,
+        minCandidateNodesAbsolute: int = 100,
+    ) -> None:
+        """Raises ValueError for another word, and ArgumentError for numbers out of range.
+
+        The numbers are kube-scheduler's and have no effect: a search looks at up to 512 nodes.
+        """
         if opportunistic not in (NAMESPACE, NEVER, EVERYWHERE):
             raise ValueError(f"opportunistic: must be {NAMESPACE}, {NEVER} or {EVERYWHERE}")
+        part = checked(minCandidateNodesPercentage, _PartOfNodes, "minCandidateNodesPercentage")
+        least = checked(minCandidateNodesAbsolute, _NodeCount, "minCandidateNodesAbsolute")
+        if not part and not least:
+            raise ArgumentError("minCandidateNodesPercentage: and minCandidateNodesAbsolute are 0")
         self._opportunistic = opportunistic
 
     def post_filter(self, preemptor: Preemptor) -> Callable[[Pod], bool]:

@@ -5,6 +5,7 @@ import pytest
 from kubeshare_plugins.bin_pack import BinPack
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.plugin import ArgumentError
 from kubeshare_py.testing import SmallCluster
 from tests.builders import a_claim, a_gpu, a_shape, whole
 
@@ -25,6 +26,15 @@ def test_the_fullest_card_that_fits_is_taken_first() -> None:
     assert cluster.best(a_shape(a_claim(400))) == ("n2", ["n2-0"])
     assert cluster.best(a_shape(a_claim(700))) == ("n1", ["n1-1"])
     assert cluster.best(a_shape(a_claim(701))) == ("n1", ["n1-0"])
+
+
+def test_it_may_be_for_pods_with_gpus_only() -> None:
+    shape = a_shape(cpu=100)
+    assert BinPack().score(shape) is not None
+    assert BinPack(pods="WithGpus").score(shape) is None
+    assert BinPack(pods="WithGpus").score(a_shape(a_claim(500))) is not None
+    with pytest.raises(ArgumentError, match="pods: must be All or WithGpus, not 'Some'"):
+        BinPack(pods="Some")
 
 
 def test_a_shared_card_of_an_empty_node_comes_before_an_idle_card_of_a_full_one() -> None:

@@ -74,7 +74,8 @@ def test_every_line_of_the_default_file_is_commented() -> None:
 
 def test_each_policy_has_its_example() -> None:
     cards = ["Topology", "IsolationReady", "ModelPreference", "GpuTags"]
-    kept = ["AvoidGpuNodes", *cards]
+    wishes = ["TaintToleration", "NodeAffinity", "PodTopologySpread", "InterPodAffinity"]
+    kept = ["AvoidGpuNodes", *wishes, *cards]
     assert scores("binpack") == (["BinPack"], ["BinPack"])
     assert scores("spread") == ([*kept, "Spread"], [*cards, "Spread"])
     assert scores("random") == (["Random"], ["Random"])
@@ -84,6 +85,7 @@ def test_each_policy_has_its_example() -> None:
     topology = [
         "BinPack",
         "AvoidGpuNodes",
+        *wishes,
         "IsolationReady",
         "ModelPreference",
         "GpuTags",
@@ -91,7 +93,7 @@ def test_each_policy_has_its_example() -> None:
     ]
     assert scores("topology") == (topology, default[1])
     both = ["KubeShareOpportunistic", "KubeShareGuarantee"]
-    others = ["AvoidGpuNodes", "IsolationReady", "ModelPreference", "GpuTags"]
+    others = ["AvoidGpuNodes", *wishes, "IsolationReady", "ModelPreference", "GpuTags"]
     assert scores("kubeshare") == ([*others, *both], [*cards, *both])
     assert scores("isolation") == default
     [*_, last] = profile_of("isolation").card_filters

@@ -20,6 +20,7 @@ from kubeshare_py.framework.points import (
     Filter,
     Locality,
     PostFilter,
+    PreBind,
     QueueSort,
     Score,
 )
@@ -36,6 +37,7 @@ POINTS = {
     "score": Score,
     "cardScore": CardScore,
     "locality": Locality,
+    "preBind": PreBind,
 }
 
 
@@ -73,6 +75,10 @@ def test_the_example_profile_can_be_used() -> None:
     (profile,) = profiles(read(yaml.safe_load(block("yaml"))), IN_TREE)
     assert [(plugin.name, weight) for plugin, weight in profile.scores] == [
         ("AvoidGpuNodes", 1),
+        ("TaintToleration", 3),
+        ("NodeAffinity", 2),
+        ("PodTopologySpread", 2),
+        ("InterPodAffinity", 2),
         ("Topology", 10),
         ("IsolationReady", 100),
         ("ModelPreference", 2000),

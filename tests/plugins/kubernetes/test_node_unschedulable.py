@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubeshare_plugins.node_unschedulable import NodeUnschedulable
+from kubeshare_plugins.kubernetes.node_unschedulable import NodeUnschedulable
 from kubeshare_py.domain.pod import Toleration
 from kubeshare_py.testing import SmallCluster
 from tests.builders import a_shape

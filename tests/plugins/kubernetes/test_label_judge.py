@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_plugins.label_judge import Integers, LabelJudge, matches
+from kubeshare_plugins.kubernetes.label_judge import Integers, LabelJudge, matches
 from kubeshare_py.cluster.columns import Columns
 from kubeshare_py.cluster.rows import AllRows, SomeRows
 from kubeshare_py.domain.identity import NodeName

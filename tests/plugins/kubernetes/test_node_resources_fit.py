@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_plugins.node_resources_fit import NodeResourcesFit
+from kubeshare_plugins.kubernetes.node_resources_fit import NodeResourcesFit
 from kubeshare_py.cluster.columns import PORT_RESOURCE
 from kubeshare_py.cluster.ports import FIRST_PORT, POOL_SIZE
 from kubeshare_py.domain.diagnosis import Shortfall
@@ -42,6 +42,23 @@ def test_every_resource_that_is_short_is_named() -> None:
         "Insufficient ephemeral-storage": 1,
         "Insufficient memory": 1,
     }
+
+
+def test_evictions_do_not_help_where_the_node_has_less_than_is_asked_for() -> None:
+    cluster = a_cluster(cpu=1000, pods=1)
+    cluster.hold(resources=asking(cpu=500))
+    shapes = [a_shape(resources=asking(**one)) for one in ({"cpu": 1000}, {"cpu": 1001}, {"x": 1})]
+    evaluator = cluster.evaluator
+    masks = [int(evaluator.masks(shape)[0]) for shape in shapes]
+    found = [
+        {reason.text: reason.resolvable for reason in evaluator.reasons_in(shape, mask)}
+        for shape, mask in zip(shapes, masks, strict=True)
+    ]
+    assert found == [
+        {"Insufficient cpu": True, "Too many pods": True},
+        {"Insufficient cpu": False, "Too many pods": True},
+        {"Insufficient x": False, "Too many pods": True},
+    ]
 
 
 KINDS = ["cpu", "memory", "ephemeral-storage", "example.com/nic"]
@@ -187,3 +204,25 @@ def test_the_512th_shared_pod_of_a_node_waits_and_a_port_comes_back_after_the_ro
     machine.handle(PodGone(pods[100].uid), 0.0)
     assert [bind.allocation.port for bind in bound(machine)] == [50151]
     assert len(machine.queue) == 1
+
+
+def test_evictions_cannot_help_where_the_node_has_too_little_in_all() -> None:
+    cluster = a_cluster(nic=1)
+    cluster.node("n2", allocatable=(("cpu", 5000), ("memory", GIB), ("pods", 0)))
+    cluster.hold("n1", resources=asking(cpu=900))
+    cluster.hold("n2", resources=asking(cpu=4900))
+
+    def within_reach(**amounts: int) -> set[str]:
+        rows = cluster.evaluator.within_reach(a_shape(resources=asking(**amounts)))
+        return {str(cluster.ledger.columns.names[row]) for row in rows.tolist()}
+
+    assert within_reach(cpu=1000) == {"n1", "n2"}
+    assert within_reach(cpu=1001) == {"n2"}
+    assert within_reach(cpu=5001) == set()
+    assert within_reach(cpu=1000, memory=GIB + 1) == set()
+    nics = a_shape(resources=(("cpu", 1000), ("example.com/nic", 1)))
+    assert cluster.evaluator.within_reach(nics).tolist() == [0]
+    assert cluster.why(a_shape(resources=asking(cpu=1001))) == {
+        "Insufficient cpu": 2,
+        "Too many pods": 1,
+    }

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kubeshare_plugins.label_judge import matches
-from kubeshare_plugins.node_affinity import NodeAffinity
+from kubeshare_plugins.kubernetes.label_judge import matches
+from kubeshare_plugins.kubernetes.node_affinity import NodeAffinity
 from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.pod import NodeTerm
 from kubeshare_py.testing import SmallCluster

@@ -1,6 +1,6 @@
 """Filter: cordoned nodes take only pods that tolerate the cordon."""
 
-from kubeshare_plugins.taint_toleration import tolerates
+from kubeshare_plugins.kubernetes.taint_toleration import tolerates
 from kubeshare_py.plugin import Depends, IntArray, ReasonTable, RowFilter, Rows, Shape, Taint
 
 # spec.unschedulable means this taint (kube-scheduler, plugin NodeUnschedulable).

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubeshare_plugins.taint_toleration import TaintToleration, tolerates
+from kubeshare_plugins.kubernetes.taint_toleration import TaintToleration, tolerates
 from kubeshare_py.domain.node import Taint
 from kubeshare_py.domain.pod import Toleration
 from kubeshare_py.testing import SmallCluster

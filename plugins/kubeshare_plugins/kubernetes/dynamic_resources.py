@@ -1,0 +1,196 @@
+"""Filter and PreBind: the devices of a pod's ResourceClaims (dynamic resource allocation).
+
+A pod is placed where its allocated claims may be used, and where the others can be allocated. The
+allocation is written before the pod is bound. A device that is a card of the inventory is only
+allocated while no pod holds the card.
+
+Sentences are kube-scheduler's where it has one: https://github.com/kubernetes/kubernetes/tree/
+master/pkg/scheduler/framework/plugins/dynamicresources
+"""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubeshare_plugins.kubernetes.device_search import (
+    DeviceSearch,
+    FoundClaims,
+    classes_in,
+    terms_hold,
+)
+from kubeshare_py.devices.allocator import claims_in_words, problem_of
+from kubeshare_py.devices.device_verdicts import DeviceVerdicts
+from kubeshare_py.domain.devices.resource_claim import (
+    MAX_CONSUMERS,
+    ClaimAllocation,
+    ResourceClaim,
+)
+from kubeshare_py.domain.needs.cluster_objects import ObjectKey
+from kubeshare_py.domain.needs.device_claims import DeviceClaims
+from kubeshare_py.domain.needs.object_writes import ObjectRef, ReserveDevices
+from kubeshare_py.plugin import (
+    READY,
+    Depends,
+    IntArray,
+    PendingPlacement,
+    Pod,
+    PreBindAnswer,
+    ReasonTable,
+    Rejected,
+    RowFilter,
+    Rows,
+    Shape,
+    Wait,
+)
+
+_NOT_HERE = "resourceclaim not available on the node"
+#: So many different reasons are told apart for one pod.
+_MAX_REASONS = 20
+_ELSEWHERE = "cannot allocate all claims"
+#: Seconds that a pod waits for the writes to its claims.
+_LIMIT_S = 60.0
+
+
+class DynamicResources:
+    """Places pods where their ResourceClaims are, or can be allocated; allocates and reserves."""
+
+    name = "DynamicResources"
+    depends = Depends.CLUSTER
+
+    def __init__(self) -> None:
+        self._verdicts = DeviceVerdicts()
+
+    def filter(self, shape: Shape, reasons: ReasonTable) -> RowFilter | None:
+        """No question for pods without claims."""
+        claims = shape.device_claims
+        if claims is None:
+            return None
+        known: dict[str, int] = {}
+
+        def mask(sentence: str, resolvable: bool) -> int:
+            if sentence not in known and len(known) >= _MAX_REASONS:
+                sentence = _ELSEWHERE
+            if sentence not in known:
+                known[sentence] = reasons.register(self.name, sentence, resolvable=resolvable)
+            return known[sentence]
+
+        return lambda rows: self._masks(claims, rows, mask)
+
+    def pre_bind(self, pod: Pod, row: Rows, placement: PendingPlacement) -> PreBindAnswer:
+        """Write allocations and reservations, and wait until that is done."""
+        claims = pod.shape.device_claims
+        if claims is None:
+            return READY
+        found = _found(claims, row)
+        if isinstance(found, str):
+            return Rejected(found)
+        allocations: Mapping[ObjectKey, ClaimAllocation] = {}
+        if found.unallocated:
+            chosen = self._search(claims, found, row).allocations(0)
+            if isinstance(chosen, str):
+                return Rejected(chosen)
+            allocations = chosen
+        if not _available(found, row)[0]:
+            return Rejected(_NOT_HERE)
+        writes = [_write(claims, one, allocations.get(one.key)) for one in found.claims]
+        needed = tuple(one for one in writes if one is not None and one not in placement.written)
+        if not needed:
+            return READY
+        return Wait(
+            sentence=f"the devices of {claims_in_words(found.claims)}",
+            writes=needed,
+            on=tuple(ObjectRef(one.kind, one.key) for one in found.claims),
+            for_s=_LIMIT_S,
+            late="its resourceclaims were not allocated in time",
+        )
+
+    def _masks(
+        self, claims: DeviceClaims, rows: Rows, mask: Callable[[str, bool], int]
+    ) -> IntArray:
+        """The reasons of each row, (k,)."""
+        count = len(rows.index)
+        found = _found(claims, rows)
+        if isinstance(found, str):
+            return np.full(count, mask(found, False))
+        masks: IntArray = np.where(_available(found, rows), 0, mask(_NOT_HERE, False))
+        if not found.unallocated:
+            return masks
+        search = self._search(claims, found, rows)
+        for position in np.flatnonzero((masks == 0) & rows.present).tolist():
+            reason = search.reason(position)
+            if reason:
+                masks[position] = mask(reason, True)
+        return masks
+
+    def _search(self, claims: DeviceClaims, found: FoundClaims, rows: Rows) -> DeviceSearch:
+        self._verdicts.begin()
+        return DeviceSearch(claims, found, rows, self._verdicts)
+
+
+def _found(claims: DeviceClaims, rows: Rows) -> FoundClaims | str:
+    """The claims of a pod, or why it cannot be placed on any node."""
+    known = rows.objects(ResourceClaim)
+    found = []
+    for name in claims.names:
+        if not name.claim:
+            return f'pod "{claims.namespace}/{claims.pod}": ResourceClaim not created yet'
+        one = known.get(ObjectKey(claims.namespace, name.claim))
+        if one is None:
+            return f'resourceclaim.resource.k8s.io "{name.claim}" not found'
+        problem = _problem(claims, one, name.generated)
+        if problem:
+            return problem
+        found.append(one)
+    every = tuple(dict.fromkeys(found))
+    unallocated = tuple(one for one in every if one.allocation is None)
+    classes = classes_in(rows)
+    for one in unallocated:
+        problem = problem_of(one, classes)
+        if problem:
+            return problem
+    return FoundClaims(every, unallocated)
+
+
+def _problem(claims: DeviceClaims, one: ResourceClaim, generated: bool) -> str:
+    """Why a claim cannot be used by the pod, wherever it is."""
+    if one.deleting:
+        return f'resourceclaim "{one.name}" is being deleted'
+    if generated and one.owner != claims.uid:
+        return (
+            f"ResourceClaim {one.key} was not created for Pod {claims.namespace}/{claims.pod}"
+            " (Pod is not owner)"
+        )
+    if len(one.reserved_for) >= MAX_CONSUMERS and claims.uid not in one.reserved_for:
+        return f"resourceclaim {one.key} is in use by {MAX_CONSUMERS} pods, the most"
+    held = one.allocation
+    if held is not None and held.unsupported:
+        return f"resourceclaim {one.key}: not supported yet: {', '.join(held.unsupported)}"
+    return ""
+
+
+def _available(found: FoundClaims, rows: Rows) -> NDArray[np.bool_]:
+    """Which rows may use the devices of all allocated claims, (k,) bool."""
+    there = np.ones(len(rows.index), np.bool_)
+    for one in found.claims:
+        if one.allocation is not None and one.allocation.terms is not None:
+            there &= terms_hold(tuple(one.allocation.terms), rows)
+    return there
+
+
+def _write(
+    claims: DeviceClaims, one: ResourceClaim, allocation: ClaimAllocation | None
+) -> ReserveDevices | None:
+    """What is left to write to a claim; None if it is allocated, and reserved for the pod."""
+    if claims.uid in one.reserved_for and not one.is_assumed:
+        return None
+    return ReserveDevices(
+        namespace=one.namespace,
+        device_claim=one.name,
+        uid=one.uid,
+        version=one.resource_version,
+        pod=claims.pod,
+        pod_uid=claims.uid,
+        allocation=one.allocation if one.is_assumed else allocation,
+        is_protected=one.is_protected,
+    )

@@ -1,0 +1,186 @@
+"""Filter and score: pods spread evenly over domains, by kube-scheduler's PodTopologySpread.
+
+A constraint that must hold (DoNotSchedule) refuses a node if with one more pod its domain had more
+than the skew above the emptiest eligible domain; the others (ScheduleAnyway) score. Domains are
+eligible by their nodes, which have the labels of all such constraints and satisfy the constraint's
+policies for node affinity and taints. Pods that terminate do not count.
+
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/podtopologyspread, v1.36.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Annotated, Literal
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from kubeshare_plugins.kubernetes.label_judge import Flags
+from kubeshare_plugins.kubernetes.node_affinity import required_affinity
+from kubeshare_plugins.kubernetes.taint_toleration import untolerated
+from kubeshare_plugins.kubernetes.topology_domains import (
+    TopologyDomains,
+    domains_by,
+    fewest_best,
+    spread_points,
+    too_many,
+)
+from kubeshare_py.domain.label_selector import all_hold
+from kubeshare_py.plugin import (
+    ArgumentError,
+    BestCards,
+    Depends,
+    IntArray,
+    InterPodTerms,
+    Normaliser,
+    ReasonTable,
+    RowFilter,
+    Rows,
+    RowScore,
+    Shape,
+    SpreadConstraint,
+    checked,
+)
+
+SKEWED = "node(s) didn't match pod topology spread constraints"
+UNLABELLED = f"{SKEWED} (missing required label)"
+_HOSTNAME = "kubernetes.io/hostname"
+
+
+class DefaultingType(StrEnum):
+    """Which constraints kube-scheduler gives to pods without any: its own, or those listed."""
+
+    SYSTEM = "System"
+    LIST = "List"
+
+
+class DefaultConstraint(msgspec.Struct, frozen=True, rename="camel"):
+    """A constraint of kube-scheduler's for pods without any, as far as it is judged here."""
+
+    max_skew: Annotated[int, Meta(ge=1)]
+    topology_key: Annotated[str, Meta(min_length=1)]
+    when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"]
+
+
+def _as_they_are(scores: IntArray) -> IntArray:
+    """The scores are normalised already: how many domains there are depends on the rows too."""
+    return scores
+
+
+class PodTopologySpread:
+    """Hard constraints decide, the others score."""
+
+    name = "PodTopologySpread"
+    depends = score_depends = Depends.CLUSTER
+    normaliser: Normaliser | None = staticmethod(_as_they_are)
+
+    def __init__(self, defaultingType: object = "System", defaultConstraints: object = ()) -> None:
+        """Default constraints are read and not followed: soft ones only, else ArgumentError."""
+        kind = checked(defaultingType, DefaultingType, "defaultingType")
+        listed = checked(defaultConstraints, tuple[DefaultConstraint, ...], "defaultConstraints")
+        if listed and kind is DefaultingType.SYSTEM:
+            raise ArgumentError("defaultConstraints: defaultingType must be List")
+        for at, one in enumerate(listed):
+            if one.when_unsatisfiable == "DoNotSchedule":
+                where = f"defaultConstraints[{at}].whenUnsatisfiable"
+                raise ArgumentError(f"{where}: DoNotSchedule is not supported yet")
+
+    def filter(self, shape: Shape, reasons: ReasonTable) -> RowFilter | None:
+        """No question for pods without hard constraints."""
+        constraints = _constraints(shape, hard=True)
+        if not constraints:
+            return None
+        unlabelled = reasons.register(self.name, UNLABELLED, resolvable=False)
+        skewed = reasons.register(self.name, SKEWED)
+        nodes = _CountedNodes(shape)
+        own = [_selects(one, shape.inter_pod) for one in constraints]
+
+        def ask(rows: Rows) -> IntArray:
+            everywhere = rows.everywhere
+            all_domains = [domains_by(everywhere, one.topology_key) for one in constraints]
+            labelled = _labelled(all_domains)
+            mask = np.zeros(len(rows.index), np.int64)
+            for constraint, domains, is_own in zip(constraints, all_domains, own, strict=True):
+                refused = too_many(
+                    domains,
+                    nodes.eligible(everywhere, constraint, labelled),
+                    _counts(rows, constraint),
+                    is_own_match=is_own,
+                    max_skew=constraint.max_skew,
+                    min_domains=constraint.min_domains,
+                )
+                reason = np.where(refused, skewed, 0)
+                reason[0] = unlabelled
+                # kube-scheduler names the first reason only.
+                mask = np.where(mask, mask, reason[domains.codes[rows.index]])
+            return mask
+
+        return ask
+
+    def score(self, shape: Shape) -> RowScore | None:
+        """No question for pods without soft constraints."""
+        constraints = _constraints(shape, hard=False)
+        if not constraints:
+            return None
+        nodes = _CountedNodes(shape)
+
+        def scores(rows: Rows, cards: BestCards | None) -> IntArray:
+            everywhere, index = rows.everywhere, rows.index
+            all_domains = [domains_by(everywhere, one.topology_key) for one in constraints]
+            labelled = _labelled(all_domains)
+            ignored = ~labelled[index]
+            points = np.zeros(len(index))
+            for constraint, domains in zip(constraints, all_domains, strict=True):
+                codes, counts = domains.codes[index], _counts(rows, constraint)
+                if constraint.topology_key == _HOSTNAME:
+                    there, number = counts[index], len(index) - int(ignored.sum())
+                else:
+                    eligible = nodes.eligible(everywhere, constraint, labelled)
+                    there = domains.sums(counts * eligible)[codes]
+                    number = domains.among(codes[~ignored])
+                points += spread_points(there, number, constraint.max_skew)
+            return fewest_best(points, ignored)
+
+        return scores
+
+
+class _CountedNodes:
+    """Which nodes count for the constraints of a pod."""
+
+    def __init__(self, shape: Shape) -> None:
+        self._affinity = required_affinity(shape)
+        self._untolerated = untolerated(shape.tolerations, 1)
+
+    def eligible(self, everywhere: Rows, constraint: SpreadConstraint, labelled: Flags) -> Flags:
+        """Those of the `labelled` rows that satisfy the constraint's policies, (rows,) both."""
+        eligible = labelled
+        if constraint.honours_affinity and self._affinity is not None:
+            eligible = eligible & self._affinity(everywhere)
+        if constraint.honours_taints:
+            eligible = eligible & (self._untolerated(everywhere) == 0)
+        return eligible
+
+
+def _constraints(shape: Shape, *, hard: bool) -> tuple[SpreadConstraint, ...]:
+    terms = shape.inter_pod
+    return () if terms is None else tuple(one for one in terms.spread if one.hard is hard)
+
+
+def _selects(constraint: SpreadConstraint, pod: InterPodTerms | None) -> bool:
+    """Whether the constraint's pods include the one that asks; they are of its namespace."""
+    wanted = constraint.selector.labels
+    return pod is not None and wanted is not None and all_hold(wanted, dict(pod.labels))
+
+
+def _labelled(all_domains: Sequence[TopologyDomains]) -> Flags:
+    """Which rows have all labels, (rows,)."""
+    labelled: Flags = np.logical_and.reduce([one.labelled for one in all_domains])
+    return labelled
+
+
+def _counts(rows: Rows, constraint: SpreadConstraint) -> IntArray:
+    """The constraint's pods on each row of the tables, (rows,); an empty selector counts none."""
+    if not constraint.selector.labels:
+        return np.zeros(len(rows.everywhere.index), np.int64)
+    return rows.pod_counts(constraint.selector, terminating=False)
