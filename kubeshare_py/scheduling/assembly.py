@@ -8,10 +8,12 @@ from kubeshare_py.framework.profiles_in_use import ProfilesInUse
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.binding.assume import Assumer
 from kubeshare_py.scheduling.binding.binding_cycle import BindingCycles
+from kubeshare_py.scheduling.binding.device_claims import ClaimedDevices
 from kubeshare_py.scheduling.binding.enqueue import Enqueuer
 from kubeshare_py.scheduling.binding.group_edits import GroupEdits
 from kubeshare_py.scheduling.binding.iteration_budget import IterationBudget
 from kubeshare_py.scheduling.binding.lingering_pods import LingeringPods
+from kubeshare_py.scheduling.binding.pre_bind_cycles import PreBindCycles
 from kubeshare_py.scheduling.binding.scheduler_state import Charges, PodLifecycle, Pods, Queues
 from kubeshare_py.scheduling.event_handlers import EventHandlers
 from kubeshare_py.scheduling.iteration import Iterations
@@ -74,7 +76,8 @@ def assemble(
     queues = _queues(in_use)
     pods = _pods(queues)
     lingering = LingeringPods(ledger, queues.moves, lingering_s)
-    charges = Charges(ledger, Reservations(ledger, in_use.snapshots), lingering)
+    reservations, devices = Reservations(ledger, in_use.snapshots), ClaimedDevices(ledger)
+    charges = Charges(ledger, reservations, lingering, devices)
     reports = WaitingReports(queues.pods, pods.records, in_use.work, synced)
     steps = _steps(pods, queues, charges, in_use, reports, name)
     budget = IterationBudget(
@@ -82,7 +85,9 @@ def assemble(
     )
     gang_cycles = GangCycles(pods, queues, charges, in_use, steps, budget, repair_rules)
     policy = ReservationPolicy(pods, queues, charges, in_use, gang_cycles, reservation_rules)
-    preemption = Preemption(pods, queues, charges, in_use, budget, preemption_rules)
+    preemption = Preemption(
+        pods, queues, charges, in_use, budget, preemption_rules, steps.pre_binds
+    )
     retries = PluginRetries(evaluators, ledger, queues, in_use.boundary.failures)
     pod_cycles = PodCycles(
         pods.records, queues, charges.reservations, steps, in_use.snapshots, reports, gang_cycles
@@ -130,12 +135,14 @@ def _steps(
     name: str,
 ) -> PodLifecycle:
     table, gangs, reservations = pods.table, pods.gangs, charges.reservations
-    enqueuer = Enqueuer(
-        table, queues.pods, queues.moves, profiles.calls, reports, gangs, reservations
-    )
+    terms = charges.ledger.placed_pods.terms
+    enqueuer = Enqueuer(table, queues.pods, profiles.calls, reports, gangs, reservations, terms)
     table.follow(enqueuer)
-    assumer = Assumer(charges.ledger, profiles.evaluators, profiles.calls, name)
+    attempts, calls = queues.attempts, profiles.calls
+    assumer = Assumer(charges.ledger, profiles.evaluators, calls, queues.moves, name)
+    pre_binds = PreBindCycles(table, assumer, enqueuer, attempts, gangs, charges.devices)
+    table.follow(pre_binds)
     binding_cycles = BindingCycles(
-        table, assumer, enqueuer, queues.moves, queues.attempts, gangs, reservations
+        table, assumer, enqueuer, attempts, gangs, reservations, pre_binds
     )
-    return PodLifecycle(enqueuer, assumer, binding_cycles)
+    return PodLifecycle(enqueuer, assumer, pre_binds, binding_cycles)

@@ -7,6 +7,7 @@ from kubeshare_py.framework.profile_making import PluginFactory, profiles
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.pod_groups.gang_repair import repair_rules
 from kubeshare_py.scheduling.preemption.rules import preemption_rules
+from kubeshare_py.scheduling.queue.queue_rules import queue_rules
 from kubeshare_py.scheduling.reservations.reservation_patience import reservation_rules
 
 
@@ -24,5 +25,5 @@ def configured_machine(
         reservation_rules(configuration),
         preemption_rules(configuration),
         configuration.forced_delete_hold_seconds,
-        max_waiting=configuration.max_waiting_pods_per_namespace,
+        waiting=queue_rules(configuration),
     )

@@ -61,6 +61,10 @@ class EventHandlers:
                 effects = self._enqueuer.edited(record, pod, now, event)
             else:
                 record.pod = pod
+        elif record.state is PodState.PREBINDING and _matters(record.pod, pod):
+            event = queue_moves.update_event(record.pod, pod)
+            self._binding_cycles.release(record)
+            effects = self._enqueuer.edited(record, pod, now, event)
         elif record.state is not PodState.BOUND:
             record.pod = pod  # an older view of a pod that was bound meanwhile
             self._table.update(record)
@@ -79,9 +83,10 @@ class EventHandlers:
             record = self._table.add(pod)
         if record.state is PodState.BOUND and record.node == node:
             # What it holds was decided when it was bound: an edit of the annotation takes and frees
-            # no card. A resize changes what it takes of the node.
-            if pod.shape.resources != record.pod.shape.resources:
-                self._assumer.resize(record, pod.shape.resources)
+            # no card. A resize changes what it takes of the node, and labels what others see of it.
+            old = record.pod
+            if (pod.shape.charged, pod.placed) != (old.shape.charged, old.placed):
+                self._assumer.edited(record, pod)
             warnings = external_binds.changed(record.pod, pod, is_ours)
             record.pod = pod
             self._table.update(record)

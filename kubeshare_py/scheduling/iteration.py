@@ -138,6 +138,9 @@ class Iterations:
     def _try_gang(self, gang: Gang, now: float) -> Tried:
         if not self._gang_cycles.is_prepared(gang):
             return Tried()
+        renewed = self._gang_cycles.renew(gang, now)
+        if renewed is not None:
+            return Tried(effects=renewed)
         tried = self._gang_cycles.decide(gang, now)
         if not tried.placed:
             self._reservations.does_not_fit(gang, now)

@@ -13,6 +13,7 @@ from kubeshare_py.domain.events import (
     InventoryFailed,
     InventoryRead,
     NodesListed,
+    ObjectsListed,
     PodGroupsListed,
     PodsListed,
 )
@@ -27,6 +28,8 @@ def known_events(machine: Machine, now: float) -> Iterator[Event]:
     yield BudgetsListed(tuple(budgets.values()))
     for api, (groups, problem) in machine.group_objects.listed().items():
         yield PodGroupsListed(api, groups, problem)
+    for kind, objects, why in machine.ledger.columns.objects.listed():
+        yield ObjectsListed(kind, objects, why)
     if machine.synced.nodes:
         nodes = machine.ledger.columns.nodes
         yield NodesListed(tuple(node for node in nodes if node is not None))

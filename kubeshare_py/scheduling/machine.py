@@ -6,10 +6,10 @@ legal in every state: answers may come late, twice, or for pods that are gone.
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import assert_never
 
 import numpy as np
 
+from kubeshare_py.cluster.ledger import ANYWHERE
 from kubeshare_py.domain.effects import Effect, LogPluginFailure, ReportPodWarning, ReportWaiting
 from kubeshare_py.domain.events import (
     BindAnswered,
@@ -25,6 +25,11 @@ from kubeshare_py.domain.events import (
     NodeGone,
     NodeSeen,
     NodesListed,
+    ObjectEvent,
+    ObjectGone,
+    ObjectSeen,
+    ObjectsListed,
+    ObjectWritten,
     PodGone,
     PodGroupGone,
     PodGroupSeen,
@@ -35,6 +40,7 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.group_objects import GroupApi
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
+from kubeshare_py.domain.needs.object_writes import ObjectRef
 from kubeshare_py.framework.cluster_reading import ClusterReading
 from kubeshare_py.framework.scheduler_profile import Profile, ProfilesReplaced
 from kubeshare_py.scheduling.assembly import assemble
@@ -44,8 +50,9 @@ from kubeshare_py.scheduling.pod_groups.gang_repair import RepairRules
 from kubeshare_py.scheduling.preemption.rules import PreemptionRules
 from kubeshare_py.scheduling.queue import queue_moves
 from kubeshare_py.scheduling.queue.pod_records import PodProgress, PodState
-from kubeshare_py.scheduling.queue.waiting_limit import WaitingLimit
+from kubeshare_py.scheduling.queue.queue_rules import QueueRules
 from kubeshare_py.scheduling.reservations.reservation_patience import ReservationRules
+from kubeshare_py.scheduling.unschedulable_flush import UnschedulableFlush
 
 #: Everything that changes the machine's state.
 MachineEvent = Event | ProfilesReplaced
@@ -70,12 +77,11 @@ class Machine:
         preemption: PreemptionRules | None = None,
         lingering_s: float = LINGERING_S,
         *,
-        max_waiting: int = 0,
+        waiting: QueueRules | None = None,
     ) -> None:
         """Without rules, the configuration's defaults apply.
 
         `lingering_s`: the longest time (s) that cards of pods are held after a forced deletion.
-        `max_waiting`: the most pods of one namespace in the queue; 0 is no limit.
         """
         self.name = name
         parts = assemble(
@@ -88,7 +94,7 @@ class Machine:
         )
         self.synced = parts.synced
         self.ledger, self.reservations = parts.charges.ledger, parts.charges.reservations
-        self.lingering = parts.charges.lingering
+        self.lingering, self.devices = parts.charges.lingering, parts.charges.devices
         self.records, self.gangs = parts.pods.records, parts.pods.gangs
         self.group_objects = self.gangs.objects
         self.queue, self.moves = parts.queues.pods, parts.queues.moves
@@ -103,8 +109,11 @@ class Machine:
         self.decides = False
         self._parts = parts
         self._enqueuer, self._binding_cycles = parts.steps.enqueuer, parts.steps.binding_cycles
+        self.pre_binds = parts.steps.pre_binds
         self._group_edits, self._event_handlers = parts.group_edits, parts.event_handlers
-        self._enqueuer.limit = WaitingLimit(max_waiting)
+        waiting = waiting or QueueRules()
+        self._enqueuer.use(waiting)
+        self._flush = UnschedulableFlush(parts.queues, self.evaluators, waiting.flush_after_s)
         self._policy, self._retries = parts.policy, parts.retries
         self._reports, self._iterations = parts.reports, parts.iterations
         self._overcommitment = Overcommitment(self.ledger, self.key_of)
@@ -186,13 +195,16 @@ class Machine:
     # --- what the parts ask ---------------------------------------------------------------------
 
     def key_of(self, uid: PodUid) -> PodKey:
-        """Namespace and name of a pod that holds something, a lingering one included."""
+        """Namespace and name of a pod that holds something, or of a claim that holds cards."""
         record = self.records.get(uid)
         if record is not None:
             return record.pod.key
         lingering = self.lingering.of(uid)
-        assert lingering is not None, uid
-        return lingering.key
+        if lingering is not None:
+            return lingering.key
+        claim = self.devices.key_of(uid)
+        assert claim is not None, uid
+        return claim
 
     def age_s(self, since: float) -> float:
         """The age (s) of a moment when the last event was handled."""
@@ -211,11 +223,12 @@ class Machine:
                 effects += self._event_handlers.seen(pod, now)
             case PodGone():
                 effects += self._event_handlers.gone(event, now)
-            case BindAnswered():
-                effects += self._binding_cycles.answered(event, now)
+            case BindAnswered() | ObjectWritten():
+                effects += self._answered(event, now)
             case BindSlotsFree(slots=slots):
                 self.decides = True
                 effects += self._time_passed(now)
+                effects += self._binding_cycles.send_ready(self._free_slots(slots))
                 if self._iterations.unfinished:
                     effects += self._iterations.run(self._free_slots(slots), self.synced, now)
                 effects += self._report(now)
@@ -234,14 +247,23 @@ class Machine:
         self._enqueuer.settle(now)
         return effects
 
-    def _cluster_changed(self, event: ClusterEvent | BudgetEvent) -> None:
+    def _answered(self, event: BindAnswered | ObjectWritten, now: float) -> Sequence[Effect]:
+        if isinstance(event, BindAnswered):
+            return self._binding_cycles.answered(event, now)
+        self.pre_binds.written(event, now)
+        return ()
+
+    def _cluster_changed(self, event: ClusterEvent | BudgetEvent | ObjectEvent) -> None:
         match event:
             case NodeSeen(node=node):
                 known = node.name in self.ledger.columns.row_of
                 self.moves.improved_by = queue_moves.NODE_UPDATE if known else queue_moves.NODE_ADD
                 self.ledger.put_node(node)
+                self.devices.node_shown(node.name)
+                self.pre_binds.node_changed(node.name)
             case NodeGone(name=name):
                 self.ledger.drop_node(name)
+                self.pre_binds.node_changed(name)
             case NodesListed(nodes=nodes, unreadable=unreadable):
                 self.synced.nodes = True
                 self.moves.improved_by = queue_moves.NODE_ADD
@@ -250,6 +272,8 @@ class Machine:
                     self.ledger.drop_node(gone)
                 for node in sorted(nodes, key=lambda node: node.name):
                     self.ledger.put_node(node)
+                self.devices.charge_all()
+                self.pre_binds.ask_again()
             case InventoryRead():
                 self._inventory_read(event)
             case BudgetSeen() | BudgetGone() | BudgetsListed():
@@ -257,7 +281,19 @@ class Machine:
             case InventoryFailed(message=message):
                 self.inventory_failure = message
             case _:
-                assert_never(event)
+                if self._object_changed(event):
+                    self.ledger.improved.add(ANYWHERE)
+
+    def _object_changed(self, event: ObjectEvent) -> bool:
+        """Take an object, or all of a kind, as they are now; whether that changes anything."""
+        match event:
+            case ObjectSeen(object=item):
+                self.pre_binds.object_changed(ObjectRef(item.kind, item.key))
+            case ObjectGone(kind=kind, key=key):
+                self.pre_binds.object_changed(ObjectRef(kind, key))
+            case ObjectsListed():
+                self.pre_binds.ask_again()
+        return self.devices.changed(event)
 
     def wake_at(self, now: float) -> float | None:
         """When (s) to send TimePassed at the latest; `now` if there is work at once."""
@@ -265,10 +301,14 @@ class Machine:
             return now
         if self._group_edits.unsettled:
             return now
-        if self._iterations.unfinished and self._free_slots(1) > 0:
+        if self.pre_binds.unsettled:
+            return now
+        has_work = self._iterations.unfinished or self.pre_binds.has_ready
+        if has_work and self._free_slots(1) > 0:
             return now
         next_at = min(
             self._binding_cycles.next_at,
+            self.pre_binds.next_at,
             self.lingering.next_at,
             self._enqueuer.next_at,
             self._group_edits.next_at,
@@ -280,6 +320,7 @@ class Machine:
             self._policy.next_at,
             self.preemption.next_at,
             self._retries.next_at,
+            self._flush.next_at,
         )
         return None if next_at == math.inf else next_at
 
@@ -297,6 +338,7 @@ class Machine:
                 waiting.append(record)
             elif record.node is not None and record.pod.scheduler_name in self.profiles:
                 self._parts.profiles.calls.reserve(record.pod, record.node, record.allocation)
+        self.pre_binds.ask_again()
         # What is known of shape queues came from the former plugins.
         self.queue.clear()
         self._enqueuer.start_anew()
@@ -336,6 +378,8 @@ class Machine:
     def _time_passed(self, now: float) -> list[Effect]:
         effects: list[Effect] = []
         self._end_lingering(now)
+        if self.pre_binds.unsettled or now >= self.pre_binds.next_at:
+            effects += self.pre_binds.look(now)
         # Before Binds, because it ends the repetition of some of them.
         if now >= self._policy.next_at:
             self._policy.time_passed(now)
@@ -351,6 +395,7 @@ class Machine:
         if now >= self._reports.next_at:
             self._reports.refresh(self.evaluators, now)
         self._retries.look(now)
+        self._flush.look(now)
         effects.extend(self._overcommitment.look(now))
         return effects
 
@@ -366,6 +411,8 @@ class Machine:
         self.moves.improved_by = queue_moves.INVENTORY_READ
         for name, gpus in event.changed:
             self.ledger.put_cards(name, gpus)
+        if event.changed:
+            self.devices.charge_all()
         if event.more:
             return
         self.inventory_failure = ""

@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
+from kubeshare_py.domain.diagnosis import WaitingReason
 from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.framework.choice import Choice
 from kubeshare_py.framework.snapshot import Snapshots
 from kubeshare_py.scheduling.binding.enqueue import report_waiting
+from kubeshare_py.scheduling.binding.pre_bind_cycles import NotCommitted
 from kubeshare_py.scheduling.binding.scheduler_state import PodLifecycle, Queues
 from kubeshare_py.scheduling.pod_groups.gang_cycles import GangCycles
 from kubeshare_py.scheduling.queue import queue_moves
@@ -24,6 +26,7 @@ class Outcome(Enum):
 
     PLACED = auto()
     REFUSED = auto()  # by a plugin or the ledger: the pod is in backoff
+    STALE = auto()  # other pods' terms select the pod now, or no longer: its shape is another one
     UNREAD = auto()  # the inventory is not known: the shape queue waits for it
     CONSTRAINED = auto()  # no room in the domain that the shape queue is tied to
     UNSCHEDULABLE = auto()  # no node fits
@@ -56,7 +59,7 @@ class PodCycles:
         self._queue, self._moves, self._attempts = queues.pods, queues.moves, queues.attempts
         self._records, self._reservations = records, reservations
         self._enqueuer, self._assumer = steps.enqueuer, steps.assumer
-        self._binding_cycles = steps.binding_cycles
+        self._binding_cycles, self._pre_binds = steps.binding_cycles, steps.pre_binds
         self._snapshots = snapshots
         self._reports = reports
         self._gang_cycles = gang_cycles
@@ -66,11 +69,18 @@ class PodCycles:
     ) -> Decided:
         """Place this pod, the first of the shape queue, or find out why there is no place."""
         record = self._records[uid]
+        if self._enqueuer.is_stale(record):
+            # It waits in the queue of another shape from now on, which is tried in its turn.
+            effects = self._enqueuer.enqueue(record, now, queue_moves.FORCE_ACTIVATE)
+            return Decided(Outcome.STALE, effects)
         record.attempts += 1
         if shape_queue.shape.claims and not inventory_read:
-            self._mark_unschedulable(shape_queue)
+            self._mark_unschedulable(shape_queue, now)
             self._reports.unread(shape_queue, now)
             return Decided(Outcome.UNREAD)
+        full = self._pre_binds.full_for([record]) if record.pre_binds else None
+        if full is not None:
+            return Decided(Outcome.REFUSED, self._held(record, full))
         snapshot = self._snapshots.shown
         best = snapshot.evaluators[shape_queue.profile].best(shape_queue.shape)
         choice = None if best is None else self._gang_cycles.nearer(record, best)
@@ -79,11 +89,26 @@ class PodCycles:
         refusal = self._assumer.place(record, choice, snapshot.tables)
         if refusal is not None:
             return Decided(Outcome.REFUSED, self._refused(record, refusal, now))
-        binds = self._binding_cycles.commit(record.pod.uid, [record])
-        self._gang_cycles.one_placed(shape_queue.shape, now)
-        return Decided(_PLACED, binds)
+        record.flushed = shape_queue.flushed
+        return self._commit(record, shape_queue, now)
 
     # --- inside --------------------------------------------------------------------------------
+
+    def _commit(self, record: Record, shape_queue: ShapeQueue, now: float) -> Decided:
+        """Commit a pod that was charged to its place."""
+        committed = self._binding_cycles.commit(record.pod.uid, [record], now)
+        if not isinstance(committed, NotCommitted):
+            self._gang_cycles.one_placed(shape_queue.shape, now)
+            return Decided(_PLACED, committed)
+        if committed.is_full:
+            return Decided(Outcome.REFUSED, self._held(record, committed))
+        return Decided(Outcome.REFUSED, self._refused(record, committed.sentence, now))
+
+    def _held(self, record: Record, full: NotCommitted) -> list[Effect]:
+        """Too many placements wait for PreBind plugins: the pod leaves the queue for a while."""
+        self._reservations.end(record.pod.uid)
+        count(self._attempts.unschedulable, record.pod.scheduler_name)
+        return self._pre_binds.hold([record], full.sentence)
 
     def _refused(self, record: Record, refusal: str, now: float) -> list[Effect]:
         """A plugin or the ledger refuses the place: the pod is tried again after a while.
@@ -94,7 +119,7 @@ class PodCycles:
         if not self._reservations.is_preemptor(uid):
             self._reservations.end(uid)
         count(self._attempts.unschedulable, record.pod.scheduler_name)
-        effects = report_waiting(record, refusal)
+        effects = report_waiting(record, refusal, WaitingReason.SCHEDULER_ERROR)
         self._enqueuer.back_off(record, now)
         return effects
 
@@ -102,7 +127,7 @@ class PodCycles:
         self, shape_queue: ShapeQueue, record: Record, why: str | None, now: float
     ) -> Outcome:
         """Mark a shape queue unschedulable; `why` if the reason is not lack of room."""
-        self._mark_unschedulable(shape_queue)
+        self._mark_unschedulable(shape_queue, now)
         self._gang_cycles.constrained.unschedulable(shape_queue, record)
         if why is not None:
             self._reports.constrained(shape_queue, why, now)
@@ -111,9 +136,9 @@ class PodCycles:
         self._reports.unschedulable(shape_queue, evaluator, now)
         return Outcome.UNSCHEDULABLE
 
-    def _mark_unschedulable(self, shape_queue: ShapeQueue) -> None:
+    def _mark_unschedulable(self, shape_queue: ShapeQueue, now: float) -> None:
         count(self._attempts.unschedulable, shape_queue.profile)
         self._moves.entered(
             queue_moves.UNSCHEDULABLE, queue_moves.ATTEMPT_FAILURE, len(shape_queue.waiting)
         )
-        self._queue.mark_unschedulable(shape_queue)
+        self._queue.mark_unschedulable(shape_queue, now)

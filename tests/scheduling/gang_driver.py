@@ -7,6 +7,7 @@ from kubeshare_py.domain.effects import Bind, Evict, ReportPodWarning, ReportWai
 from kubeshare_py.domain.events import BindSlotsFree, Bound, PodGone, PodSeen
 from kubeshare_py.domain.pod import Pod, PodGroup
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.pod_groups.gang_repair import RepairRules
 from tests.builders import a_claim, a_pod, a_shape
 from tests.scheduling.driver import Driver
@@ -34,9 +35,10 @@ class GangDriver(Driver):
         cards: dict[str, int],
         document: object = None,
         rules: RepairRules | None = None,
+        machine: Machine | None = None,
         **node_fields: Any,
     ) -> None:
-        super().__init__(cards, document, rules=rules, **node_fields)
+        super().__init__(cards, document, rules=rules, machine=machine, **node_fields)
         self.told: dict[str, str] = {}
         self.evicted: list[str] = []
         self.troubles: list[str] = []

@@ -142,6 +142,7 @@ class PreemptionReference(ReferenceModel):
                     left[budget.key] -= 1
                     if left[budget.key] < 0:
                         found.add(pod.uid)
+                        break
         return found
 
     def cost(self, pods: Sequence[Pod], violating: Collection[PodUid]) -> Key:

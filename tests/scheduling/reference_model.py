@@ -24,6 +24,7 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
+from kubeshare_py.domain.needs.host_ports import HostPort
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import GpuClaim
@@ -37,6 +38,7 @@ class Holding:
     cpu: int
     allocation: Allocation | None
     native: int = 0
+    ports: tuple[HostPort, ...] = ()
     settled: bool = False
     answered_at: float | None = None
 
@@ -49,6 +51,12 @@ def charge_of(gpu: Gpu, claim: GpuClaim) -> CardCharge:
     elif memory is None:
         memory = gpu.memory_bytes * claim.milli // 1000
     return CardCharge(gpu.uuid, claim.milli, memory, exclusive=claim.exclusive)
+
+
+def is_taken(wanted: HostPort, taken: set[tuple[int, str, str]]) -> bool:
+    """Whether a port is taken at its address, or at all of them."""
+    same = {at for port, kind, at in taken if (port, kind) == (wanted.port, wanted.protocol)}
+    return bool(same if wanted.address == "0.0.0.0" else same & {wanted.address, "0.0.0.0"})
 
 
 @dataclass
@@ -134,7 +142,8 @@ class ReferenceModel:
         assert self.node_refusal(pod, effect.node) is None
         self._check_cards(pod, effect.node, effect.allocation)
         cpu = dict(pod.shape.resources).get("cpu", 0)
-        self.held[effect.uid] = Holding(effect.node, cpu, effect.allocation)
+        ports = pod.shape.host_ports
+        self.held[effect.uid] = Holding(effect.node, cpu, effect.allocation, ports=ports)
 
     def fits_somewhere(self, pod: Pod) -> NodeName | None:
         """A node where the pod could go now, by trying them all."""
@@ -203,7 +212,8 @@ class ReferenceModel:
                 for uuid in place
             )
             allocation = Allocation(token=DecisionToken(f"trial-{pod.uid}"), cards=cards)
-        return Holding(node, dict(pod.shape.resources).get("cpu", 0), allocation)
+        cpu, ports = dict(pod.shape.resources).get("cpu", 0), pod.shape.host_ports
+        return Holding(node, cpu, allocation, ports=ports)
 
     def waiting(self) -> list[Pod]:
         """Pods of ours that nobody holds back and that have no place."""
@@ -231,6 +241,9 @@ class ReferenceModel:
             return "cpu"
         if len(there) + 1 > allocatable.get("pods", 0):
             return "pods"
+        taken = {(one.port, one.protocol, one.address) for held in there for one in held.ports}
+        if any(is_taken(port, taken) for port in pod.shape.host_ports):
+            return "ports"
         return None
 
     def card(self, node: NodeName, uuid: str, claim: GpuClaim) -> bool:
@@ -320,7 +333,8 @@ class ReferenceModel:
             or _token(held.allocation) != _token(pod.allocation)
         ):
             native = 0 if pod.allocation else native
-            held = Holding(pod.node_name, cpu, pod.allocation, native)
+            ports = pod.shape.host_ports
+            held = Holding(pod.node_name, cpu, pod.allocation, native, ports)
             self.held[pod.uid] = held
         held.settled = True
 

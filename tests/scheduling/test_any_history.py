@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from tests.builders import a_machine
 from tests.scale import examples, seeds
-from tests.scheduling.world import ACTIONS, Step, World
+from tests.scheduling.world import ACTIONS, SHAPES, Step, World
 
 STEPS = st.lists(
-    st.tuples(st.integers(0, ACTIONS - 1), st.integers(0, 12), st.integers(0, 9)),
+    st.tuples(st.integers(0, ACTIONS - 1), st.integers(0, len(SHAPES) - 1), st.integers(0, 9)),
     min_size=15,
     max_size=60,
 )
@@ -73,7 +73,7 @@ def test_the_same_history_gives_the_same_effects_again(steps: list[Step]) -> Non
 def some_steps(seed: int, count: int) -> list[Step]:
     numbers = random.Random(seed)
     return [
-        (numbers.randrange(ACTIONS), numbers.randrange(13), numbers.randrange(10))
+        (numbers.randrange(ACTIONS), numbers.randrange(len(SHAPES)), numbers.randrange(10))
         for _ in range(count)
     ]
 

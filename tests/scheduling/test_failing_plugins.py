@@ -26,6 +26,7 @@ from kubeshare_py.scheduling.explain.explanation import why
 from kubeshare_py.scheduling.explain.figures import pod_figures
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.pod_records import PodState
+from kubeshare_py.scheduling.queue.queue_rules import QueueRules
 from tests.builders import a_claim, a_cluster, a_node, a_pod, a_shape, whole
 from tests.scheduling.gang_driver import GangDriver, a_group, members, names
 
@@ -121,7 +122,7 @@ def driver(
     document = {"profiles": [{"plugins": points}]}
     made = GangDriver({})
     known = {**IN_TREE, "X": lambda: plugin}
-    made.machine = Machine(profiles(read(document), known), "test", max_waiting=max_waiting)
+    made.machine = Machine(profiles(read(document), known), "test", waiting=QueueRules(max_waiting))
     made.tell(*a_cluster({"n1": 4, "n2": 4} if cards is None else cards))
     return made
 

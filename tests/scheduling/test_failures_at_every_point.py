@@ -1,7 +1,7 @@
 """At every extension point: what fails costs the pods that it was asked about, and nothing else."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from kubeshare_py.domain.events import Event
 from kubeshare_py.framework.boundary import SLOW_TURN_S
 from kubeshare_py.framework.profile_making import PluginFactory, profiles
 from kubeshare_py.plugin import (
+    READY,
     CardPredicate,
     CardPreselection,
     CardSetScore,
@@ -21,8 +22,10 @@ from kubeshare_py.plugin import (
     Pod,
     Preemptor,
     ReasonTable,
+    Rejected,
     Rows,
     Shape,
+    Wait,
 )
 from kubeshare_py.scheduling.explain.explanation import why
 from kubeshare_py.scheduling.machine import Machine
@@ -71,6 +74,20 @@ ROWS = [
     of_rows(np.bool_),
 ]
 CARDS = [answers(raises), of_cards(np.int64, 1), of_cards(np.float64), of_cards(np.object_)]
+WRONG_WAITS = [
+    Wait(**{"sentence": "x", **wrong})
+    for wrong in cast(
+        "list[dict[str, Any]]",
+        [
+            {"sentence": 7},
+            {"late": None},
+            {"writes": ("write",)},
+            {"on": []},
+            {"for_s": 0},
+            {"for_s": "1"},
+        ],
+    )
+]
 #: Of each point: the claim of the pods that it is asked about, and what it may do wrong.
 FAULTS: dict[str, tuple[Any, list[Fault]]] = {
     "pre_enqueue": (ONE, [raises, exits, answers(7), answers(b"x"), answers(["x"])]),
@@ -104,6 +121,13 @@ FAULTS: dict[str, tuple[Any, list[Fault]]] = {
     "normaliser": (ONE, [raises, answers(None), answers(np.zeros(99)), lambda raw: raw + 101]),
     "permit": (ONE, [raises, answers(False), answers(3)]),
     "reserve": (ONE, [raises, exits]),
+    "pre_bind": (
+        ONE,
+        [
+            *(raises, exits, answers(None), answers("x"), answers(Rejected(cast("Any", 7)))),
+            *(answers(wrong) for wrong in WRONG_WAITS),
+        ],
+    ),
 }
 #: The points' names in a profile, where they differ.
 LISTED_AT = {
@@ -114,6 +138,7 @@ LISTED_AT = {
     "card_score": "cardScore",
     "card_set": "cardScore",
     "normaliser": "score",
+    "pre_bind": "preBind",
 }
 CASES = [
     pytest.param(point, claim, fault, id=f"{point}-{number}")
@@ -181,6 +206,9 @@ class Faulty:
 
     def unreserve(self, pod: Pod, node: str) -> None:
         self.at("reserve", pod.shape, (pod, node), lambda: None)
+
+    def pre_bind(self, pod: Pod, row: Rows, placement: object) -> Any:
+        return self.at("pre_bind", pod.shape, (pod, row, placement), lambda: READY)
 
     def post_filter(self, preemptor: Preemptor) -> Any:
         return lambda pod: False

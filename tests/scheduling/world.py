@@ -27,6 +27,7 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodKey, PodUid
+from kubeshare_py.domain.needs.host_ports import HostPort
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import InvalidRequest
@@ -50,6 +51,8 @@ SHAPES = (
     a_shape(a_claim(100), cpu=60_000),
     a_shape(a_claim(300), a_claim(500)),
     a_shape(a_claim(600), whole(1), a_claim(600)),
+    a_shape(host_ports=(HostPort(80),)),
+    a_shape(a_claim(200), host_ports=(HostPort(80, address="10.0.0.1"), HostPort(81))),
 )
 NODES = tuple(NodeName(name) for name in ("n1", "n2", "n3"))
 #: Pods that are created one by one are in them by turns: pods of one shape are of several.

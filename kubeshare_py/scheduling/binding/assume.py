@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from kubeshare_py.cluster.charge import Resources, card_charges, claim_charges
+from kubeshare_py.cluster.charge import card_charges, claim_charges
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.refusal import NO_SUCH_CARD, REFUSES, refusal
+from kubeshare_py.cluster.rows import OneRow
 from kubeshare_py.cluster.tables import Tables
 from kubeshare_py.domain.allocation import (
     Allocation,
@@ -17,14 +18,22 @@ from kubeshare_py.domain.allocation import (
 from kubeshare_py.domain.gpu_capacities import Capacities
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.isolation import Isolation, IsolationBackend
+from kubeshare_py.domain.needs.object_writes import ObjectWrite
+from kubeshare_py.domain.needs.placed_pod import PlacedPod
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.request import ContainerClaim
 from kubeshare_py.framework.choice import Choice
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.plugin_calls import PluginCalls
+from kubeshare_py.framework.points import PendingPlacement, PreBindAnswer, Rejected
+from kubeshare_py.scheduling.queue import queue_moves
 from kubeshare_py.scheduling.queue.pod_records import Record
+from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
 
 R = TypeVar("R")
+
+#: Why a placement is refused whose claims would stay without their volumes.
+NO_PRE_BIND = "its claims need volumes, and its profile has no PreBind plugin that binds them"
 
 
 class Assumer:
@@ -35,12 +44,14 @@ class Assumer:
         ledger: Ledger,
         evaluators: Mapping[str, Evaluator],
         calls: PluginCalls,
+        moves: QueueMoves,
         name: str,
     ) -> None:
         self._calls = calls
         self._ledger = ledger
         self._evaluators = evaluators
         self._profiles = calls.profiles
+        self._moves = moves
         self._name = name
         self._decisions = 0
 
@@ -66,33 +77,59 @@ class Assumer:
         allocation = self._allocation(record, choice, node, cards)
         lack: str | None = NO_SUCH_CARD
         if allocation is not None:
-            resources, port = pod.shape.resources, record.shape.needs_port
+            resources, port = record.shape.resources, record.shape.needs_port
             lack = refusal(tables.columns, choice.row, resources, allocation, port)
         if lack is not None:
             self._evaluators[pod.scheduler_name].add_ledger_filter()
             return f"{REFUSES}{lack}"
-        problem = self.charge(record, node, allocation)
+        placed = pod.placed
+        if placed.volumes is not None:
+            placed = OneRow(columns, choice.row).volumes.with_choice(placed)
+        if placed.choice is not None and not self._profiles[pod.scheduler_name].pre_binds:
+            return NO_PRE_BIND
+        problem = self.charge(record, node, allocation, placed)
         if problem is not None:
             self.take_back(record)
         return problem
 
-    def charge(self, record: Record, node: NodeName, allocation: Allocation | None) -> str | None:
+    def pre_bind(self, record: Record, written: Sequence[ObjectWrite]) -> tuple[PreBindAnswer, str]:
+        """What PreBind plugins answer about a charged pod: see `PluginCalls.pre_bind`."""
+        columns, node = self._ledger.columns, record.node
+        assert node is not None
+        row = columns.row_of.get(node)
+        if row is None or columns.nodes[row] is None:
+            return Rejected(f'node "{node}" not found'), ""
+        charge = self._ledger.charge_of(record.pod.uid)
+        choice = charge.pod.choice if charge is not None and charge.pod is not None else None
+        placement = PendingPlacement(choice=choice, written=tuple(written))
+        return self._calls.pre_bind(record.pod, OneRow(columns, row), placement)
+
+    def charge(
+        self,
+        record: Record,
+        node: NodeName,
+        allocation: Allocation | None,
+        placed: PlacedPod | None = None,
+    ) -> str | None:
         """Charge the pod and call Reserve plugins if it is this scheduler's.
 
-        The charge stands even if a plugin fails; returns the failure's text, or None.
+        `placed` has the volumes that its claims are to get, if any. The charge stands even if a
+        plugin fails; returns the failure's text, or None.
         """
         pod = record.pod
-        self._ledger.charge(pod.uid, node, pod.shape.resources, allocation)
+        self._ledger.charge(pod.uid, node, pod.shape.charged, allocation, placed or pod.placed)
         record.node, record.allocation = node, allocation
         return self._calls.reserve(pod, node, allocation)
 
-    def resize(self, record: Record, resources: Resources) -> None:
-        """Charge a placed pod these amounts of its node; what it holds of cards stays."""
+    def edited(self, record: Record, pod: Pod) -> None:
+        """Charge a placed pod what it takes of its node now; what it holds of cards stays."""
         assert record.node is not None
-        self._ledger.charge(record.pod.uid, record.node, resources, record.allocation)
+        resources, held = pod.shape.charged, record.allocation
+        self._ledger.charge(pod.uid, record.node, resources, held, pod.placed)
 
     def release(self, record: Record) -> None:
-        """Undo `charge`; the record must be charged."""
+        """Undo `charge`; the record must be charged. What becomes free improves rows."""
+        self._moves.improved_by = queue_moves.ASSIGNED_POD_DELETE
         self._end(record, self._ledger.release)
         record.node = record.allocation = None
 
@@ -101,6 +138,7 @@ class Assumer:
 
         False if it holds none.
         """
+        self._moves.improved_by = queue_moves.ASSIGNED_POD_DELETE
         return self._end(record, self._ledger.linger)
 
     def take_back(self, record: Record) -> None:

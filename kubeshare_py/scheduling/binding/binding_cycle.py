@@ -3,17 +3,17 @@
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
+from kubeshare_py.domain.diagnosis import WaitingReason
 from kubeshare_py.domain.effects import Bind, Effect, ReportScheduled
 from kubeshare_py.domain.events import BindAnswered, BindRefused, BindUnknown, Bound, Refusal
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.scheduling.binding.assume import Assumer
 from kubeshare_py.scheduling.binding.enqueue import Enqueuer, report_waiting
-from kubeshare_py.scheduling.queue import queue_moves
+from kubeshare_py.scheduling.binding.pre_bind_cycles import NotCommitted, PreBindCycles
 from kubeshare_py.scheduling.queue.attempts import Attempts, count
 from kubeshare_py.scheduling.queue.gangs import Gangs
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
 from kubeshare_py.scheduling.queue.pod_table import PodTable
-from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
 from kubeshare_py.scheduling.queue.reservations import Nominee, Reservations
 from kubeshare_py.scheduling.queue.timers import Timers, backoff_s
 
@@ -26,19 +26,19 @@ class BindingCycles:
         table: PodTable,
         assumer: Assumer,
         enqueuer: Enqueuer,
-        moves: QueueMoves,
         attempts: Attempts,
         gangs: Gangs,
         reservations: Reservations,
+        pre_binds: PreBindCycles,
     ) -> None:
         self._table = table
         self._records = table.records
         self._assumer = assumer
         self._enqueuer = enqueuer
-        self._moves = moves
         self._attempts = attempts
         self._gangs = gangs
         self._reservations = reservations
+        self._pre_binds = pre_binds
         self._unanswered: dict[DecisionToken, PodUid] = {}
         self._resend: Timers[DecisionToken] = Timers()
 
@@ -52,17 +52,35 @@ class BindingCycles:
         """When (s) the next Bind is sent again; infinity if none is."""
         return self._resend.next_at
 
-    def commit(self, nominee: Nominee, placed: Sequence[Record]) -> list[Bind]:
-        """Bind pods that hold their places: the one way from a decision to its Bindings.
+    def commit(
+        self, nominee: Nominee, placed: Sequence[Record], now: float
+    ) -> Sequence[Effect] | NotCommitted:
+        """Commit pods to the places that they hold: the one way from a decision to its Bindings.
 
         `placed` is a single pod, or all pods of a gang that are placed at once; `Assumer.place` has
-        charged each of them. The nominee's own reservations end, those of others whose places were
-        taken are broken, and each pod is ASSUMED until its Bind is answered.
+        charged each of them. PreBind plugins are asked first. If one refuses, or too many pods wait
+        for such plugins, the charges are taken back. Otherwise the nominee's own reservations end,
+        and those of others whose places were taken are broken. Each pod is ASSUMED until its Bind
+        is answered; while a PreBind plugin waits, all of them are PREBINDING before that.
         """
+        answers = self._pre_binds.ask(placed)
+        if isinstance(answers, NotCommitted):
+            for record in reversed(placed):
+                self._assumer.take_back(record)
+            return answers
         self._reservations.end(nominee)
         for record in placed:
             self._reservations.took_by(record)
+        if answers is not None:
+            return self._pre_binds.begin(placed, answers, now)
         return [self._send(record) for record in placed]
+
+    def send_ready(self, free: int) -> list[Bind]:
+        """Bind pods whose PreBind plugins are ready, while fewer than `free` are bound so."""
+        binds: list[Bind] = []
+        while len(binds) < free and self._pre_binds.has_ready:
+            binds += [self._send(record) for record in self._pre_binds.next_ready()]
+        return binds
 
     def send_again(self, now: float) -> Iterator[Bind]:
         """Send Binds with an unknown outcome again after their pause."""
@@ -116,7 +134,8 @@ class BindingCycles:
                 return [self._confirm(record, record.node)]
             case BindRefused(refusal=refusal, message=message):
                 count(self._attempts.failed, record.pod.scheduler_name)
-                effects = report_waiting(record, f"binding was refused: {message}")
+                sentence = f"binding was refused: {message}"
+                effects = report_waiting(record, sentence, WaitingReason.SCHEDULER_ERROR)
                 if refusal is Refusal.INVALID and self._others_wait_for(record):
                     record.refused = True
                     self._again(record, event.token, now)
@@ -131,8 +150,7 @@ class BindingCycles:
                 assert_never(event.outcome)
 
     def _ignore_answer(self, record: Record) -> None:
-        """The pod's charge is about to end: what becomes free improves rows."""
-        self._moves.improved_by = queue_moves.ASSIGNED_POD_DELETE
+        """The pod's charge is about to end."""
         if record.allocation is not None:
             self._unanswered.pop(record.allocation.token, None)
 
@@ -159,6 +177,8 @@ class BindingCycles:
     def _confirm(self, record: Record, node: NodeName) -> ReportScheduled:
         self._table.transition(record, PodState.UNCONFIRMED)
         count(self._attempts.scheduled, record.pod.scheduler_name)
+        self._attempts.after_flush += record.flushed
+        record.flushed = False
         return ReportScheduled(record.pod.uid, record.pod.key, node)
 
 

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from kubeshare_py.domain.diagnosis import Diagnosis
+from kubeshare_py.cluster.pods.held_terms import HeldTerms
+from kubeshare_py.domain.diagnosis import Diagnosis, WaitingReason
 from kubeshare_py.domain.effects import Effect, ReportWaiting
 from kubeshare_py.domain.gpu_capacities import scaled
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.isolation import IsolationBackend
-from kubeshare_py.domain.pod import Pod, Shape, with_isolation
+from kubeshare_py.domain.pod import Pod, Shape, with_images, with_isolation, without_resources
 from kubeshare_py.domain.printable import listed
 from kubeshare_py.framework.answer_checks import SortKeys
 from kubeshare_py.framework.boundary import PluginFailed
@@ -21,13 +22,14 @@ from kubeshare_py.framework.plugin_calls import PluginCalls
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.queue import queue_moves
 from kubeshare_py.scheduling.queue.gangs import Gang, Gangs
+from kubeshare_py.scheduling.queue.inter_pod_shapes import with_terms
 from kubeshare_py.scheduling.queue.isolation_hold import chosen_backend
 from kubeshare_py.scheduling.queue.pod_queue import PodQueue, ShapeQueueKey, SortKey
 from kubeshare_py.scheduling.queue.pod_records import UNDECIDED, PodState, Record
 from kubeshare_py.scheduling.queue.pod_table import PodTable
-from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
+from kubeshare_py.scheduling.queue.queue_rules import QueueRules
 from kubeshare_py.scheduling.queue.reservations import Contender, Reservations
-from kubeshare_py.scheduling.queue.timers import Timers, backoff_s
+from kubeshare_py.scheduling.queue.timers import BACKOFF, Timers, backoff_s
 from kubeshare_py.scheduling.queue.waiting_limit import MAX_WAITING, WaitingLimit, WaitingUnit
 from kubeshare_py.scheduling.queue.waiting_reports import WaitingReports
 
@@ -41,6 +43,8 @@ OUTSIDE_PATIENCE_S = 30.0
 #: Seconds without an edit after which a pod's next edit counts at once again.
 CALM_S = 10.0
 _UNPLACED = (PodState.NEW, *UNDECIDED)
+#: The plugin without which claims of pods would not be allocated.
+_DEVICES = "DynamicResources"
 
 
 class Enqueuer:
@@ -50,29 +54,35 @@ class Enqueuer:
         self,
         table: PodTable,
         queue: PodQueue,
-        moves: QueueMoves,
         calls: PluginCalls,
         reports: WaitingReports,
         gangs: Gangs,
         reservations: Reservations,
+        terms: HeldTerms,
     ) -> None:
+        """`terms` are those of placed pods."""
         self._table = table
+        self._terms = terms
         self._records = table.records
         self._queue = queue
-        self._moves = moves
+        self._moves = table.moves
         self._profiles = calls.profiles
         self._reports = reports
         self._gangs = gangs
         self._reservations = reservations
         self._calls = calls
-        #: May be replaced only before the first pod comes.
         self.limit = WaitingLimit(MAX_WAITING)
+        self.backoff = BACKOFF
         #: Pods outside of the queue without a report, and since when (s) they are there.
         self._unreported: dict[PodUid, float] = {}
         self._moves_rest_until = 0.0
         self._keys = SortKeys()
         self._backoff: Timers[tuple[PodUid, int]] = Timers()
         self._edited: Timers[PodUid] = Timers()
+
+    def use(self, rules: QueueRules) -> None:
+        """Keep to these rules; only before the first pod comes."""
+        self.limit, self.backoff = WaitingLimit(rules.max_waiting), rules.backoff
 
     @property
     def next_at(self) -> float:
@@ -97,8 +107,8 @@ class Enqueuer:
         pod = record.pod
         profile = self._profiles[pod.scheduler_name]
         record.fixed = None
-        asked = _asked(pod, profile)
-        record.asked = None if asked is pod.shape else asked
+        record.asked = self._asked_now(pod, profile)
+        record.terms_seen = self._terms.version
         try:
             reason = self._gate_reason(pod, profile)
             if reason is None:
@@ -106,7 +116,7 @@ class Enqueuer:
                 record.key = self._calls.key(pod, self._keys), record.arrived
         except PluginFailed as failure:
             self._leave_limit(record)
-            effects = report_waiting(record, str(failure))
+            effects = report_waiting(record, str(failure), WaitingReason.SCHEDULER_ERROR)
             self.back_off(record, now)
             return effects
         if reason is None and self._gangs.pauses(pod):
@@ -117,13 +127,29 @@ class Enqueuer:
             else:
                 self._stay_outside(record, now, event)
         else:
-            return self._gate(record, reason, event)
+            return self.gate(record, reason, event)
         return ()
 
-    def _gate(self, record: Record, reason: str, event: str) -> Sequence[Effect]:
+    def _asked_now(self, pod: Pod, profile: Profile) -> Shape | None:
+        """The pod's shape with its profile's additions; None if it has none."""
+        asked = _asked(pod, profile)
+        if asked is not None and (self._terms or pod.shape.inter_pod is not None):
+            asked = with_terms(pod, asked, self._terms)
+        return None if asked is pod.shape else asked
+
+    def is_stale(self, record: Record) -> bool:
+        """Whether other labels of a pod matter than when it was enqueued."""
+        if record.terms_seen == self._terms.version:
+            return False
+        record.terms_seen = self._terms.version
+        pod = record.pod
+        return self._asked_now(pod, self._profiles[pod.scheduler_name]) != record.asked
+
+    def gate(self, record: Record, reason: str, event: str) -> Sequence[Effect]:
+        """Do not try the pod, and report the reason if there is one."""
         self._leave_limit(record)
         self._table.transition(record, PodState.GATED, event)
-        return report_waiting(record, reason) if reason else ()
+        return report_waiting(record, reason, WaitingReason.NOT_READY) if reason else ()
 
     def pause(self, record: Record, event: str) -> None:
         """Take the pod out of the queue; it is enqueued later, by its key at that time."""
@@ -290,7 +316,7 @@ class Enqueuer:
         """A placement of the pod failed: it waits again after a while."""
         self._table.transition(record, PodState.BACKOFF, queue_moves.ATTEMPT_FAILURE)
         record.tries += 1
-        self._backoff.add(now + backoff_s(record.tries), (record.pod.uid, record.tries))
+        self._backoff.add(now + self.backoff.after(record.tries), (record.pod.uid, record.tries))
 
     def edited(self, record: Record, pod: Pod, now: float, event: str) -> Sequence[Effect]:
         """A pod without a place changed in a way that matters; `pod` is what it is now.
@@ -336,9 +362,9 @@ class Enqueuer:
         return effects
 
 
-def report_waiting(record: Record, sentence: str) -> list[Effect]:
+def report_waiting(record: Record, sentence: str, reason: WaitingReason) -> list[Effect]:
     """Report something about this very pod, unless it was the last report."""
-    diagnosis = Diagnosis(sentence=sentence)
+    diagnosis = Diagnosis(sentence=sentence, reason=reason)
     if record.reported == diagnosis:
         return []
     record.reported = diagnosis
@@ -348,6 +374,11 @@ def report_waiting(record: Record, sentence: str) -> list[Effect]:
 def _asked(pod: Pod, profile: Profile) -> Shape | None:
     """The pod's shape as its profile understands it; None if it cannot be understood."""
     shape = scaled(pod.shape, profile.capacities) if _is_scaled(pod) else pod.shape
+    if shape is not None and profile.reads_images and pod.images is not None:
+        shape = with_images(shape, pod.images)
+    if shape is not None and profile.ignores_resource is not None:
+        ignored = tuple(name for name, _ in shape.resources if profile.ignores_resource(name))
+        shape = without_resources(shape, ignored) if ignored else shape
     backend = chosen_backend(pod, profile)
     if shape is None or backend is None or backend is IsolationBackend.NONE:
         return shape
@@ -360,6 +391,8 @@ def _is_scaled(pod: Pod) -> bool:
 
 def _gates_of(pod: Pod, profile: Profile) -> Iterator[str]:
     """The reasons of the pod's profile to gate it."""
+    if pod.shape.device_claims is not None and not _allocates_devices(profile):
+        yield f"it has spec.resourceClaims, and its profile has no plugin {_DEVICES}"
     if _is_scaled(pod) and scaled(pod.shape, profile.capacities) is None:
         named = (claim.share_of for claim in pod.shape.claims if claim.share_of)
         model = next(model for model in named if profile.capacities.of(model) is None)
@@ -367,3 +400,9 @@ def _gates_of(pod: Pod, profile: Profile) -> Iterator[str]:
     if chosen_backend(pod, profile) is not None and not profile.isolation.allows(pod.isolation):
         allowed = ", ".join(profile.isolation.allowed)
         yield f'sharedgpu/isolation="{pod.isolation}": this scheduler allows {allowed}'
+
+
+def _allocates_devices(profile: Profile) -> bool:
+    """Whether the profile sees to it that claims are allocated before a pod is bound."""
+    filters, pre_binds = profile.filters, profile.pre_binds
+    return all(any(one.name == _DEVICES for one in some) for some in (filters, pre_binds))

@@ -126,6 +126,14 @@ class IterationBudget:
         if rows is None:
             return True
         evaluator = self._snapshots.shown.evaluators[shape_queue.profile]
+        shape = shape_queue.shape
+        if shape.is_cluster_wide:
+            if evaluator.fits_anywhere(shape):
+                return True
+            # What keeps a claim from its volume may be another thing now: the pod shows that.
+            return shape.volumes is not None and (
+                evaluator.reason_set(shape) != shape_queue.reason_set
+            )
         improved = rows if shape_queue.place_of is None else among(shape_queue, rows)
         if len(improved) <= ROWS_WORTH_HINTS:
             hints = (evaluator.may_fit(shape_queue.shape, row) for row in improved.tolist())

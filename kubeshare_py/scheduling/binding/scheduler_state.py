@@ -11,8 +11,10 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.scheduling.binding.assume import Assumer
 from kubeshare_py.scheduling.binding.binding_cycle import BindingCycles
+from kubeshare_py.scheduling.binding.device_claims import ClaimedDevices
 from kubeshare_py.scheduling.binding.enqueue import Enqueuer
 from kubeshare_py.scheduling.binding.lingering_pods import LingeringPods
+from kubeshare_py.scheduling.binding.pre_bind_cycles import PreBindCycles
 from kubeshare_py.scheduling.queue.attempts import Attempts
 from kubeshare_py.scheduling.queue.fair_share import Shares
 from kubeshare_py.scheduling.queue.gang_queue import GangQueue
@@ -56,11 +58,12 @@ class Queues:
 
 @dataclass(frozen=True, slots=True)
 class Charges:
-    """What is taken of nodes and cards: by pods, by reservations, and by pods that linger."""
+    """What is taken of nodes and cards: by pods, reservations, pods that linger, and claims."""
 
     ledger: Ledger
     reservations: Reservations
     lingering: LingeringPods
+    devices: ClaimedDevices
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,4 +72,5 @@ class PodLifecycle:
 
     enqueuer: Enqueuer
     assumer: Assumer
+    pre_binds: PreBindCycles
     binding_cycles: BindingCycles

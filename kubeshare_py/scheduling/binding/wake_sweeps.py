@@ -13,6 +13,7 @@ import numpy as np
 
 from kubeshare_py.cluster.changes import ChangeLog
 from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.ledger import ANYWHERE
 from kubeshare_py.scheduling.queue.pod_queue import PodQueue, ShapeQueue
 
 #: With more improved rows than this, every unschedulable queue is simply tried again.
@@ -86,10 +87,17 @@ class Sweeps:
         end = self._improved.end
         if end == self._seen and not self._behind:
             return
-        for owner, shape_queues in self._queue.unschedulable_by_owner(self._of):
+        for owner, unschedulable in self._queue.unschedulable_by_owner(self._of):
             seen = self._behind.get(owner, self._seen)
-            if seen != end:
-                self._of[owner] = Sweep(owner, shape_queues, self._rows(seen), end)
+            if seen == end:
+                continue
+            rows = self._rows(seen)
+            nowhere = rows is not None and not len(rows)  # what changed is on no row
+            shape_queues = [
+                one for one in unschedulable if not nowhere or one.shape.is_cluster_wide
+            ]
+            if shape_queues:
+                self._of[owner] = Sweep(owner, shape_queues, rows, end)
         self._behind.clear()
         self._seen = end
 
@@ -101,4 +109,4 @@ class Sweeps:
 
     def _rows(self, seen: int) -> IntArray | None:
         rows = self._improved.since(seen, ROWS_WORTH_SWEEPING)
-        return None if rows is None else np.unique(rows)
+        return None if rows is None else np.unique(rows[rows != ANYWHERE])

@@ -26,6 +26,8 @@ from kubeshare_py.views.figures import (
 #: The cards of this many rows take some milliseconds, rendering included.
 ROWS_A_PORTION = 128
 PODS_A_PORTION = 10_000
+#: The states of pods with a place that the watch has not shown with their node.
+NOT_SEEN_BOUND = (PodState.PREBINDING, PodState.ASSUMED, PodState.UNCONFIRMED)
 
 
 def card_figures(machine: Machine) -> Iterator[CardFigures]:
@@ -61,6 +63,7 @@ def ledger_figures(machine: Machine) -> LedgerFigures:
         broken_milli=int(free[columns.tenants > 0].sum()),
         silent_nodes=len(machine.silent_nodes & columns.row_of.keys()),
         binds_in_flight=machine.unanswered,
+        prebinding_pods=len(machine.pre_binds),
     )
 
 
@@ -78,6 +81,8 @@ def decision_figures(machine: Machine) -> DecisionFigures:
         plugin_failures=dict(machine.boundary.failures.counts.items()),
         preemption_attempts=tried.preemptions,
         preemptors_exhausted=tried.exhausted,
+        pre_bind_timeouts=tried.pre_bind_timeouts,
+        scheduled_after_flush=tried.after_flush,
     )
 
 
@@ -97,7 +102,7 @@ def pod_figures(machine: Machine) -> Iterator[PodFigures]:
 def _with(figures: PodFigures, records: list[Record]) -> PodFigures:
     """Add these records; those in shape queues are counted already."""
     states = Counter(record.state for record in records)
-    assumed = states[PodState.ASSUMED] + states[PodState.UNCONFIRMED]
+    assumed = sum(states[one] for one in NOT_SEEN_BOUND)
     return replace(
         figures,
         backoff=figures.backoff + states[PodState.BACKOFF],

@@ -1,6 +1,6 @@
 """A node as people see it: its cards, which pods hold what of them, and problems."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY
 from kubeshare_py.cluster.ledger import Ledger
@@ -9,6 +9,7 @@ from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.isolation import IsolationBackend, Part
 from kubeshare_py.domain.readiness import NEEDY, ReadinessReport, in_words, not_ready_reason
 from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.scheduling.binding.device_claims import ClaimedDevices
 from kubeshare_py.scheduling.explain.card_topology import node_topology
 from kubeshare_py.scheduling.explain.container_views import container_parts
 from kubeshare_py.scheduling.explain.visibility import Sees, reservation_name, sees_all
@@ -42,6 +43,8 @@ def node_view(machine: Machine, name: NodeName, topology: bool, sees: Sees = see
 def _card_views(machine: Machine, name: NodeName, row: int, sees: Sees) -> list[CardView]:
     columns, ledger = machine.ledger.columns, machine.ledger
     tenants = _tenants(machine.ledger, machine.records, name, sees)
+    for uuid, claimed in _claims(machine.devices, name, sees):
+        tenants.setdefault(uuid, []).append(claimed)
     waited_for, lingering = _waited_for(machine, name, sees), _lingering(machine, name, sees)
     backends = _backends(machine.profiles)
     rivals = ledger.claims.rivals(name)
@@ -127,6 +130,25 @@ def _tenants(
                 )
             )
     return tenants
+
+
+def _claims(
+    devices: ClaimedDevices, name: NodeName, sees: Sees
+) -> Iterator[tuple[str, TenantView]]:
+    """The cards that ResourceClaims hold, with the claims as their tenants."""
+    for one in devices.on(name):
+        seen = sees(one.claim.namespace)
+        for card in one.cards:
+            yield (
+                card.uuid,
+                TenantView(
+                    namespace=one.claim.namespace if seen else "",
+                    name=f"resourceclaim/{one.claim.name}" if seen else "",
+                    milli=card.milli,
+                    memory_bytes=card.memory_bytes,
+                    exclusive=True,
+                ),
+            )
 
 
 def _lingering(machine: Machine, name: NodeName, sees: Sees) -> dict[str, list[LingeringView]]:

@@ -64,6 +64,8 @@ def pod_view(
 def _message(
     machine: Machine, reading: ClusterReading, record: Record, messages: QueueMessages
 ) -> str:
+    if record.state is PodState.PREBINDING:
+        return f"waits for {record.waits_for}" if record.waits_for else ""
     if record.node is not None:
         return record.pod.allocation_problem
     if record.state is PodState.GATED and record.pod.gates:

@@ -46,12 +46,23 @@ class Attempt:
         others = [*self._others(run)] if one_node and len(self.shapes) > 1 else ()
         return self.cards.gang_context(row, run.shape, run.here, others)
 
+    def count_of(self, kind: tuple[str, Shape]) -> int:
+        """How many members are of this kind; one, if its labels matter only in this attempt."""
+        return self.shapes.get(kind, 1)
+
     def took(self, run: Run, choice: Choice) -> None:
         """Record that a member of this run got a place."""
         self.need -= 1
         run.left -= 1
         run.here -= 1
         self.cards.took(choice.row, choice.slots)
+
+    def try_again(self) -> bool:
+        """Try members again whose places depend on those of others; False if there are none."""
+        again = [run for run in self.runs.values() if run.full and run.shape.is_cluster_wide]
+        for run in again:
+            run.full = False
+        return bool(again)
 
     def _others(self, current: Run) -> Iterator[Some]:
         """Members of other runs that have no place yet."""

@@ -5,7 +5,8 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kubeshare_py.domain.diagnosis import Diagnosis
+from kubeshare_py.cluster.ledger import ANYWHERE
+from kubeshare_py.domain.diagnosis import Diagnosis, WaitingReason
 from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.remembered import MAX_BYTES, weight_of
@@ -13,13 +14,15 @@ from kubeshare_py.framework.choice import Choice
 from kubeshare_py.framework.profiles_in_use import ProfilesInUse
 from kubeshare_py.framework.result_cache import SHAPES_KEPT
 from kubeshare_py.scheduling.binding.iteration_budget import IterationBudget
+from kubeshare_py.scheduling.binding.pre_bind_cycles import NotCommitted
 from kubeshare_py.scheduling.binding.scheduler_state import Charges, PodLifecycle, Pods, Queues
+from kubeshare_py.scheduling.binding.wake_sweeps import ROWS_WORTH_SWEEPING
 from kubeshare_py.scheduling.pod_groups.constrained_members import ConstrainedMembers
 from kubeshare_py.scheduling.pod_groups.gang_models import fix_models, wants_one_model
 from kubeshare_py.scheduling.pod_groups.gang_places import GangPlaces
 from kubeshare_py.scheduling.pod_groups.gang_plan import Forbidden, GangPlan, Placed
 from kubeshare_py.scheduling.pod_groups.gang_repair import GangRepair, RepairRules
-from kubeshare_py.scheduling.pod_groups.gang_reports import UNREAD, GangReports, too_varied
+from kubeshare_py.scheduling.pod_groups.gang_reports import GangReports, too_varied
 from kubeshare_py.scheduling.queue import queue_moves
 from kubeshare_py.scheduling.queue.attempts import Tried, count
 from kubeshare_py.scheduling.queue.gang_queue import CompositionQueue
@@ -27,12 +30,13 @@ from kubeshare_py.scheduling.queue.gangs import Composition, Gang, Shortage
 from kubeshare_py.scheduling.queue.pod_queue import SortKey
 from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.scheduling.queue.reservations import contender_of
-from kubeshare_py.scheduling.queue.timers import Timers, backoff_s
+from kubeshare_py.scheduling.queue.timers import Timers
 from kubeshare_py.scheduling.queue.waiting_reports import (
     INVENTORY_PATIENCE_S,
     PODS_A_SECOND,
     SAME_REASONS_S,
     UNASKED_S,
+    UNREAD,
 )
 
 #: The most compositions whose shortage is cached.
@@ -71,6 +75,7 @@ class GangCycles:
         self._moves, self._attempts = queues.moves, queues.attempts
         self._ledger, self._reservations = charges.ledger, charges.reservations
         self._enqueuer, self._binding_cycles = steps.enqueuer, steps.binding_cycles
+        self._pre_binds = steps.pre_binds
         self._evaluators, self._budget = profiles.evaluators, budget
         self._snapshots = profiles.snapshots
         places = self.places = GangPlaces(charges.ledger, profiles.profiles, profiles.boundary)
@@ -157,8 +162,10 @@ class GangCycles:
         self._inventory_read = inventory_read
         improved = self._ledger.improved.end
         if read_just_now or (improved != self._swept and not self._sweep):
+            since = self._ledger.improved.since(self._swept, ROWS_WORTH_SWEEPING)
+            no_row = not read_just_now and since is not None and bool((since == ANYWHERE).all())
             self._swept = improved
-            self._sweep, self._looks = self._fewest_last(), None
+            self._sweep, self._looks = self._fewest_last(cluster_wide=no_row), None
         while self._sweep and self._budget.may_look_on():
             self._look_on(self._sweep[-1])
         self._shares.unswept.update(composition_queue.owner for composition_queue in self._sweep)
@@ -185,6 +192,17 @@ class GangCycles:
             self._report_joined(now)
         return None if gang is None else (gang.key, gang)
 
+    def renew(self, gang: Gang, now: float) -> list[Effect] | None:
+        """Enqueue members anew whose labels matter in another way now; None if there are none."""
+        stale = [one for one in gang.waiting.values() if self._enqueuer.is_stale(one)]
+        if not stale:
+            return None
+        effects: list[Effect] = []
+        for record in stale:
+            effects += self._enqueuer.enqueue(record, now, queue_moves.FORCE_ACTIVATE)
+        self._settle(now)
+        return effects
+
     def decide(self, gang: Gang, now: float) -> Tried:
         """Place all members that the gang needs, or none."""
         for record in gang.waiting.values():
@@ -194,15 +212,25 @@ class GangCycles:
             self._mark_unschedulable(gang, None, now)
             self._look.add(now + INVENTORY_PATIENCE_S, gang.composition)
             return Tried()
+        members = list(gang.waiting.values())
+        full = None
+        if any(record.pre_binds for record in members):
+            full = self._pre_binds.full_for(members[: gang.need])
+        if full is not None:
+            return Tried(effects=self._hold(gang, full))
         answer = None
         if self._plan.may_fit(self._snapshots.shown, gang.shapes, gang.need):
             answer = self._plan.place(self._snapshots.shown, gang)
         if isinstance(answer, Placed):
-            self.queue.remove(gang)
-            gang.tries, gang.shortage = 0, None
-            binds = self._binding_cycles.commit(gang, answer.records)
-            self._settle(now)
-            return Tried(len(binds), binds)
+            committed = self._binding_cycles.commit(gang, answer.records, now)
+            if not isinstance(committed, NotCommitted):
+                self.queue.remove(gang)
+                gang.tries, gang.shortage = 0, None
+                self._settle(now)
+                return Tried(len(answer.records), committed)
+            if committed.is_full:
+                return Tried(effects=self._hold(gang, committed))
+            answer = Forbidden(committed.record, committed.sentence)
         count(self._attempts.unschedulable, next(iter(gang.shapes))[0])
         if isinstance(answer, Forbidden):
             self._rest(gang, answer, now)
@@ -248,9 +276,16 @@ class GangCycles:
         self._sweep.pop()
         self._looks = None
 
-    def _fewest_last(self) -> list[CompositionQueue]:
-        """Queues of unschedulable compositions, those of namespaces with few of them at the end."""
-        composition_queues = self.queue.queues()
+    def _fewest_last(self, *, cluster_wide: bool) -> list[CompositionQueue]:
+        """Queues of unschedulable compositions, those of namespaces with few of them at the end.
+
+        `cluster_wide`: only those with a shape whose placement depends on more than one node.
+        """
+        composition_queues = [
+            one
+            for one in self.queue.queues()
+            if not cluster_wide or any(shape.is_cluster_wide for _, shape in one.shapes)
+        ]
         counts = Counter(composition_queue.owner for composition_queue in composition_queues)
         return sorted(
             composition_queues,
@@ -338,7 +373,9 @@ class GangCycles:
         self._moves.entered(
             queue_moves.UNSCHEDULABLE, queue_moves.ATTEMPT_FAILURE, len(gang.waiting)
         )
-        self.queue.mark_unschedulable(gang).shortage = shortage
+        for record in gang.waiting.values():
+            record.flushed = False
+        self.queue.mark_unschedulable(gang, now).shortage = shortage
         self._report_joined(now)
 
     def _report_joined(self, now: float) -> None:
@@ -372,13 +409,20 @@ class GangCycles:
         self._look.add(now + max(UNASKED_S, wait_s), composition)
         return shortage
 
+    def _hold(self, gang: Gang, full: NotCommitted) -> list[Effect]:
+        """Too many placements wait for PreBind plugins: all members leave the queue for a while."""
+        count(self._attempts.unschedulable, next(iter(gang.shapes))[0])
+        self._leave(gang)
+        return self._pre_binds.hold(list(gang.waiting.values()), full.sentence)
+
     def _rest(self, gang: Gang, refusal: Forbidden, now: float) -> None:
         """A plugin refused a place: the gang is tried again after a pause."""
         member = refusal.record.pod.key.name
         sentence = f'pod group "{gang.title}": no place for {member}: {refusal.sentence}'
-        self.reports.report(gang, Diagnosis(sentence=sentence))
+        refused = Diagnosis(sentence=sentence, reason=WaitingReason.SCHEDULER_ERROR)
+        self.reports.report(gang, refused)
         self._leave(gang)
         gang.tries += 1
-        gang.rests_until = now + backoff_s(gang.tries)
+        gang.rests_until = now + self._enqueuer.backoff.after(gang.tries)
         self._rested.add(gang.rests_until, gang)
         self._moves.entered(queue_moves.BACKOFF, queue_moves.ATTEMPT_FAILURE, len(gang.waiting))

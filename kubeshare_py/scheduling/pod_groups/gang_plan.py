@@ -33,6 +33,7 @@ from kubeshare_py.scheduling.pod_groups.gang_models import (
 )
 from kubeshare_py.scheduling.pod_groups.gang_places import GangPlaces
 from kubeshare_py.scheduling.queue.gangs import Gang, Shapes, Shortage
+from kubeshare_py.scheduling.queue.inter_pod_shapes import with_terms
 from kubeshare_py.scheduling.queue.pod_records import Record
 
 #: The cost of a placement, in rows asked about.
@@ -271,33 +272,52 @@ class GangPlan:
         draft, columns = _Draft(), trial.tables.columns
         shapes = narrowed_all(gang.shapes, model)
         attempt = Attempt(gang.need, rows, shapes, GangCards(columns, gang))
-        for record in members:
-            if not attempt.need:
+        left = [*members]
+        while left:
+            unplaced = [one for one in left if not self._seat(trial, one, attempt, model, draft)]
+            # A place for one member may make places for others that depend on where it is.
+            if not attempt.need or len(unplaced) == len(left) or not attempt.try_again():
                 break
-            kind = kind_of(record, model)
-            run = attempt.runs.get(kind)
-            if run is None:
-                run = attempt.runs[kind] = self._run(trial, kind, attempt)
-            if run.full:
-                continue
-            choice = self._choice(trial, kind, run, attempt)
-            if choice is None:
-                run.full = True
-                continue
-            if model:
-                profile, shape = kind
-                draft.score += trial.evaluators[profile].keys(shape).item(choice.row)
-            charge = trial.charge_at(choice, record.shape)
-            trial.place(choice, charge)
-            draft.places.append((record, choice, charge))
-            attempt.took(run, choice)
-            self._work.rows += ROWS_A_PLACEMENT
+            left = unplaced
         return draft
+
+    def _seat(
+        self, trial: Trial, record: Record, attempt: Attempt, model: str, draft: _Draft
+    ) -> bool:
+        """Place one member, if more are needed; whether it has a place. Raises PluginFailed."""
+        if not attempt.need:
+            return False
+        kind = self._kind_in(trial, record, model)
+        run = attempt.runs.get(kind)
+        if run is None:
+            run = attempt.runs[kind] = self._run(trial, kind, attempt)
+        choice = None if run.full else self._choice(trial, kind, run, attempt)
+        if choice is None:
+            run.full = True
+            return False
+        if model:
+            profile, shape = kind
+            draft.score += trial.evaluators[profile].keys(shape).item(choice.row)
+        charge = trial.charge_at(choice, record.shape, record.pod.placed)
+        trial.place(choice, charge)
+        draft.places.append((record, choice, charge))
+        attempt.took(run, choice)
+        self._work.rows += ROWS_A_PLACEMENT
+        return True
+
+    def _kind_in(self, trial: Trial, record: Record, model: str) -> ProfileShape:
+        """The kind of a member, with its labels if terms of members before it may select it."""
+        profile, shape = kind_of(record, model)
+        pods = trial.pods
+        return profile, with_terms(record.pod, shape, pods) if pods.has_terms else shape
 
     def _run(self, trial: Trial, kind: ProfileShape, attempt: Attempt) -> Run:
         profile, shape = kind
-        order = self._places.in_order(trial, kind, attempt.need, attempt.rows)[::-1]
-        return Run(shape, order, trial.rooms[profile].rows(shape), attempt.shapes[kind])
+        order: list[int] = []
+        if not shape.is_cluster_wide:
+            # A row that such a shape does not fit may fit once other members have places.
+            order = self._places.in_order(trial, kind, attempt.need, attempt.rows)[::-1]
+        return Run(shape, order, trial.rooms[profile].rows(shape), attempt.count_of(kind))
 
     def _choice(
         self, trial: Trial, kind: ProfileShape, run: Run, attempt: Attempt

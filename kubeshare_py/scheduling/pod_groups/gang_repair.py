@@ -67,6 +67,8 @@ class GangRepair:
         """A gang changed: start its time, let it run on, or stop watching it."""
         if gang.quorum_met or not gang.placed or gang.min_member <= 1:
             gang.repair_at, gang.replanned = None, False
+        elif gang.counts[MemberRole.PREBINDING]:
+            gang.repair_at = None  # its time begins once all PreBinds have ended
         elif gang.repair_at is None:
             self._set(gang, now)
 
@@ -96,7 +98,8 @@ class GangRepair:
 
     def cannot_fit(self, gang: Gang, now: float) -> Sequence[Effect]:
         """Give up a gang that was planned anew, because there is no room for the rest."""
-        if gang.replanned and not gang.counts[MemberRole.ASSUMED]:
+        under_way = gang.counts[MemberRole.PREBINDING] + gang.counts[MemberRole.ASSUMED]
+        if gang.replanned and not under_way:
             return self.give_up(gang, now)
         return []
 

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kubeshare_py.domain.diagnosis import Diagnosis
+from kubeshare_py.domain.diagnosis import Diagnosis, WaitingReason
 from kubeshare_py.domain.effects import ReportWaiting
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import PodUid
@@ -13,7 +13,6 @@ from kubeshare_py.domain.pod import Shape
 from kubeshare_py.scheduling.queue.gangs import Gang, MemberRole, Shortage
 from kubeshare_py.scheduling.queue.timers import Timers
 from kubeshare_py.scheduling.queue.waiting_reports import (
-    INVENTORY_UNREAD,
     NEWCOMERS_S,
     PODS_A_SECOND,
     REPORTS_PER_ITERATION,
@@ -25,7 +24,6 @@ TOO_FEW_PODS = "too few pods of the group"
 SHAPES_NAMED = 3
 #: The most models that a text names.
 MODELS_NAMED = 4
-UNREAD = Diagnosis(sentence=INVENTORY_UNREAD)
 
 
 class GangReports:
@@ -87,7 +85,9 @@ def too_few(gang: Gang) -> Diagnosis:
     held = gang.counts[MemberRole.GATED] + gang.counts[MemberRole.BACKOFF]
     others = f", {held} of them held back" if held else ""
     return Diagnosis(
-        sentence=f"{_needs(gang)}; there {_are(there + held)}{others}", topic=TOO_FEW_PODS
+        sentence=f"{_needs(gang)}; there {_are(there + held)}{others}",
+        topic=TOO_FEW_PODS,
+        reason=WaitingReason.NOT_READY,
     )
 
 
@@ -96,7 +96,8 @@ def too_varied(gang: Gang, most: int) -> Diagnosis:
     found = len(gang.shapes)
     return Diagnosis(
         sentence=f"{_needs(gang)}, which differ in {found} ways in what they ask for and where "
-        f"they may go; at most {most} are tried together"
+        f"they may go; at most {most} are tried together",
+        reason=WaitingReason.NOT_READY,
     )
 
 

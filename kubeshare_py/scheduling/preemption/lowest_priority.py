@@ -1,4 +1,4 @@
-"""The lowest rank of all bound pods, known at any time without looking at all pods."""
+"""The lowest rank of all pods that may be victims, known without looking at all pods."""
 
 from collections import Counter
 
@@ -8,22 +8,25 @@ from kubeshare_py.scheduling.queue.pod_records import PodState, Record
 
 #: spec.priority, and whether `sharedgpu/priority` is above 0.
 Rank = tuple[int, bool]
-_BOUND = PodState.BOUND
+_COUNTED = (PodState.PREBINDING, PodState.BOUND)
 
 
 class LowestPriority:
-    """Counts bound pods that are not leaving, by rank; follows the table of pods."""
+    """Counts pods that may be victims and are not leaving, by rank; follows the table of pods.
+
+    They are bound, or wait for PreBind plugins.
+    """
 
     def __init__(self) -> None:
         self._of: dict[PodUid, Rank] = {}
         self._counts: Counter[Rank] = Counter()
 
     def changed(self, record: Record, before: PodState) -> None:
-        """Count a pod that is bound, or was."""
-        if record.state is not _BOUND and before is not _BOUND:
+        """Count a pod that is bound or prebinding, or was."""
+        if record.state not in _COUNTED and before not in _COUNTED:
             return
         pod = record.pod
-        stays = record.state is _BOUND and not is_leaving(record)
+        stays = record.state in _COUNTED and not is_leaving(record)
         rank = (pod.priority, pod.label_priority > 0) if stays else None
         if self._of.get(pod.uid) == rank:
             return

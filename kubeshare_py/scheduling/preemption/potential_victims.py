@@ -1,8 +1,8 @@
 """Which pods may be evicted for a preemptor, and which of them only together.
 
-They are bound pods of this scheduler that are not leaving and that the profile's PostFilter plugins
-give up. A gang keeps its minimum or goes whole: members above the minimum are evicted one by one,
-and all others are one unit, on whatever nodes they are.
+They are pods of this scheduler that are bound or wait for PreBind plugins, that are not leaving,
+and that the profile's PostFilter plugins give up. A gang keeps its minimum or goes whole: members
+above the minimum are evicted one by one, and all others are one unit, on whatever nodes they are.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,12 +20,16 @@ from kubeshare_py.scheduling.queue.pod_records import PodState, Record
 MayBeEvicted = Callable[[Pod], bool]
 #: Sorts the most important pods first.
 Importance = tuple[int, int, int, PodUid]
+#: States in which a pod has a place that it can be made to leave.
+_EVICTABLE = (PodState.PREBINDING, PodState.UNCONFIRMED, PodState.BOUND)
 #: kube-scheduler adds this to each priority before summing up, so that fewer pods weigh less.
 _ABOVE_ZERO = 1 << 31
 #: The most choices of members that a gang can spare, for each set of pods.
 MAX_CHOICES = 64
 #: The digits of a time with nanoseconds.
 _MAX_DIGITS = 23
+#: More than any time of start.
+_NOT_STARTED = 10**_MAX_DIGITS
 _DIGITS_ONLY = str.maketrans("", "", "-:.TZ")
 
 
@@ -71,9 +75,14 @@ def importance(pod: Pod) -> Importance:
 
 
 def moment(pod: Pod) -> int:
-    """The time of start, or else of creation, as an integer that grows with time."""
+    """The time of start as an integer that grows with time.
+
+    A pod that has not started is younger than all that have, as in kube-scheduler, which takes it
+    that it starts now; among such pods, the time of creation decides.
+    """
     digits = (pod.started or pod.created).translate(_DIGITS_ONLY)[:_MAX_DIGITS]
-    return int(digits) if digits.isascii() and digits.isdecimal() else 0
+    known = int(digits) if digits.isascii() and digits.isdecimal() else 0
+    return known if pod.started else known + _NOT_STARTED
 
 
 def cost(groups: Iterable[EvictionGroup]) -> tuple[int, ...]:
@@ -165,7 +174,7 @@ class PotentialVictims:
         self.gone.difference_update(group.uids)
 
     def _may_go(self, record: Record) -> bool:
-        if record.state not in (PodState.BOUND, PodState.UNCONFIRMED) or is_leaving(record):
+        if record.state not in _EVICTABLE or is_leaving(record):
             return False
         return self._gives_way(record.pod)
 
@@ -198,13 +207,19 @@ class PotentialVictims:
             group.violations = sum(self._use_up(record, allowed) for record in group.records)
 
     def _use_up(self, record: Record, allowed: dict[PodKey, int]) -> bool:
-        """Whether one of the pod's budgets did not allow this eviction."""
-        pod, violates = record.pod, False
+        """Whether one of the pod's budgets did not allow this eviction.
+
+        Further budgets of such a pod are not used up, as in kube-scheduler.
+        """
+        pod = record.pod
+        if record.state is PodState.PREBINDING:
+            return False  # budgets are about pods that run
         for key, budget in self._budgets.items():
             if pod.key.name not in budget.disrupted and budget.covers(pod.key, pod.labels):
                 allowed[key] -= 1
-                violates |= allowed[key] < 0
-        return violates
+                if allowed[key] < 0:
+                    return True
+        return False
 
 
 def is_leaving(record: Record) -> bool:

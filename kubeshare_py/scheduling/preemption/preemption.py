@@ -18,6 +18,7 @@ from kubeshare_py.domain.preemption import PreemptionPlan, Preemptor
 from kubeshare_py.framework.cluster_reading import ClusterReading
 from kubeshare_py.framework.profiles_in_use import ProfilesInUse
 from kubeshare_py.scheduling.binding.iteration_budget import IterationBudget
+from kubeshare_py.scheduling.binding.pre_bind_cycles import PreBindCycles
 from kubeshare_py.scheduling.binding.scheduler_state import Charges, Pods, Queues
 from kubeshare_py.scheduling.preemption.evictions_in_flight import EvictionsInFlight
 from kubeshare_py.scheduling.preemption.hold import Evicted, PreemptionHold
@@ -41,6 +42,11 @@ from kubeshare_py.scheduling.queue.timers import Timers
 
 #: The reason in the victims' condition, and that of their event, as kube-scheduler has them.
 REASON, EVENT = "PreemptionByScheduler", "Preempted"
+#: What is said of a pod whose placement ends before it is bound.
+PREEMPTED = "its place goes to a pod of higher priority"
+
+#: States of a nominee that was placed and is not bound yet.
+_PLACED = (PodState.PREBINDING, PodState.ASSUMED)
 
 
 @dataclass(slots=True, eq=False)
@@ -69,6 +75,7 @@ class Preemption:
         profiles: ProfilesInUse,
         budget: IterationBudget,
         rules: PreemptionRules,
+        pre_binds: PreBindCycles,
     ) -> None:
         self._records, self._gangs = pods.records, pods.gangs
         self._ledger, self._reservations = charges.ledger, charges.reservations
@@ -85,6 +92,7 @@ class Preemption:
         )
         self._kept = PreemptionHold(charges.ledger, records, planner)
         self._patience_s = rules.patience_s
+        self._pre_binds = pre_binds
         self._given_up: Timers[PreemptionInFlight] = Timers()
         self.under_way: dict[Nominee, PreemptionInFlight] = {}
         self.ranks = LowestPriority()
@@ -180,7 +188,7 @@ class Preemption:
         """Give a nominee whose Binding was refused its place back, before others are tried."""
         for uid, (one, charge) in list(self._placed.items()):
             record = self._records.get(uid)
-            if record is not None and record.state is PodState.ASSUMED:
+            if record is not None and record.state in _PLACED:
                 continue
             del self._placed[uid]
             is_refused = record is not None and record.state in (PodState.BACKOFF, PodState.WAITING)
@@ -255,7 +263,7 @@ class Preemption:
             record = None if isinstance(nominee, Gang) else self._records.get(nominee)
             self._end(one)
             charge = None if record is None else self._ledger.charge_of(record.pod.uid)
-            if record is not None and record.state is PodState.ASSUMED and charge is not None:
+            if record is not None and record.state in _PLACED and charge is not None:
                 self._placed[record.pod.uid] = one, charge
 
     def _doubtful(self, now: float) -> PreemptionInFlight | None:
@@ -347,9 +355,18 @@ class Preemption:
         effects: list[Effect] = [Preempt(first.uid, first.key, plan)]
         effects.extend(self._nominations.begin(plan))
         for victim in plan.victims:
-            eviction = _eviction(self._records[victim.uid], plan)
-            effects.append(eviction)
-            self.evictions.ask(eviction, partial(self._awaits, nominee, victim.uid), now)
+            record = self._records[victim.uid]
+            if record.state is PodState.PREBINDING:
+                effects.extend(self._pre_binds.end(record, PREEMPTED, now))
+            elif record.node is not None:  # no placement that ended with another one's
+                eviction = _eviction(record, plan)
+                effects.append(eviction)
+                self.evictions.ask(eviction, partial(self._awaits, nominee, victim.uid), now)
+        for victim in plan.victims:
+            if self._records[victim.uid].node is None:
+                self._not_awaited(victim.uid)
+        if plan.victims and not one.awaited:
+            self.queue.wake(nominee)
         return effects
 
     def _hold(self, one: PreemptionInFlight, places: Mapping[PodUid, Charge], now: float) -> None:

@@ -29,6 +29,7 @@ class TrialRows:
     def __init__(self, snapshot: Snapshot, index: IntArray, model: str) -> None:
         """`index`, (k,) int64, are the rows of the tables to copy."""
         self.rows = snapshot.tables.what_if(index)
+        self.rows.be_one_plan()
         self.everywhere = np.arange(len(index))
         self.placements: list[TrialPlacement] = []
         self._model = model
@@ -138,7 +139,8 @@ class TrialRows:
         for line, one in enumerate(seated):
             _, shape = self.kind_of(one.record)
             row = self.rows.index.item(one.position)
-            amounts.free[line] = self._ledger.vector(shape.resources, shape.needs_port)
+            amounts.free[line] = self._ledger.vector(shape.charged, shape.needs_port)
+            amounts.pods[line] = [one.record.pod.placed]
             # A plugin may take an empty slot for a card: such a place becomes no plan.
             uuids = columns.uuids[row]
             slots = one.slots if max(one.slots, default=0) < len(uuids) else ()

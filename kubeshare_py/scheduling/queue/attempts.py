@@ -23,6 +23,10 @@ class Attempts:
     preemptions: int = 0
     #: Pods and gangs that have used up their plans.
     exhausted: int = 0
+    #: Placements that ended because a PreBind plugin waited too long.
+    pre_bind_timeouts: int = 0
+    #: Pods bound after the flush of an unschedulable queue found their places.
+    after_flush: int = 0
 
 
 class Tried(NamedTuple):

@@ -5,6 +5,7 @@ not fit, none does, and all wait until rows improve enough. What is kept for pre
 exceptions, as for pods (`pod_queue`).
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -36,6 +37,8 @@ class CompositionQueue:
     gangs: dict[Gang, None] = field(default_factory=dict)
     #: The namespace of the gang that was tried.
     owner: str = ""
+    #: When (s) a gang was last tried in vain.
+    since: float = 0.0
     #: What is lacking; None while they wait for the inventory only.
     shortage: Shortage | None = None
 
@@ -52,6 +55,8 @@ class GangQueue:
         self._queue_of: dict[Gang, CompositionQueue] = {}
         self._queues: dict[CompositionKey, CompositionQueue] = {}
         self._key: dict[Gang, CompositionKey] = {}
+        #: No unschedulable gang was tried before (s).
+        self.unschedulable_from = math.inf
         #: Gangs that joined an unschedulable composition queue, and were not reported on yet.
         self.joined: list[Gang] = []
         #: Gangs that were unschedulable, or joined such gangs, since they were last taken.
@@ -78,6 +83,7 @@ class GangQueue:
                 composition_queue.need,
                 composition_queue.shapes,
                 owner=gang.namespace,
+                since=composition_queue.since,
                 shortage=composition_queue.shortage,
             )
         if not self._joins(gang):
@@ -114,12 +120,13 @@ class GangQueue:
         """Look again at namespaces that need not wait any more."""
         self._active.let_on()
 
-    def mark_unschedulable(self, gang: Gang) -> CompositionQueue:
+    def mark_unschedulable(self, gang: Gang, now: float) -> CompositionQueue:
         """Block this active gang's composition, which does not fit."""
         key = self._key[gang]
         composition_queue = self._queues[key] = CompositionQueue(
-            key, gang.need, gang.shapes.copy(), owner=gang.namespace
+            key, gang.need, gang.shapes.copy(), owner=gang.namespace, since=now
         )
+        self.unschedulable_from = min(self.unschedulable_from, now)
         self._joins(gang)
         return composition_queue
 

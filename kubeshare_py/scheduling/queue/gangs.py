@@ -36,6 +36,7 @@ class MemberRole(Enum):
     GATED = auto()  # not to be tried
     BACKOFF = auto()  # not to be tried now; its minimum counts
     WAITING = auto()
+    PREBINDING = auto()  # has a place; its Binding is not sent yet
     ASSUMED = auto()  # its Binding has no answer yet
     BOUND = auto()
     LEAVING = auto()  # is being deleted or evicted: no longer a member
@@ -44,12 +45,13 @@ class MemberRole(Enum):
 #: Members without a place: the largest minimum of them counts.
 _ASKING = (MemberRole.BACKOFF, MemberRole.WAITING)
 #: Members that have a place and keep it.
-PLACED = (MemberRole.ASSUMED, MemberRole.BOUND)
+PLACED = (MemberRole.PREBINDING, MemberRole.ASSUMED, MemberRole.BOUND)
 
 _ROLES = {
     PodState.GATED: MemberRole.GATED,
     PodState.BACKOFF: MemberRole.BACKOFF,
     PodState.WAITING: MemberRole.WAITING,
+    PodState.PREBINDING: MemberRole.PREBINDING,
     PodState.ASSUMED: MemberRole.ASSUMED,
     PodState.UNCONFIRMED: MemberRole.BOUND,
     PodState.BOUND: MemberRole.BOUND,
@@ -148,7 +150,7 @@ class Gang:
     @property
     def placed(self) -> int:
         """The number of members that have a place and keep it."""
-        return self.counts[MemberRole.ASSUMED] + self.counts[MemberRole.BOUND]
+        return sum(self.counts[role] for role in PLACED)
 
     def nodes(self) -> list[NodeName]:
         """The nodes of members that keep their places."""

@@ -66,6 +66,9 @@ class ShapeQueue:
     of_namespace: dict[str, int] = field(default_factory=dict)
     owner: str = SHARED
     unschedulable: bool = False
+    #: When (s) its first pod was last tried in vain, and whether the flush activated it since.
+    unschedulable_since: float = 0.0
+    flushed: bool = False
     #: Why the shape queue is unschedulable, as last computed, when, and the bits behind it.
     diagnosis: Diagnosis | None = None
     diagnosed_at: float = 0.0
@@ -131,6 +134,8 @@ class PodQueue:
         )
         #: Unschedulable queues by owner, then by number.
         self._unschedulable: dict[str, dict[int, ShapeQueue]] = {}
+        #: No unschedulable queue was tried before (s).
+        self.unschedulable_from = math.inf
         self._next_number = 0
         #: Unschedulable queues whose owner changed since they were last looked at.
         self.moved: dict[ShapeQueue, None] = {}
@@ -184,6 +189,7 @@ class PodQueue:
             return
         # An empty shape queue is kept, with what is known of its shape, but is not maintained.
         shape_queue.heap.clear()
+        shape_queue.flushed = False
         if shape_queue.unschedulable:
             self._unmark(shape_queue)
         if (
@@ -237,7 +243,8 @@ class PodQueue:
                 shape_queue.diagnosed_at,
                 shape_queue.diagnosed_from,
             )
-            self.mark_unschedulable(other)
+            other.unschedulable_since = shape_queue.unschedulable_since
+            self._mark(other)
 
     def clear(self) -> None:
         """Remove all pods, and all knowledge of shapes."""
@@ -272,8 +279,13 @@ class PodQueue:
         """Look again at namespaces that need not wait any more."""
         self._active.let_on()
 
-    def mark_unschedulable(self, shape_queue: ShapeQueue) -> None:
-        """Block this shape queue until it is woken."""
+    def mark_unschedulable(self, shape_queue: ShapeQueue, now: float) -> None:
+        """Block this shape queue, whose first pod fits nowhere, until it is woken."""
+        shape_queue.unschedulable_since, shape_queue.flushed = now, False
+        self.unschedulable_from = min(self.unschedulable_from, now)
+        self._mark(shape_queue)
+
+    def _mark(self, shape_queue: ShapeQueue) -> None:
         shape_queue.unschedulable = True
         self._unschedulable.setdefault(shape_queue.owner, {})[shape_queue.number] = shape_queue
 
@@ -323,7 +335,7 @@ class PodQueue:
             self._unmark(shape_queue)
         shape_queue.owner = owner
         if was_unschedulable:
-            self.mark_unschedulable(shape_queue)
+            self._mark(shape_queue)
             self.moved[shape_queue] = None
         return True
 

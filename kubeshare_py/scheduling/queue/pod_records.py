@@ -19,6 +19,7 @@ class PodState(Enum):
     GATED = auto()  # not tried: has scheduling gates, is malformed, unsupported, deleted, outside
     WAITING = auto()  # in the queue
     BACKOFF = auto()  # was refused; returns to the queue later
+    PREBINDING = auto()  # placed and charged; a PreBind plugin waits for something in the cluster
     ASSUMED = auto()  # placed and charged, the binding is not answered yet
     UNCONFIRMED = auto()  # the API server has bound it, the watch has not shown it yet
     BOUND = auto()  # seen with a node
@@ -43,7 +44,7 @@ class PodProgress(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """One pod. `allocation` and `node` are set from ASSUMED on."""
+    """One pod. `allocation` and `node` are set from PREBINDING on."""
 
     pod: Pod
     state: PodState
@@ -72,6 +73,14 @@ class Record:
     refused: bool = False
     last_try: bool = False
     evicted: bool = False
+    #: Its last placement had to wait for a PreBind plugin: another one needs a place among those
+    #: that wait (`pre_bind_limits`). `is_held`: it is gated until there is one.
+    pre_binds: bool = False
+    is_held: bool = False
+    #: What its placement waits for, while it is PREBINDING.
+    waits_for: str = ""
+    #: Its place was found because of the flush (`unschedulable_flush`), and is not bound yet.
+    flushed: bool = False
     #: How many preemption plans evicted others for it, and the remark once they are used up.
     plans: int = 0
     remark: str = ""
@@ -84,6 +93,8 @@ class Record:
     #: Its shape with its profile's additions: its share on each model if it asks for a share of a
     #: certain one, and its back-end.
     asked: Shape | None = None
+    #: The version of placed pods' terms for which that was found.
+    terms_seen: int = 0
     #: Its shape if its gang leaves it no choice of models, in place of its own.
     fixed: Shape | None = None
 

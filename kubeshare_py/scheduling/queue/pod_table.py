@@ -24,10 +24,18 @@ TRANSITIONS: Mapping[PodState, tuple[PodState, ...]] = {
         PodState.GATED,
         PodState.WAITING,
         PodState.BACKOFF,
+        PodState.PREBINDING,
         PodState.ASSUMED,
         PodState.BOUND,
     ),
     PodState.BACKOFF: (PodState.GATED, PodState.WAITING, PodState.BACKOFF, PodState.BOUND),
+    PodState.PREBINDING: (
+        PodState.GATED,
+        PodState.WAITING,
+        PodState.BACKOFF,
+        PodState.ASSUMED,
+        PodState.BOUND,
+    ),
     PodState.ASSUMED: (
         PodState.GATED,
         PodState.WAITING,
@@ -68,7 +76,7 @@ class PodTable:
         self.records: dict[PodUid, Record] = {}
         self._queue = queue
         self._gangs = gangs
-        self._moves = moves
+        self.moves = moves
         self._arrivals = count(1)
         self._followers: list[Follower] = []
 
@@ -98,9 +106,9 @@ class PodTable:
         if before is _WAITING:
             self._queue.remove(record.pod.uid)
         if to is _GATED:
-            self._moves.entered(queue_moves.UNSCHEDULABLE, event)
+            self.moves.entered(queue_moves.UNSCHEDULABLE, event)
         elif to is _BACKOFF:
-            self._moves.entered(queue_moves.BACKOFF, event)
+            self.moves.entered(queue_moves.BACKOFF, event)
         return self._notify(record, before)
 
     def update(self, record: Record) -> None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
@@ -37,6 +38,22 @@ class Timers(Generic[T]):
             yield what
 
 
+@dataclass(frozen=True, slots=True)
+class QueueBackoff:
+    """Pauses that double, in seconds; kube-scheduler's defaults."""
+
+    initial_s: float = 1.0
+    longest_s: float = 10.0
+
+    def after(self, tries: int) -> float:
+        """Seconds to wait after the tries-th failure."""
+        return min(self.longest_s, self.initial_s * (1 << min(max(tries - 1, 0), 32)))
+
+
+#: kube-scheduler's.
+BACKOFF = QueueBackoff()
+
+
 def backoff_s(tries: int) -> float:
     """Seconds to wait after the tries-th failure: 1 doubling to 10, as kube-scheduler."""
-    return float(min(10, 1 << min(max(tries - 1, 0), 4)))
+    return BACKOFF.after(tries)

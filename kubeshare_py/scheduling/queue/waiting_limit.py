@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
-from kubeshare_py.domain.diagnosis import Diagnosis
+from kubeshare_py.domain.diagnosis import Diagnosis, WaitingReason
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.scheduling.queue.pod_queue import SortKey
@@ -252,7 +252,9 @@ class WaitingLimit:
                 )
             if len(self._diagnoses) >= _REASONS_KEPT:
                 self._diagnoses.clear()
-            diagnosis = self._diagnoses[namespace, pod.group is None] = Diagnosis(sentence=text)
+            diagnosis = self._diagnoses[namespace, pod.group is None] = Diagnosis(
+                sentence=text, reason=WaitingReason.NOT_READY
+            )
         return diagnosis
 
     def clear(self) -> None:

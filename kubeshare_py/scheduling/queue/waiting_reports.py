@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kubeshare_py.domain.diagnosis import Diagnosis
+from kubeshare_py.domain.diagnosis import Diagnosis, WaitingReason
 from kubeshare_py.domain.effects import ReportWaiting
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.framework.evaluation_cost import EvaluationWork
@@ -27,6 +27,7 @@ PODS_A_SECOND = 100
 #: Seconds to wait for the first reading of cards after a start before pods are reported.
 INVENTORY_PATIENCE_S = 3.0
 INVENTORY_UNREAD = "GPU inventory not read yet"
+UNREAD = Diagnosis(sentence=INVENTORY_UNREAD, reason=WaitingReason.NOT_READY)
 #: The most cost of one refresh, in rows of about 0.4 µs.
 ROWS_A_REFRESH = 10_000
 REPORTS_PER_ITERATION = 500
@@ -72,7 +73,7 @@ class WaitingReports:
 
     def unread(self, shape_queue: ShapeQueue, now: float) -> None:
         """The shape queue waits for the inventory, perhaps only for moments."""
-        shape_queue.diagnosis = Diagnosis(sentence=INVENTORY_UNREAD)
+        shape_queue.diagnosis = UNREAD
         self._look_again(shape_queue, now + INVENTORY_PATIENCE_S)
 
     def constrained(self, shape_queue: ShapeQueue, sentence: str, now: float) -> None:

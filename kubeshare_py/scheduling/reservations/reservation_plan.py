@@ -168,7 +168,7 @@ class ReservationPlan:
 
     def _permitted(self, record: Record, choice: Choice, trial: Trial) -> Charge | None:
         """The place, tried; None if a plugin or the ledger would refuse it."""
-        place = trial.charge_at(choice, record.shape)
+        place = trial.charge_at(choice, record.shape, record.pod.placed)
         if self._calls.permit(record.pod, place.node) is not None:
             return None
         if trial.refusal(choice, place) is not None:

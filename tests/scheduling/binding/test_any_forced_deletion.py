@@ -99,7 +99,8 @@ class VanishedReference(ReferenceModel):
         until = min(self.leaves_by.get(uid, self.now + pod.grace_s), self.now + MAX_S)
         cards = held.allocation is not None and held.allocation.cards
         if is_bound and until > self.now and (cards or held.native):
-            self.held[ghost(uid)] = Holding(held.node, 0, held.allocation, held.native, True)
+            kept = Holding(held.node, 0, held.allocation, held.native, settled=True)
+            self.held[ghost(uid)] = kept
             self.ghosts[uid] = until
             self.count += 1
 

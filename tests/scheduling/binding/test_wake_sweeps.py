@@ -63,7 +63,7 @@ class SweepBooks:
             case "block":
                 for shape_queue in self.queue.queues():
                     if shape_queue.waiting and not shape_queue.unschedulable:
-                        self.queue.mark_unschedulable(shape_queue)
+                        self.queue.mark_unschedulable(shape_queue, 0.0)
                         self.unseen[shape_queue] = set()
             case "improve":
                 self.log.add(which)

@@ -13,6 +13,7 @@ from kubeshare_py.framework.snapshot import WithoutReservations
 from kubeshare_py.scheduling.binding.assume import Assumer
 from kubeshare_py.scheduling.pod_groups.gang_places import GangPlaces
 from kubeshare_py.scheduling.pod_groups.gang_plan import GangPlan
+from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
 from tests.builders import a_claim, a_gpu, a_node, a_shape
 
 N1 = NodeName("n1")
@@ -26,7 +27,7 @@ def test_a_look_that_goes_on_asks_the_snapshot_that_is_shown_then() -> None:
     ledger.reserve(PodUid("r"), N1, (), Allocation(token=DecisionToken(""), cards=cards))
     in_use = ProfilesInUse(profiles(read(None), IN_TREE), ledger)
     plan = GangPlan(
-        Assumer(ledger, in_use.evaluators, in_use.calls, "test"),
+        Assumer(ledger, in_use.evaluators, in_use.calls, QueueMoves(), "test"),
         in_use.work,
         GangPlaces(ledger, in_use.profiles, in_use.boundary),
         ledger,

@@ -31,6 +31,7 @@ from kubeshare_py.scheduling.queue.pod_table import TRANSITIONS, IllegalTransiti
 from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
 from tests.builders import a_claim, a_pod, a_shape
 from tests.scheduling.gang_driver import GangDriver, a_group, members
+from tests.scheduling.pre_bind_driver import PreBindDriver, waits
 from tests.scheduling.test_failing_plugins import Everywhere, at
 from tests.scheduling.test_failing_plugins import driver as broken_driver
 
@@ -202,10 +203,41 @@ def repaired(driver: GangDriver, problem: InvalidRequest | None = None) -> None:
     driver.turn()
 
 
+def waiting(driver: PreBindDriver) -> None:
+    driver.answers[POD.key.name] = waits()
+    driver.show(POD)
+
+
+def waiting_then(history: History) -> Callable[[PreBindDriver], object]:
+    """The pod waits for a PreBind plugin, and then this happens."""
+
+    def run(driver: PreBindDriver) -> None:
+        waiting(driver)
+        history(driver)
+
+    return run
+
+
+def ready_after_all(driver: PreBindDriver) -> None:
+    waiting(driver)
+    driver.answers.clear()
+    driver.ask_again(POD.key.name)
+    driver.turn()
+
+
 #: Histories in which a plugin fails when it is asked whether the pod may wait.
 BROKEN: dict[Pair, History] = {
     (PodState.NEW, PodState.BACKOFF): shown(POD),
     (PodState.GATED, PodState.BACKOFF): shown(GATED, POD),
+}
+#: Histories in which a PreBind plugin waits for something.
+PATIENT: dict[Pair, Callable[[PreBindDriver], object]] = {
+    (PodState.WAITING, PodState.PREBINDING): waiting,
+    (PodState.PREBINDING, PodState.GATED): waiting_then(shown(replace(POD, deleting=True))),
+    (PodState.PREBINDING, PodState.WAITING): waiting_then(shown(*edits(1)[1:])),
+    (PodState.PREBINDING, PodState.BACKOFF): waiting_then(lambda driver: driver.later(600)),
+    (PodState.PREBINDING, PodState.ASSUMED): ready_after_all,
+    (PodState.PREBINDING, PodState.BOUND): waiting_then(shown(bound_at("n1"))),
 }
 HISTORIES: dict[Pair, History] = {
     (PodState.NEW, PodState.GATED): shown(GATED),
@@ -237,6 +269,12 @@ HISTORIES: dict[Pair, History] = {
 @pytest.mark.parametrize("pair", LEGAL, ids=named)
 def test_a_history_reaches_each_change_that_the_table_allows(pair: Pair) -> None:
     cards = {"n1": 1, "n2": 1}
+    if pair in PATIENT:
+        patient = PreBindDriver(cards)
+        follower = follower_of(patient)
+        PATIENT[pair](patient)
+        assert pair in follower.pairs
+        return
     if pair in BROKEN:
         driver = broken_driver(Everywhere(), at("preEnqueue"), cards)
     else:

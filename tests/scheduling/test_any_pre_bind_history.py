@@ -1,0 +1,102 @@
+"""Any history with PreBinds: each charge ends, none is too large, and no pod is forgotten."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubeshare_py.scheduling.queue.pod_records import PodState
+from tests.scale import examples, seeds
+from tests.scheduling.pre_bind_world import (
+    PRE_BIND_ACTIONS,
+    Bookkeeper,
+    PreBindWorld,
+    a_provisioning_machine,
+)
+from tests.scheduling.test_any_history import digest_of, digests_under_hash_seeds, some_steps
+from tests.scheduling.world import Step
+
+STEPS = st.lists(
+    st.tuples(st.integers(0, PRE_BIND_ACTIONS - 1), st.integers(0, 12), st.integers(0, 9)),
+    min_size=15,
+    max_size=60,
+)
+
+
+def run(steps: list[Step]) -> PreBindWorld:
+    world = PreBindWorld()
+    world.start()
+    for step in steps:
+        world.step(step)  # the books check each charge when it begins
+    world.settle()
+    return world
+
+
+def expect_nothing_left(world: PreBindWorld) -> None:
+    """Each charge is that of a bound pod, and pods without a place have none."""
+    machine, books = world.machine, world.reference
+    assert books.problems == []
+    assert len(machine.pre_binds) == 0
+    assert books.pending() == []
+    charged = {uid for uid in world.stored if machine.ledger.charge_of(uid) is not None}
+    assert charged == {uid for uid, pod in world.stored.items() if pod.node_name is not None}
+    states = {record.state for record in machine.records.values()}
+    assert PodState.PREBINDING not in states
+    alone = [pod for pod in books.waiting() if not pod.group and not pod.group_reference]
+    left = {pod.key.name: books.fits_somewhere(pod) for pod in alone}
+    assert {name: node for name, node in left.items() if node} == {}
+
+
+@examples(200)
+@given(STEPS)
+def test_every_charge_ends(steps: list[Step]) -> None:
+    expect_nothing_left(run(steps))
+
+
+@pytest.mark.parametrize("seed", seeds(10))
+def test_long_histories_leave_nothing(seed: int) -> None:
+    waited = 0
+    for number in range(12):
+        world = run(some_pre_bind_steps(seed * 1000 + number, 90))
+        expect_nothing_left(world)
+        waited += world.writes
+    assert waited, "claims are written in some of these histories"
+
+
+@examples(60)
+@given(STEPS)
+def test_the_same_history_gives_the_same_effects_again(steps: list[Step]) -> None:
+    world = run(steps)
+    again = a_provisioning_machine(_Silent(), world.machine.name)
+    for event, now, effects in world.log:
+        assert tuple(again.handle(event, now)) == effects
+
+
+class _Silent(Bookkeeper):
+    """Keeps no books."""
+
+    def reserve(self, *_: object) -> None:
+        return None
+
+    def unreserve(self, *_: object) -> None:
+        return None
+
+
+def digest(seed: int) -> str:
+    return digest_of(run(some_pre_bind_steps(seed, 150)))
+
+
+@pytest.mark.parametrize("seed", seeds(1, first=1))
+def test_effects_do_not_depend_on_the_hash_seed(seed: int) -> None:
+    assert len(digests_under_hash_seeds("tests.scheduling.test_any_pre_bind_history", seed)) == 1
+
+
+def some_pre_bind_steps(seed: int, count: int) -> list[Step]:
+    """A third of them about claims."""
+    return [
+        (
+            PRE_BIND_ACTIONS - 1 - action % 9 if number % 3 == 0 else action + which % 2 * 15,
+            which,
+            how,
+        )
+        for number, (action, which, how) in enumerate(some_steps(seed, count))
+    ]

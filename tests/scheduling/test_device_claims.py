@@ -1,0 +1,314 @@
+"""Pods with ResourceClaims: where they are placed, what is written, and which cards are charged."""
+
+from dataclasses import replace
+
+import pytest
+
+from kubeshare_py.domain.devices.device import Device, DeviceNodes
+from kubeshare_py.domain.devices.resource_claim import ClaimAllocation, ResourceClaim
+from kubeshare_py.domain.effects import Bind
+from kubeshare_py.domain.events import NodeGone, NodeSeen, ObjectGone, PodGone, WriteOutcome
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.needs.cluster_objects import ObjectKey, WatchedKind
+from kubeshare_py.domain.needs.device_claims import DeviceClaimName
+from kubeshare_py.scheduling.queue.pod_records import PodState
+from tests.builders import a_claim, a_machine, a_node, a_pod, a_shape
+from tests.devices.made import request, sliced
+from tests.scheduling.device_driver import (
+    DeviceDriver,
+    a_claim_of,
+    a_claiming_pod,
+    an_open_claim,
+    as_written,
+    card_slice,
+)
+from tests.scheduling.gang_driver import a_group
+
+RESERVED = frozenset({"uid-p"})
+
+
+def _nodes(binds: list[Bind]) -> list[str]:
+    return [one.node for one in binds]
+
+
+# --- claims that are allocated --------------------------------------------------------------------
+
+
+def test_a_pod_goes_where_its_claim_may_be_used() -> None:
+    driver = DeviceDriver({"n0": 1, "n1": 1, "n2": 1}, slices=False)
+    driver.see(a_claim_of("gpu-0", node="n1", reserved_for=RESERVED))
+
+    assert _nodes(driver.show(a_claiming_pod())) == ["n1"]
+    assert driver.writes == []
+
+
+def test_a_claim_that_is_not_reserved_is_reserved_first() -> None:
+    driver = DeviceDriver({"n1": 1}, slices=False)
+    claim = a_claim_of("gpu-0", resource_version="7")
+    driver.see(claim)
+
+    assert driver.show(a_claiming_pod()) == []
+    assert driver.machine.records[a_pod("p").uid].state is PodState.PREBINDING
+    (write,) = driver.writes
+    assert (write.version, write.allocation, write.pod_uid) == ("7", None, "uid-p")
+
+    assert _nodes(driver.wrote()) == ["n1"]
+
+
+@pytest.mark.parametrize(
+    ("claim", "reason"),
+    [
+        (None, 'resourceclaim.resource.k8s.io "c" not found'),
+        (an_open_claim(deleting=True), 'resourceclaim "c" is being deleted'),
+        (a_claim_of("gpu-0", node="n9"), "resourceclaim not available on the node"),
+        (
+            a_claim_of("gpu-0", reserved_for=frozenset(map(str, range(256)))),
+            "resourceclaim default/c is in use by 256 pods, the most",
+        ),
+        (
+            replace(an_open_claim(), allocation=ClaimAllocation((), unsupported=("x",))),
+            "resourceclaim default/c: not supported yet: x",
+        ),
+        (
+            replace(an_open_claim(), unsupported=("adminAccess",)),
+            "resourceclaim default/c: not supported yet: adminAccess",
+        ),
+        (
+            replace(an_open_claim(), requests=((request(device_class="none"),),)),
+            "request r: device class none does not exist",
+        ),
+        (
+            replace(an_open_claim(), requests=((request("r", 2),),)),
+            "cannot allocate all claims: resourceclaim default/c, request r: too few devices",
+        ),
+    ],
+)
+def test_a_pod_waits_for_its_claim_with_a_reason(claim: ResourceClaim | None, reason: str) -> None:
+    driver = DeviceDriver({"n1": 1})
+    if claim is not None:
+        driver.see(claim)
+
+    assert driver.show(a_claiming_pod()) == []
+    assert reason in driver.told["p"]
+
+
+def test_a_claim_from_a_template_must_be_made_for_the_pod() -> None:
+    driver = DeviceDriver({"n1": 1}, slices=False)
+    driver.see(a_claim_of("gpu-0", reserved_for=RESERVED, owner="another"))
+    pod = a_claiming_pod()
+    asked = pod.shape.device_claims
+    assert asked is not None
+    missing = replace(asked, names=(DeviceClaimName("x", "", generated=True),))
+    generated = replace(asked, names=(DeviceClaimName("x", "c", generated=True),))
+
+    driver.show(replace(pod, shape=replace(pod.shape, device_claims=missing)))
+    assert 'pod "default/p": ResourceClaim not created yet' in driver.told["p"]
+    driver.show(replace(pod, shape=replace(pod.shape, device_claims=generated)))
+    driver.later(60)
+    assert "was not created for Pod default/p (Pod is not owner)" in driver.told["p"]
+
+    assert driver.see(a_claim_of("gpu-0", reserved_for=RESERVED, owner="uid-p")) != []
+
+
+# --- claims that are not allocated ----------------------------------------------------------------
+
+
+def test_devices_are_allocated_before_the_pod_is_bound() -> None:
+    driver = DeviceDriver({"n1": 2})
+    claim = an_open_claim()
+    driver.see(claim)
+
+    assert driver.show(a_claiming_pod()) == []
+    assert driver.devices() == ["gpu.example.com/n1/gpu-0"]
+    assert driver.wrote() != []
+    driver.see(as_written(claim, driver.writes[0]))
+    assert len(driver.writes) == 1
+
+
+def test_two_pods_get_different_devices_while_the_first_is_written() -> None:
+    driver = DeviceDriver({"n1": 2})
+    driver.see(an_open_claim("a"), an_open_claim("b"), an_open_claim("c"))
+
+    driver.show(a_claiming_pod("p", "a"), a_claiming_pod("q", "b"), a_claiming_pod("r", "c"))
+
+    assert [driver.devices(at) for at in range(2)] == [
+        ["gpu.example.com/n1/gpu-0"],
+        ["gpu.example.com/n1/gpu-1"],
+    ]
+    assert len(driver.writes) == 2
+    assert "devices are in use" in driver.told["r"]
+
+
+def test_a_refused_allocation_frees_its_devices() -> None:
+    driver = DeviceDriver({"n1": 1})
+    driver.see(an_open_claim("a"), an_open_claim("b"))
+    driver.show(a_claiming_pod("p", "a"))
+    driver.show(a_claiming_pod("q", "b"))
+
+    driver.wrote(WriteOutcome.REFUSED)
+
+    assert [one.device_claim for one in driver.writes] == ["a", "b"]
+
+
+def test_a_conflict_is_tried_again_with_the_newer_claim() -> None:
+    driver = DeviceDriver({"n1": 1})
+    claim = an_open_claim()
+    driver.see(claim)
+    driver.show(a_claiming_pod())
+
+    driver.wrote(WriteOutcome.STALE)
+    assert len(driver.writes) == 1
+    driver.see(replace(claim, resource_version="2"))
+
+    assert [one.version for one in driver.writes] == ["1", "2"]
+
+
+def test_an_unknown_outcome_keeps_the_devices_until_the_pod_is_gone() -> None:
+    driver = DeviceDriver({"n1": 1})
+    driver.see(an_open_claim("a"), an_open_claim("b"))
+    driver.show(a_claiming_pod("p", "a"))
+    driver.wrote(WriteOutcome.UNKNOWN)
+    driver.show(a_claiming_pod("q", "b"))
+    assert [one.device_claim for one in driver.writes] == ["a"]
+
+    driver.gone(a_pod("p"))
+
+    assert [one.device_claim for one in driver.writes] == ["a", "b"]
+
+
+def test_an_answer_that_comes_after_the_pod_is_gone_ends_the_assumption() -> None:
+    driver = DeviceDriver({"n1": 1})
+    driver.see(an_open_claim("a"), an_open_claim("b"))
+    driver.show(a_claiming_pod("p", "a"))
+    driver.gone(a_pod("p"))
+    driver.show(a_claiming_pod("q", "b"))
+    assert [one.device_claim for one in driver.writes] == ["a"]
+
+    driver.wrote(WriteOutcome.UNKNOWN)
+
+    assert [one.device_claim for one in driver.writes] == ["a", "b"]
+
+
+def test_the_claim_as_it_was_before_the_write_does_not_undo_it() -> None:
+    driver = DeviceDriver({"n1": 1})
+    claim = an_open_claim("a")
+    driver.see(claim, an_open_claim("b"))
+    driver.show(a_claiming_pod("p", "a"))
+
+    driver.see(claim)
+    driver.show(a_claiming_pod("q", "b"))
+
+    assert [one.device_claim for one in driver.writes] == ["a"]
+
+
+def test_members_of_a_gang_get_different_devices_of_one_node() -> None:
+    driver = DeviceDriver({"n1": 2})
+    driver.see(an_open_claim("a"), an_open_claim("b"))
+    group = a_group(2)
+
+    driver.show(a_claiming_pod("p", "a", group=group), a_claiming_pod("q", "b", group=group))
+
+    assert sorted(driver.devices(0) + driver.devices(1)) == [
+        "gpu.example.com/n1/gpu-0",
+        "gpu.example.com/n1/gpu-1",
+    ]
+    assert driver.wrote(at=0) == []
+    assert len(driver.wrote(at=1)) == 2
+
+
+def test_a_gang_that_needs_more_devices_than_there_are_waits() -> None:
+    driver = DeviceDriver({"n1": 2})
+    driver.see(*map(an_open_claim, "abc"))
+    group = a_group(3)
+
+    driver.show(*(a_claiming_pod(f"p{name}", name, group=group) for name in "abc"))
+
+    assert driver.writes == []
+
+
+def test_a_profile_without_the_plugin_binds_no_pod_with_claims() -> None:
+    plugins = {"preBind": {"disabled": [{"name": "DynamicResources"}]}}
+    driver = DeviceDriver({"n1": 1}, machine=a_machine({"profiles": [{"plugins": plugins}]}))
+    driver.see(a_claim_of("gpu-0", reserved_for=RESERVED))
+
+    assert driver.show(a_claiming_pod()) == []
+    assert driver.machine.records[a_pod("p").uid].state is PodState.GATED
+
+
+# --- cards ----------------------------------------------------------------------------------------
+
+
+def test_an_allocated_device_charges_its_card_in_full() -> None:
+    driver = DeviceDriver({"n1": 2})
+
+    driver.see(a_claim_of("gpu-0"))
+
+    assert driver.free() == [0, 1000]
+    assert driver.holders() == ["default/c"]
+    driver.show(a_pod("s", a_shape(a_claim(100))), a_pod("w", a_shape(a_claim(1000))))
+    assert driver.free()[0] == 0
+
+
+def test_a_card_is_free_again_when_its_claim_is() -> None:
+    driver = DeviceDriver({"n1": 1})
+    driver.see(a_claim_of("gpu-0"))
+    assert driver.show(a_pod("s", a_shape(a_claim(100)))) == []
+
+    binds = driver.see(an_open_claim())
+
+    assert _nodes(binds) == ["n1"]
+    assert driver.holders() == []
+    driver.see(a_claim_of("gpu-0"))
+    driver.tell(ObjectGone(WatchedKind.RESOURCE_CLAIM, ObjectKey("default", "c")))
+    assert driver.holders() == []
+
+
+def test_a_card_that_pods_share_is_not_allocated() -> None:
+    driver = DeviceDriver({"n1": 2})
+    driver.show(a_pod("s", a_shape(a_claim(100))))
+    shared = driver.free().index(900)
+    driver.see(an_open_claim("a"), an_open_claim("b"))
+
+    driver.show(a_claiming_pod("p", "a"))
+    driver.show(a_claiming_pod("q", "b"))
+
+    assert driver.devices() == [f"gpu.example.com/n1/gpu-{1 - shared}"]
+    assert "devices are cards that pods hold or in use" in driver.told["q"]
+
+
+def test_a_card_that_is_being_allocated_takes_no_pod() -> None:
+    driver = DeviceDriver({"n1": 1})
+    driver.see(an_open_claim())
+    driver.show(a_claiming_pod())
+
+    assert driver.show(a_pod("s", a_shape(a_claim(100)))) == []
+
+
+def test_charges_follow_slices_nodes_and_cards() -> None:
+    driver = DeviceDriver({"n1": 1}, slices=False)
+    driver.see(a_claim_of("gpu-0"))
+    assert driver.free() == [1000]
+    driver.see(card_slice(driver.machine, "n1"))
+    assert driver.free() == [0]
+    driver.tell(NodeGone(NodeName("n1")))
+    driver.tell(NodeSeen(a_node("n1")))
+    assert driver.free() == [0]
+    driver.tell(ObjectGone(WatchedKind.RESOURCE_SLICE, ObjectKey("", "n1")))
+    assert driver.free() == [0]  # the claim is still allocated
+    driver.see(an_open_claim())
+    assert driver.free() == [1000]
+
+
+def test_a_device_of_several_nodes_is_found_on_each() -> None:
+    driver = DeviceDriver({"n1": 1, "n2": 1}, slices=False)
+    everywhere = DeviceNodes(everywhere=True)
+    driver.see(replace(sliced(Device(name="net"), pool="net"), nodes=everywhere))
+    driver.see(an_open_claim("a"), an_open_claim("b"))
+
+    driver.show(a_claiming_pod("p", "a"))
+    driver.show(a_claiming_pod("q", "b"))
+
+    assert driver.devices() == ["gpu.example.com/net/net"]
+    assert driver.writes[0].allocation is not None
+    assert driver.writes[0].allocation.terms is None
+    driver.tell(PodGone(a_pod("p").uid))
