@@ -2,6 +2,7 @@
 
 `plugins.<point>` lists the plugins of that point, in order. A point that is left out has the
 default profile's plugins; `disabled: [{name: "*"}]` removes them first, as in kube-scheduler.
+`multiPoint` stands for every point that a plugin implements.
 """
 
 from collections.abc import Mapping
@@ -60,8 +61,13 @@ class Point(ConfigurationStruct, frozen=True):
 
 
 class Points(ConfigurationStruct, frozen=True):
-    """The extension points that a profile may change."""
+    """The extension points that a profile may change.
 
+    Plugins of `multi_point` are enabled at every point that they implement and that does not name
+    them itself.
+    """
+
+    multi_point: Point = Point()
     pre_enqueue: Point = Point()
     queue_sort: Point = Point()
     filter: Point = Point()
@@ -72,6 +78,7 @@ class Points(ConfigurationStruct, frozen=True):
     locality: Point = Point()
     permit: Point = Point()
     reserve: Point = Point()
+    pre_bind: Point = Point()
 
 
 class PluginArgs(ConfigurationStruct, frozen=True):
@@ -129,6 +136,12 @@ class Server(ConfigurationStruct, frozen=True):
             raise ValueError(f"keyFile: {self.key_file}: needs certificateFile beside it")
 
 
+class ClientConnection(ConfigurationStruct, frozen=True):
+    """The connection to the API server: a kubeconfig file, unless the command line names one."""
+
+    kubeconfig: str = ""
+
+
 class SchedulerConfiguration(ConfigurationStruct, frozen=True):
     """The whole file.
 
@@ -140,7 +153,10 @@ class SchedulerConfiguration(ConfigurationStruct, frozen=True):
     `preemptions_per_pod` times before it is bound. Cards of a pod that was deleted by force are
     held for the rest of its grace period, at most for `forced_delete_hold_seconds`; with 0 they are
     free at once. At most `max_waiting_pods_per_namespace` pods of one namespace wait in the queue;
-    with 0 there is no limit.
+    with 0 there is no limit. A pod that was refused is tried again after
+    `pod_initial_backoff_seconds`, which double with each time up to `pod_max_backoff_seconds`.
+    A pod that fits nowhere is tried again after `pod_max_in_unschedulable_pods_seconds` in any
+    case.
     """
 
     api_version: str = API_VERSION
@@ -152,6 +168,10 @@ class SchedulerConfiguration(ConfigurationStruct, frozen=True):
     server: Server = Server()
     parallel_binds: Annotated[int, Meta(ge=1)] = 32
     leader_election: LeaderElection = LeaderElection()
+    client_connection: ClientConnection = ClientConnection()
+    pod_initial_backoff_seconds: Annotated[float, Meta(gt=0, le=86_400)] = 1.0
+    pod_max_backoff_seconds: Annotated[float, Meta(gt=0, le=86_400)] = 10.0
+    pod_max_in_unschedulable_pods_seconds: Annotated[float, Meta(ge=1, le=604_800)] = 300.0
     gang_repair_seconds: Annotated[float, Meta(ge=1, le=86_400)] = 60.0
     gang_repair: Literal["release", "report"] = "release"
     reservation_seconds: Annotated[float, Meta(ge=0, le=604_800)] = 60.0
@@ -177,7 +197,16 @@ _DEFAULTS: Mapping[str, tuple[EnabledPlugin, ...]] = {
         EnabledPlugin("NodeUnschedulable"),
         EnabledPlugin("TaintToleration"),
         EnabledPlugin("NodeAffinity"),
+        EnabledPlugin("NodeDeclaredFeatures"),
+        EnabledPlugin("NodePorts"),
         EnabledPlugin("NodeResourcesFit"),
+        EnabledPlugin("VolumeRestrictions"),
+        EnabledPlugin("NodeVolumeLimits"),
+        EnabledPlugin("VolumeBinding"),
+        EnabledPlugin("VolumeZone"),
+        EnabledPlugin("PodTopologySpread"),
+        EnabledPlugin("InterPodAffinity"),
+        EnabledPlugin("DynamicResources"),
     ),
     "card_filter": (
         EnabledPlugin("GpuFit"),
@@ -191,6 +220,10 @@ _DEFAULTS: Mapping[str, tuple[EnabledPlugin, ...]] = {
     "score": (
         EnabledPlugin("BinPack"),
         EnabledPlugin("AvoidGpuNodes"),
+        EnabledPlugin("TaintToleration", 3),
+        EnabledPlugin("NodeAffinity", 2),
+        EnabledPlugin("PodTopologySpread", 2),
+        EnabledPlugin("InterPodAffinity", 2),
         EnabledPlugin("Topology", 10),
         _READY,
         _PREFERENCE,
@@ -206,6 +239,7 @@ _DEFAULTS: Mapping[str, tuple[EnabledPlugin, ...]] = {
     "locality": (EnabledPlugin("Coscheduling"),),
     "permit": (),
     "reserve": (),
+    "pre_bind": (EnabledPlugin("VolumeBinding"), EnabledPlugin("DynamicResources")),
 }
 
 
@@ -230,6 +264,22 @@ def read(document: object) -> SchedulerConfiguration:
         if getattr(configuration, field) != wanted:
             camel = "apiVersion" if field == "api_version" else field
             raise ConfigurationError(f"{camel}: must be {wanted}")
+    return checked(configuration)
+
+
+def checked(configuration: SchedulerConfiguration) -> SchedulerConfiguration:
+    """The configuration, if its fields agree with each other.
+
+    Raises ConfigurationError naming the path of the first bad field.
+    """
+    initial, longest = (
+        configuration.pod_initial_backoff_seconds,
+        configuration.pod_max_backoff_seconds,
+    )
+    if longest < initial:
+        raise ConfigurationError(
+            f"podMaxBackoffSeconds: must be at least podInitialBackoffSeconds, {initial:g}"
+        )
     for section, settings in (
         ("inventory", configuration.inventory),
         ("server", configuration.server),
@@ -277,27 +327,53 @@ def effective(configuration: SchedulerConfiguration) -> dict[str, Any]:
     plain = msgspec.to_builtins(configuration)
     assert isinstance(plain, dict)
     for listed, profile in zip(plain["profiles"], configuration.profiles, strict=True):
+        everywhere = profile.plugins.multi_point.enabled
         listed["plugins"] = {
             camel(point): {
-                "enabled": [msgspec.to_builtins(named) for named in enabled(profile, point)],
-                "disabled": [{"name": "*"}],
+                "enabled": msgspec.to_builtins(enabled(profile, point)),
+                "disabled": [{"name": "*"}, *_disabled_here(profile, point)],
             }
             for point in _DEFAULTS
         }
+        if everywhere:
+            listed["plugins"]["multiPoint"] = {"enabled": msgspec.to_builtins(everywhere)}
     return plain
 
 
-def enabled(profile: ProfileConfiguration, point: str) -> list[EnabledPlugin]:
-    """A point's plugins: the defaults that stay, then those that the file enables, in its order."""
+def _disabled_here(profile: ProfileConfiguration, point: str) -> list[dict[str, str]]:
+    """The plugins of `multiPoint` that a point disables."""
+    everywhere = {one.name for one in profile.plugins.multi_point.enabled}
     changes: Point = getattr(profile.plugins, point)
-    return [*kept_defaults(changes, point), *changes.enabled]
+    return [{"name": one.name} for one in changes.disabled if one.name in everywhere]
 
 
-def kept_defaults(changes: Point, point: str) -> list[EnabledPlugin]:
+def enabled(profile: ProfileConfiguration, point: str) -> list[EnabledPlugin]:
+    """A point's plugins: the defaults that stay, then those that the file enables, in its order.
+
+    Those of `multiPoint` come after them.
+    """
+    changes: Point = getattr(profile.plugins, point)
+    return [*kept_defaults(profile, point), *changes.enabled]
+
+
+def kept_defaults(profile: ProfileConfiguration, point: str) -> list[EnabledPlugin]:
     """The default profile's plugins that a profile's file leaves at a point."""
-    gone = {named.name for named in (*changes.disabled, *changes.enabled)}
+    changes: Point = getattr(profile.plugins, point)
+    everywhere = profile.plugins.multi_point
+    gone = {
+        named.name
+        for named in (
+            *(*changes.disabled, *changes.enabled),
+            *(*everywhere.disabled, *everywhere.enabled),
+        )
+    }
     defaults = () if "*" in gone else _DEFAULTS[point]
     return [named for named in defaults if named.name not in gone]
+
+
+def default_plugins(point: str) -> tuple[EnabledPlugin, ...]:
+    """The default profile's plugins at a point, in order; none for one that it does not have."""
+    return _DEFAULTS.get(point, ())
 
 
 def camel(name: str) -> str:

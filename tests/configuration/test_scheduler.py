@@ -40,11 +40,29 @@ def test_an_empty_document_is_the_default_profile() -> None:
     assert profile.scheduler_name == "kubeshare-scheduler"
     assert profile.queue_sort.name == "PrioritySort"
     assert names(profile) == {
-        "filters": ["NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodeResourcesFit"],
+        "filters": [
+            "NodeUnschedulable",
+            "TaintToleration",
+            "NodeAffinity",
+            "NodeDeclaredFeatures",
+            "NodePorts",
+            "NodeResourcesFit",
+            "VolumeRestrictions",
+            "NodeVolumeLimits",
+            "VolumeBinding",
+            "VolumeZone",
+            "PodTopologySpread",
+            "InterPodAffinity",
+            "DynamicResources",
+        ],
         "card_filters": ["GpuFit", "GpuModel", "GpuUuids", "GpuTags", "OneModel", "NumaBinding"],
         "scores": [
             "BinPack 1",
             "AvoidGpuNodes 1",
+            "TaintToleration 3",
+            "NodeAffinity 2",
+            "PodTopologySpread 2",
+            "InterPodAffinity 2",
             "Topology 10",
             "IsolationReady 100",
             "ModelPreference 2000",
@@ -65,6 +83,10 @@ def test_an_enabled_plugin_comes_after_the_defaults() -> None:
     assert names(profile)["scores"] == [
         "BinPack 1",
         "AvoidGpuNodes 1",
+        "TaintToleration 3",
+        "NodeAffinity 2",
+        "PodTopologySpread 2",
+        "InterPodAffinity 2",
         "Topology 10",
         "IsolationReady 100",
         "ModelPreference 2000",
@@ -77,6 +99,10 @@ def test_a_default_that_is_enabled_again_gets_the_new_weight() -> None:
     profile = made(at("score", enabled=[{"name": "BinPack", "weight": 5}]))
     assert names(profile)["scores"] == [
         "AvoidGpuNodes 1",
+        "TaintToleration 3",
+        "NodeAffinity 2",
+        "PodTopologySpread 2",
+        "InterPodAffinity 2",
         "Topology 10",
         "IsolationReady 100",
         "ModelPreference 2000",
@@ -89,6 +115,10 @@ def test_a_default_can_be_disabled_by_name_or_all_of_them() -> None:
     one = made(at("score", disabled=[{"name": "AvoidGpuNodes"}]))
     assert names(one)["scores"] == [
         "BinPack 1",
+        "TaintToleration 3",
+        "NodeAffinity 2",
+        "PodTopologySpread 2",
+        "InterPodAffinity 2",
         "Topology 10",
         "IsolationReady 100",
         "ModelPreference 2000",
@@ -349,7 +379,16 @@ def test_what_is_in_effect_is_printed_with_every_default() -> None:
             ("NodeUnschedulable", 1),
             ("TaintToleration", 1),
             ("NodeAffinity", 1),
+            ("NodeDeclaredFeatures", 1),
+            ("NodePorts", 1),
             ("NodeResourcesFit", 1),
+            ("VolumeRestrictions", 1),
+            ("NodeVolumeLimits", 1),
+            ("VolumeBinding", 1),
+            ("VolumeZone", 1),
+            ("PodTopologySpread", 1),
+            ("InterPodAffinity", 1),
+            ("DynamicResources", 1),
         ],
         "cardFilter": [
             ("GpuFit", 1),
@@ -363,6 +402,10 @@ def test_what_is_in_effect_is_printed_with_every_default() -> None:
         "score": [
             ("BinPack", 1),
             ("AvoidGpuNodes", 1),
+            ("TaintToleration", 3),
+            ("NodeAffinity", 2),
+            ("PodTopologySpread", 2),
+            ("InterPodAffinity", 2),
             ("Topology", 10),
             ("IsolationReady", 100),
             ("ModelPreference", 2000),
@@ -378,6 +421,7 @@ def test_what_is_in_effect_is_printed_with_every_default() -> None:
         ],
         "locality": [("Coscheduling", 1)],
         "permit": [],
+        "preBind": [("VolumeBinding", 1), ("DynamicResources", 1)],
         "reserve": [],
     }
 
@@ -412,3 +456,72 @@ def test_a_mistake_of_any_length_is_told_in_a_sentence(document: object) -> None
     with pytest.raises(ConfigurationError) as told:
         made(document)
     assert len(str(told.value)) < 3000
+
+
+def everywhere(*names: str, **others: Any) -> dict[str, Any]:
+    multi = {"enabled": [{"name": name, "weight": 7} for name in names]}
+    return one_profile(plugins={"multiPoint": multi, **others})
+
+
+def test_multi_point_enables_a_plugin_at_every_point_that_it_implements() -> None:
+    found = names(made(everywhere("NodeAffinity", "Spread")))
+    assert found["scores"][-2:] == ["NodeAffinity 7", "Spread 7"]
+    assert found["card_scores"][-1] == "Spread 7"
+    assert found["filters"].count("NodeAffinity") == 1
+    assert "Spread" not in found["card_filters"]
+
+
+def test_a_point_may_disable_a_plugin_of_multi_point_or_weigh_it() -> None:
+    without = names(made(everywhere("Spread", score={"disabled": [{"name": "Spread"}]})))
+    assert "Spread 7" not in without["scores"]
+    assert "Spread 7" in without["card_scores"]
+    own = {"enabled": [{"name": "Spread", "weight": 3}], "disabled": [{"name": "*"}]}
+    weighed = names(made(everywhere("Spread", score=own)))
+    assert weighed["scores"] == ["Spread 3"]
+
+
+def test_multi_point_disables_default_plugins_at_all_points() -> None:
+    document = one_profile(plugins={"multiPoint": {"disabled": [{"name": "BinPack"}]}})
+    found = names(made(document))
+    assert "BinPack 1" not in found["scores"] + found["card_scores"]
+    assert "Topology 10" in found["scores"]
+
+
+def test_a_profile_with_multi_point_is_printed_as_it_is_meant() -> None:
+    document = everywhere("Spread", score={"disabled": [{"name": "Spread"}, {"name": "BinPack"}]})
+    shown = effective(read(document))
+    assert effective(read(shown)) == shown
+    assert names(made(shown)) == names(made(document))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"enabled": [{"name": "Sprad"}]}, "enabled[0].name: no plugin Sprad; there are "),
+        ({"disabled": [{"name": "Sprad"}]}, "disabled[0].name: no plugin Sprad; there are "),
+        ({"enabled": [{"name": "Odd"}]}, "enabled[0].name: Odd is a plugin of no point"),
+        (
+            {"enabled": [{"name": "Spread"}, {"name": "Spread"}]},
+            "enabled[1].name: Spread is there twice",
+        ),
+    ],
+)
+def test_mistakes_at_multi_point_are_named(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        profiles(read(at("multiPoint", **changes)), {**IN_TREE, "Odd": object})
+    assert str(caught.value).startswith(f"profiles[0].plugins.multiPoint.{said}")
+
+
+def test_arguments_may_name_their_type_as_in_kube_scheduler() -> None:
+    args = {"kind": "CoschedulingArgs", "apiVersion": "kubescheduler.config.k8s.io/v1"}
+    entry = {"name": "Coscheduling", "args": {**args, "labels": ["rack"]}}
+    found = made(one_profile(pluginConfig=[entry]))
+    assert isinstance(found.locality, Coscheduling)
+    assert found.locality.places() == ("rack",)
+
+
+def test_the_longest_backoff_is_not_shorter_than_the_first() -> None:
+    with pytest.raises(ConfigurationError, match="podMaxBackoffSeconds: must be at least"):
+        read({"podInitialBackoffSeconds": 5, "podMaxBackoffSeconds": 4})
+    equal = read({"podInitialBackoffSeconds": 5, "podMaxBackoffSeconds": 5})
+    assert equal.pod_max_backoff_seconds == 5
