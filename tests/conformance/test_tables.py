@@ -221,8 +221,8 @@ def test_job_rows(api: Api) -> None:
         ),
         pytest.param(
             "/api/v1/namespaces/fs/services",
-            {"metadata": {"name": "s"}},
-            ["s", "0s"],
+            {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80, "nodePort": 3}]}},
+            ["s", "ClusterIP", "<none>", "<none>", "80:3/TCP", "0s", "<none>"],
             marks=pytest.mark.embedded_only("its services are signposts of the proxy"),
         ),
     ],

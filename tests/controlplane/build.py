@@ -2,10 +2,12 @@
 
 The binaries are kept in ~/.cache/kubeshare-py/controlplane/<version>, or in the folder that the
 environment variable KUBESHARE_CONTROLPLANE_CACHE names; Helm's beside it. Versions are those of
-gomodule/go.mod and helmmodule/go.mod. Without a Go that is new enough it ends with exit code 3 and
-one line that says so.
+gomodule/go.mod and helmmodule/go.mod. The oracle of tests/differential is kept there too, in a
+folder for its source. Without a Go that is new enough it ends with exit code 3 and one line that
+says so.
 """
 
+import hashlib
 import os
 import re
 import shutil
@@ -18,6 +20,9 @@ from pathlib import Path
 MODULE = Path(__file__).with_name("gomodule")
 #: Of its own, because Helm requires another release of Kubernetes' libraries.
 HELM_MODULE = Path(__file__).with_name("helmmodule")
+#: kube-scheduler's plugins, to be asked about one pod at a time.
+ORACLE_MODULE = Path(__file__).parents[1] / "differential/oracle"
+ORACLE = "oracle"
 #: The Go module and package of each command.
 COMMANDS = {
     "etcd": (MODULE, "go.etcd.io/etcd/server/v3"),
@@ -26,11 +31,12 @@ COMMANDS = {
     "kube-scheduler": (MODULE, "k8s.io/kubernetes/cmd/kube-scheduler"),
     "kubectl": (MODULE, "k8s.io/kubernetes/cmd/kubectl"),
     "helm": (HELM_MODULE, "helm.sh/helm/v4/cmd/helm"),
+    ORACLE: (ORACLE_MODULE, "."),
 }
 #: What a control plane consists of, for tests with a scheduler of their own.
 NEEDED = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 #: What the end-to-end tests run.
-TESTED = (*NEEDED, "kube-scheduler", "helm")
+TESTED = (*NEEDED, "kube-scheduler", "helm", ORACLE)
 #: Compilers at a time; the linker alone takes 1.5 GB.
 PARALLEL = os.environ.get("KUBESHARE_CONTROLPLANE_JOBS", "2")
 NOT_RUN = 3
@@ -61,7 +67,11 @@ def kept(command: str) -> Path:
     """Where this command is, or will be once it is built."""
     module, _ = COMMANDS[command]
     beside = folder()
-    return (beside if module == MODULE else beside.with_name(f"helm-{helm_version()}")) / command
+    if module == HELM_MODULE:
+        beside = beside.with_name(f"helm-{helm_version()}")
+    elif module == ORACLE_MODULE:
+        beside = beside.with_name(f"oracle-{_digest(ORACLE_MODULE)}")
+    return beside / command
 
 
 def build(commands: Iterable[str] = NEEDED) -> Path:
@@ -109,6 +119,14 @@ def _flags() -> str:
     named = {f"k8s.io/component-base/version.{name}": value for name, value in values.items()}
     named["helm.sh/helm/v4/internal/version.version"] = helm_version()
     return " ".join(["-s -w", *(f"-X {name}={value}" for name, value in named.items())])
+
+
+def _digest(module: Path) -> str:
+    """Of a module's own source: another one is another program."""
+    found = hashlib.sha256()
+    for file in sorted(module.iterdir()):
+        found.update(f"{file.name} {file.stat().st_size} ".encode() + file.read_bytes())
+    return found.hexdigest()[:16]
 
 
 def _require_go(module: Path) -> None:

@@ -1,4 +1,6 @@
-"""Write gomodule/go.mod and go.sum for a release: python -m tests.controlplane.repin v1.36.3.
+"""Write go.mod and go.sum for a release: python -m tests.controlplane.repin v1.36.3.
+
+Those of the control plane, and those of the oracle of tests/differential.
 
 `k8s.io/kubernetes` requires its staging modules at v0.0.0 and replaces them by folders of its
 repository. Replacements of a dependency do not count, so that ours name the published modules:
@@ -9,9 +11,10 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
-from tests.controlplane.build import COMMANDS, MODULE
+from tests.controlplane.build import COMMANDS, MODULE, ORACLE_MODULE
 
 _STAGED = re.compile(r"^\s*(k8s\.io/[a-z-]+) => \./staging/", re.MULTILINE)
 _ETCD = re.compile(r"go\.etcd\.io/etcd/client/v3 (v\S+)")
@@ -22,30 +25,46 @@ def main(release: str) -> None:
     """Download the release's go.mod, write ours, let Go complete it."""
     answer = _go("mod", "download", "-json", f"k8s.io/kubernetes@{release}")
     theirs = Path(json.loads(answer)["GoMod"]).read_text()
-    (MODULE / "go.mod").write_text(_module(release, theirs))
-    _go("mod", "tidy")
+    (MODULE / "go.mod").write_text(_control_plane(release, theirs))
+    (ORACLE_MODULE / "go.mod").write_text(_oracle(release, theirs))
+    for module in (MODULE, ORACLE_MODULE):
+        _go("mod", "tidy", module=module)
 
 
-def _module(release: str, theirs: str) -> str:
-    staged = release.replace("v1.", "v0.", 1)
-    go, etcd = _GO.search(theirs), _ETCD.search(theirs)
-    if go is None or etcd is None:
-        raise SystemExit(f"the go.mod of {release} names no Go or no etcd")
+def _control_plane(release: str, theirs: str) -> str:
+    etcd = _ETCD.search(theirs)
+    if etcd is None:
+        raise SystemExit(f"the go.mod of {release} names no etcd")
     lines = [
-        "// Written by tests/controlplane/repin.py.",
-        "module kubeshare.example/controlplane",
-        f"go {go[1]}",
-        f"require k8s.io/kubernetes {release}",
         f"require go.etcd.io/etcd/server/v3 {etcd[1]}",
         *(f"tool {package}" for module, package in COMMANDS.values() if module == MODULE),
+    ]
+    return _module("controlplane", release, theirs, lines)
+
+
+def _oracle(release: str, theirs: str) -> str:
+    return _module("oracle", release, theirs, [])
+
+
+def _module(name: str, release: str, theirs: str, lines: Iterable[str]) -> str:
+    staged = release.replace("v1.", "v0.", 1)
+    go = _GO.search(theirs)
+    if go is None:
+        raise SystemExit(f"the go.mod of {release} names no Go")
+    written = [
+        "// Written by tests/controlplane/repin.py.",
+        f"module kubeshare.example/{name}",
+        f"go {go[1]}",
+        f"require k8s.io/kubernetes {release}",
+        *lines,
         *(f"replace {name} => {name} {staged}" for name in sorted(set(_STAGED.findall(theirs)))),
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(written) + "\n"
 
 
-def _go(*arguments: str) -> str:
+def _go(*arguments: str, module: Path = MODULE) -> str:
     command = ["go", *arguments]
-    return subprocess.run(command, cwd=MODULE, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return subprocess.run(command, cwd=module, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -131,12 +131,18 @@ class ControlPlane:
 
 @contextmanager
 def control_plane(
-    binaries: Path, folder: Path, *, controllers: bool = True, identity: bool = True
+    binaries: Path,
+    folder: Path,
+    *,
+    controllers: bool = True,
+    identity: bool = True,
+    not_admitted_by: Sequence[str] = (),
 ) -> Iterator[ControlPlane]:
     """Run it while entered, ready for requests. Raises processes.NotReady.
 
     Without `controllers` nobody makes the ServiceAccounts that pods need; with `identity` the
-    scheduler has its account, as it is shipped.
+    scheduler has its account, as it is shipped. `not_admitted_by` are admission plugins that are
+    switched off.
     """
     secrets = make_secrets(folder / "secrets")
     etcd_port, peer_port, port = free_ports(3)
@@ -151,7 +157,10 @@ def control_plane(
             plane = ControlPlane(
                 url=url,
                 etcd_url=f"http://127.0.0.1:{etcd_port}",
-                server=start("kube-apiserver", server_flags(secrets, folder, etcd_port, port)),
+                server=start(
+                    "kube-apiserver",
+                    server_flags(secrets, folder, etcd_port, port, not_admitted_by),
+                ),
                 secrets=secrets,
                 folder=folder,
                 kubeconfig=secrets.write_kubeconfig(folder / "admin.kubeconfig", url, ADMIN),
@@ -189,7 +198,13 @@ def _etcd_flags(folder: Path, port: int, peer_port: int) -> list[str | Path]:
     ]
 
 
-def server_flags(secrets: Secrets, folder: Path, etcd_port: int, port: int) -> list[str | Path]:
+def server_flags(
+    secrets: Secrets,
+    folder: Path,
+    etcd_port: int,
+    port: int,
+    not_admitted_by: Sequence[str] = (),
+) -> list[str | Path]:
     """Of a kube-apiserver on this etcd, which serves `port` of the loopback interface."""
     certificates = secrets.certificates
     return [
@@ -215,7 +230,7 @@ def server_flags(secrets: Secrets, folder: Path, etcd_port: int, port: int) -> l
         # Kubelets may what the Node authorizer lets them, on their own node.
         "--authorization-mode=Node,RBAC",
         "--enable-admission-plugins=NodeRestriction",
-        "--disable-admission-plugins=TaintNodesByCondition",
+        f"--disable-admission-plugins={','.join(('TaintNodesByCondition', *not_admitted_by))}",
         # As kubeadm and others have it: it is for admission to say who may.
         "--allow-privileged",
         f"--service-account-key-file={secrets.account_public_key}",
@@ -231,6 +246,8 @@ def _controller_flags(secrets: Secrets, folder: Path, kubeconfig: Path) -> list[
         "--leader-elect=false",
         "--secure-port=0",
         f"--controllers={_CONTROLLERS}",
+        # Claims that wait for a volume are looked at this often; the default is 15 s.
+        "--pvclaimbinder-sync-period=1s",
         # Each controller has its own rights, as in a cluster.
         "--use-service-account-credentials",
         f"--service-account-private-key-file={secrets.account_key}",

@@ -6,7 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.controlplane.build import NEEDED, NOT_RUN, helm_version, kubernetes_version
+from tests.controlplane import build
+from tests.controlplane.build import (
+    NEEDED,
+    NOT_RUN,
+    ORACLE,
+    ORACLE_MODULE,
+    helm_version,
+    kubernetes_version,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -47,6 +55,9 @@ def test_what_was_built_before_needs_no_go(tmp_path: Path) -> None:
     helm = tmp_path / f"helm-{helm_version()}"
     helm.mkdir()
     (helm / "helm").touch()
+    oracle = tmp_path / build.kept(ORACLE).parent.name
+    oracle.mkdir()
+    (oracle / ORACLE).touch()
     done = built(tmp_path, path="/nowhere")
     assert (done.returncode, done.stdout.strip()) == (0, str(kept))
 
@@ -57,3 +68,11 @@ def test_the_release_that_is_built_is_among_those_that_were_tried() -> None:
     [etcd] = re.findall(r"^require go\.etcd\.io/etcd/server/v3 v(\S+)", required, re.MULTILINE)
     assert f"| {kubernetes_version().removeprefix('v')} | {etcd} |" in shown
     assert f"Helm {helm_version().removeprefix('v')}" in shown
+
+
+def test_the_oracle_is_of_the_release_that_is_built() -> None:
+    required = (ORACLE_MODULE / "go.mod").read_text()
+    replaced = re.compile(r"^replace .*$", re.MULTILINE)
+    ours = (ROOT / "tests/controlplane/gomodule/go.mod").read_text()
+    assert f"k8s.io/kubernetes {kubernetes_version()}" in required
+    assert replaced.findall(required) == replaced.findall(ours)

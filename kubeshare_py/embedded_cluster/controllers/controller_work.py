@@ -30,9 +30,13 @@ _POD_DELETED = ControllerEvent("Normal", "SuccessfulDelete", "Deleted pod: {name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Creation:
-    """An object to create, with the events for success and refusal."""
+    """An object to create, with the events for success and refusal.
+
+    Without a `kind`, it is of the role's dependents.
+    """
 
     body: Json
+    kind: ObjectKind | None = None
     made: ControllerEvent | None = None
     refused: ControllerEvent | None = None
 
@@ -47,10 +51,16 @@ class Deletion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A merge patch of an object as it was seen: refused if it has changed since."""
+    """A merge patch of an object as it was seen: refused if it has changed since.
+
+    `part` is a subresource, "" for the object itself. Without a `kind`, it is of the role's
+    dependents.
+    """
 
     object: UnstructuredObject
     body: Json
+    part: str = ""
+    kind: ObjectKind | None = None
     done: ControllerEvent | None = None
 
 
@@ -58,7 +68,7 @@ class Change:
 class ControllerWork:
     """The work for one object.
 
-    Creations, deletions and changes are of the role's dependents. `status` is a merge patch body,
+    Deletions are of the role's dependents. `status` is a merge patch body,
     None if the status is right. At `look_at`, Unix time (s), the object needs another look.
     """
 

@@ -41,6 +41,16 @@ DEFINITIONS = ObjectKind(
     "customresourcedefinitions",
     namespaced=False,
 )
+STATEFUL_SETS = ObjectKind("apps/v1", "StatefulSet", "statefulsets")
+CLAIMS = ObjectKind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+VOLUMES = ObjectKind("v1", "PersistentVolume", "persistentvolumes", namespaced=False)
+STORAGE_CLASSES = ObjectKind(
+    "storage.k8s.io/v1", "StorageClass", "storageclasses", namespaced=False
+)
+DEVICE_CLAIMS = ObjectKind("resource.k8s.io/v1", "ResourceClaim", "resourceclaims")
+CLAIM_TEMPLATES = ObjectKind(
+    "resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates"
+)
 BUDGETS = ObjectKind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
 
 

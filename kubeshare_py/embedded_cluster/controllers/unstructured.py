@@ -41,11 +41,15 @@ class UnstructuredMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UnstructuredObject(msgspec.Struct, frozen=True, kw_only=True):
-    """Any object."""
+    """Any object. A StorageClass has its fields beside `spec` and `status`."""
 
     metadata: UnstructuredMetadata
     spec: Json = {}
     status: Json = {}
+    provisioner: str = ""
+    volumeBindingMode: str = ""
+    reclaimPolicy: str = ""
+    parameters: dict[str, str] | None = None
 
     @property
     def uid(self) -> str:

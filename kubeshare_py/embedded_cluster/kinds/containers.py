@@ -3,6 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
+from kubeshare_py.embedded_cluster.kinds.pod_placement import default_host_ports, placement_causes
+from kubeshare_py.embedded_cluster.kinds.pod_volumes import (
+    default_ephemeral,
+    device_claim_causes,
+    volume_causes,
+)
 from kubeshare_py.embedded_cluster.protocol import quantities
 from kubeshare_py.embedded_cluster.protocol.names import label_problem
 from kubeshare_py.embedded_cluster.protocol.status import (
@@ -39,6 +45,7 @@ def default_pod_spec(spec: Json) -> None:
         _default_volume(volume)
     for container in containers_of(spec):
         _default_container(container)
+    default_host_ports(spec, containers_of(spec))
     if "overhead" in spec:
         spec["overhead"] = _canonical(spec["overhead"])
 
@@ -76,7 +83,8 @@ def pod_spec_causes(spec: Json, path: str) -> list[StatusCause]:
         causes.append(unsupported(f"{path}.restartPolicy", shown, sorted(_RESTART_POLICIES)))
     _names(spec.get("schedulingGates") or [], f"{path}.schedulingGates", causes)
     causes += _toleration_causes(spec.get("tolerations") or [], f"{path}.tolerations")
-    return causes
+    causes += placement_causes(spec, path)
+    return [*causes, *volume_causes(spec, path), *device_claim_causes(spec, path)]
 
 
 def _canonical(amounts: Json) -> Json:
@@ -86,6 +94,7 @@ def _canonical(amounts: Json) -> Json:
 def _default_volume(volume: Json) -> None:
     if len(volume) == 1:
         volume["emptyDir"] = {}
+    default_ephemeral(volume)
     if "hostPath" in volume:
         volume["hostPath"].setdefault("type", "")
     for source in _CONFIG_MODES:

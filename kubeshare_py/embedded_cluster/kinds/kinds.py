@@ -3,9 +3,29 @@
 from kubeshare_py.embedded_cluster.crd.crd_kind import DEFINITIONS
 from kubeshare_py.embedded_cluster.kinds import cells, events, jobs, nodes, pods
 from kubeshare_py.embedded_cluster.kinds.budgets import BUDGETS
+from kubeshare_py.embedded_cluster.kinds.cluster_services import SERVICES
+from kubeshare_py.embedded_cluster.kinds.device_claims import (
+    CLAIM_TEMPLATES,
+    DEVICE_CLASSES,
+    RESOURCE_CLAIMS,
+)
 from kubeshare_py.embedded_cluster.kinds.pod_cells import POD_COLUMNS, pod_cells
 from kubeshare_py.embedded_cluster.kinds.priorities import PRIORITY_CLASSES
+from kubeshare_py.embedded_cluster.kinds.resource_slices import RESOURCE_SLICES
 from kubeshare_py.embedded_cluster.kinds.services import API_SERVICES
+from kubeshare_py.embedded_cluster.kinds.stateful_sets import (
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+)
+from kubeshare_py.embedded_cluster.kinds.storage_classes import (
+    ATTACHMENTS,
+    CAPACITIES,
+    CSI_DRIVERS,
+    CSI_NODES,
+    STORAGE_CLASSES,
+)
+from kubeshare_py.embedded_cluster.kinds.volume_claims import CLAIMS
+from kubeshare_py.embedded_cluster.kinds.volumes import VOLUMES
 from kubeshare_py.embedded_cluster.kinds.workloads import DEPLOYMENTS, REPLICA_SETS
 from kubeshare_py.embedded_cluster.protocol.merge_keys import META_KEYS, POD_KEYS
 from kubeshare_py.embedded_cluster.protocol.resources import (
@@ -13,7 +33,6 @@ from kubeshare_py.embedded_cluster.protocol.resources import (
     Subresource,
     status_subresource,
 )
-from kubeshare_py.embedded_cluster.protocol.status import Json
 
 _EVENT_FIELDS = {
     "type": ("type",),
@@ -41,14 +60,6 @@ _NEW_EVENT_FIELDS = {
         if "." in key
     },
 }
-
-
-def _default_service(obj: Json) -> None:
-    obj.setdefault("spec", {})
-    for port in obj["spec"].get("ports") or []:
-        port.setdefault("protocol", "TCP")
-    obj["spec"].setdefault("type", "ClusterIP")
-    obj.setdefault("status", {"loadBalancer": {}})
 
 
 PODS = Resource(
@@ -171,18 +182,6 @@ CONFIG_MAPS = Resource(
     cells=cells.config_map_cells,
     merge_keys=META_KEYS,
 )
-SERVICES = Resource(
-    plural="services",
-    kind="Service",
-    fields="Service",
-    short_names=("svc",),
-    categories=("all",),
-    subresources=(status_subresource(),),
-    merge_keys={**META_KEYS, "ports": "port"},
-    has_status=True,
-    returns_deleted=True,
-    default=_default_service,
-)
 SERVICE_ACCOUNTS = Resource(
     plural="serviceaccounts",
     kind="ServiceAccount",
@@ -226,16 +225,29 @@ KINDS = (
     EVENTS,
     NAMESPACES,
     NODES,
+    CLAIMS,
+    VOLUMES,
     PODS,
     SERVICE_ACCOUNTS,
+    REPLICATION_CONTROLLERS,
     SERVICES,
     DEPLOYMENTS,
     REPLICA_SETS,
+    STATEFUL_SETS,
     JOBS,
     LEASES,
     NEW_EVENTS,
     BUDGETS,
+    DEVICE_CLASSES,
+    RESOURCE_CLAIMS,
+    CLAIM_TEMPLATES,
+    RESOURCE_SLICES,
     PRIORITY_CLASSES,
+    CSI_DRIVERS,
+    CSI_NODES,
+    CAPACITIES,
+    STORAGE_CLASSES,
+    ATTACHMENTS,
     DEFINITIONS,
     API_SERVICES,
 )

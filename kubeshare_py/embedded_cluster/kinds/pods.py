@@ -11,6 +11,7 @@ from kubeshare_py.embedded_cluster.kinds.containers import (
     default_pod_spec,
     pod_spec_causes,
 )
+from kubeshare_py.embedded_cluster.kinds.pod_placement import merge_label_keys
 from kubeshare_py.embedded_cluster.kinds.priorities import admit_priority
 from kubeshare_py.embedded_cluster.protocol.names import suffix
 from kubeshare_py.embedded_cluster.protocol.resources import Admission
@@ -48,6 +49,7 @@ def prepare_pod(pod: Json, admission: Admission) -> None:
             )
     spec.setdefault("enableServiceLinks", True)
     default_pod(pod)
+    merge_label_keys(pod)
     pod["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
     if spec.get("schedulingGates"):
         pod["status"]["conditions"] = [

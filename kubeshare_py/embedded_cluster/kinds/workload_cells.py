@@ -24,6 +24,7 @@ REPLICA_SET_COLUMNS = (
     PrinterColumn("Age"),
     *_WIDE,
 )
+STATEFUL_SET_COLUMNS = (PrinterColumn("Ready"), PrinterColumn("Age"), *_WIDE[:2])
 BUDGET_COLUMNS = (
     PrinterColumn("Min Available"),
     PrinterColumn("Max Unavailable"),
@@ -54,6 +55,20 @@ def replica_set_cells(replica_set: Json, now: float) -> list[object]:
         _age(replica_set, now),
         *_wide_cells(spec),
     ]
+
+
+def replication_controller_cells(controller: Json, now: float) -> list[object]:
+    """As for a ReplicaSet, whose selector is written differently."""
+    spec = controller["spec"]
+    shown = {**spec, "selector": {"matchLabels": spec.get("selector") or {}}}
+    return replica_set_cells({**controller, "spec": shown}, now)
+
+
+def stateful_set_cells(stateful: Json, now: float) -> list[object]:
+    """Ready of desired, age; containers and images when wide."""
+    spec, status = stateful["spec"], stateful.get("status") or {}
+    ready = f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}"
+    return [ready, _age(stateful, now), *_wide_cells(spec)[:2]]
 
 
 def budget_cells(budget: Json, now: float) -> list[object]:

@@ -19,6 +19,7 @@ from kubeshare_py.embedded_cluster.controllers.unstructured import (
 )
 from kubeshare_py.embedded_cluster.nodes import kubelet_status
 from kubeshare_py.embedded_cluster.nodes.card_runtime import StartProblem, check_start
+from kubeshare_py.embedded_cluster.nodes.claim_readiness import ClaimReadiness
 from kubeshare_py.embedded_cluster.nodes.environment import pod_environment
 from kubeshare_py.embedded_cluster.nodes.kubelet_steps import (
     FinishDeletion,
@@ -41,6 +42,7 @@ FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 10.0, 300.0
 
 class _Stage(Enum):
     WAITING = auto()  # its start is due
+    BLOCKED = auto()  # a claim of it is not ready
     CREATING = auto()
     RUNNING = auto()
     BACKING_OFF = auto()
@@ -72,6 +74,14 @@ class Kubelets:
         self._tenants: dict[str, _CardTenant] = {}
         self._agenda: list[tuple[float, str]] = []
         self._lost: set[NodeName] = set()
+        #: After a change of these, `claims_changed` must be called.
+        self.claims = ClaimReadiness()
+
+    def claims_changed(self, now: float) -> None:
+        """Look again at the pods that wait for their claims."""
+        for tenant in self._tenants.values():
+            if tenant.stage is _Stage.BLOCKED and not self.claims.missing(tenant.pod):
+                self._schedule(tenant, now)
 
     def pods_listed(self, pods: Iterable[UnstructuredObject], now: float) -> None:
         """Take in a complete list; pods that are not in it are gone."""
@@ -92,6 +102,8 @@ class Kubelets:
         else:
             tenant.pod = pod
             self._follow(tenant)
+            if tenant.stage is _Stage.BLOCKED and not self.claims.missing(pod):
+                self._schedule(tenant, now)
         self._notice_deletion(tenant, now)
 
     def pod_gone(self, uid: str) -> None:
@@ -180,7 +192,7 @@ class Kubelets:
 
     def _next(self, tenant: _CardTenant, now: float) -> tuple[KubeletStep, ...]:
         match tenant.stage:
-            case _Stage.WAITING:
+            case _Stage.WAITING | _Stage.BLOCKED:
                 return self._create(tenant, now)
             case _Stage.CREATING | _Stage.BACKING_OFF:
                 return self._start(tenant, now)
@@ -193,6 +205,11 @@ class Kubelets:
 
     def _create(self, tenant: _CardTenant, now: float) -> tuple[KubeletStep, ...]:
         address = self._address(tenant)
+        if self.claims.missing(tenant.pod):
+            told = tenant.stage is _Stage.BLOCKED
+            tenant.stage = _Stage.BLOCKED
+            body = kubelet_status.creating(tenant.pod, address, now)
+            return () if told else (ReportStatus(body),)
         try:
             tenant.plan = read_plan(tenant.pod.metadata.annotations, self._stop_s)
         except PlanProblem as problem:

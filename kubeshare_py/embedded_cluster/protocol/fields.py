@@ -9,6 +9,8 @@ with omitempty.
 """
 
 from kubeshare_py.embedded_cluster.protocol.crd_fields import CRD_TYPES
+from kubeshare_py.embedded_cluster.protocol.device_fields import DEVICE_TYPES
+from kubeshare_py.embedded_cluster.protocol.storage_fields import STORAGE_TYPES
 from kubeshare_py.embedded_cluster.protocol.workload_fields import WORKLOAD_TYPES
 
 _META = (
@@ -19,6 +21,8 @@ _META = (
 _TOP = "apiVersion:s kind:s metadata:Meta"
 TYPES = {
     **CRD_TYPES,
+    **DEVICE_TYPES,
+    **STORAGE_TYPES,
     **WORKLOAD_TYPES,
     "Meta": _META,
     "OwnerReference": "apiVersion:s kind:s name:s uid:s controller:b blockOwnerDeletion:b",
@@ -38,9 +42,10 @@ TYPES = {
         "tolerations:[Toleration] hostAliases:* priorityClassName:s priority:i dnsConfig:* "
         "readinessGates:[ReadinessGate] runtimeClassName:s enableServiceLinks:b "
         "preemptionPolicy:s overhead:{q} topologySpreadConstraints:[Spread] setHostnameAsFQDN:b "
-        "os:* hostUsers:b schedulingGates:[Named] resourceClaims:* resources:Resources "
+        "os:* hostUsers:b schedulingGates:[Named] resourceClaims:[PodClaim] resources:Resources "
         "hostnameOverride:s schedulingGroup:* workloadRef:*"
     ),
+    "PodClaim": "name:s resourceClaimName:s resourceClaimTemplateName:s",
     "Named": "name:s",
     "ReadinessGate": "conditionType:s",
     "PodSecurityContext": (
@@ -55,7 +60,16 @@ TYPES = {
     ),
     "Selector": "matchLabels:{s} matchExpressions:[Requirement]",
     "Requirement": "key:s operator:s values:[s]",
-    "Affinity": "nodeAffinity:NodeAffinity podAffinity:* podAntiAffinity:*",
+    "Affinity": "nodeAffinity:NodeAffinity podAffinity:PodAffinity podAntiAffinity:PodAffinity",
+    "PodAffinity": (
+        "requiredDuringSchedulingIgnoredDuringExecution:[PodTerm] "
+        "preferredDuringSchedulingIgnoredDuringExecution:[WeightedPodTerm]"
+    ),
+    "PodTerm": (
+        "labelSelector:Selector namespaces:[s] topologyKey:e namespaceSelector:Selector "
+        "matchLabelKeys:[s] mismatchLabelKeys:[s]"
+    ),
+    "WeightedPodTerm": "weight:i podAffinityTerm:PodTerm",
     "NodeAffinity": (
         "requiredDuringSchedulingIgnoredDuringExecution:NodeTerms "
         "preferredDuringSchedulingIgnoredDuringExecution:[PreferredTerm]"
@@ -65,11 +79,14 @@ TYPES = {
     "PreferredTerm": "weight:i preference:NodeTerm",
     "Volume": (
         "name:s hostPath:HostPath emptyDir:* gcePersistentDisk:* awsElasticBlockStore:* gitRepo:* "
-        "secret:* nfs:* iscsi:* glusterfs:* persistentVolumeClaim:* rbd:* flexVolume:* cinder:* "
-        "cephfs:* flocker:* downwardAPI:* fc:* azureFile:* configMap:* vsphereVolume:* quobyte:* "
-        "azureDisk:* photonPersistentDisk:* projected:* portworxVolume:* scaleIO:* storageos:* "
-        "csi:* ephemeral:* image:*"
+        "secret:* nfs:* iscsi:* glusterfs:* persistentVolumeClaim:ClaimVolume rbd:* "
+        "flexVolume:* cinder:* cephfs:* flocker:* downwardAPI:* fc:* azureFile:* configMap:* "
+        "vsphereVolume:* quobyte:* azureDisk:* photonPersistentDisk:* projected:* "
+        "portworxVolume:* scaleIO:* storageos:* csi:* ephemeral:EphemeralVolume image:*"
     ),
+    "ClaimVolume": "claimName:s readOnly:o",
+    "EphemeralVolume": "volumeClaimTemplate:VolumeClaimTemplate",
+    "VolumeClaimTemplate": "metadata:Meta spec:VolumeClaimSpec",
     "HostPath": "path:s type:s",
     "Container": (
         "name:s image:s command:[s] args:[s] workingDir:s ports:[ContainerPort] envFrom:* "
@@ -93,9 +110,10 @@ TYPES = {
         "observedGeneration:i phase:s conditions:[Condition] message:s reason:s "
         "nominatedNodeName:s hostIP:s hostIPs:* podIP:s podIPs:* startTime:s "
         "initContainerStatuses:[ContainerStatus] containerStatuses:[ContainerStatus] qosClass:s "
-        "ephemeralContainerStatuses:* resize:s resourceClaimStatuses:* "
+        "ephemeralContainerStatuses:* resize:s resourceClaimStatuses:[PodClaimStatus] "
         "extendedResourceClaimStatus:* allocatedResources:{q} resources:Resources"
     ),
+    "PodClaimStatus": "name:s resourceClaimName:s",
     "ContainerStatus": (
         "name:s state:* lastState:* ready:b restartCount:i image:s imageID:s containerID:s "
         "started:b allocatedResources:{q} resources:Resources volumeMounts:* user:* "

@@ -19,4 +19,5 @@ POD_KEYS = {
     "hostIPs": "ip",
     "topologySpreadConstraints": "topologyKey",
     "conditions": "type",
+    "resourceClaimStatuses": "name",
 }

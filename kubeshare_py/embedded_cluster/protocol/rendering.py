@@ -180,14 +180,13 @@ def _columns(resource: Resource) -> list[Json]:
         }
         for column in resource.columns
     ]
-    named = any(column.format == "name" for column in resource.columns)
-    return own if named else [first, *own]
+    return own if _names_itself(resource) else [first, *own]
 
 
 def _row(view: Rendering, obj: Json) -> Json:
     resource = view.resource
     cells = resource.cells(obj, view.now)
-    if not any(column.format == "name" for column in resource.columns):
+    if not _names_itself(resource):
         cells = [obj["metadata"]["name"], *cells]
     row: Json = {"cells": cells, "object": None}
     if view.include == "Metadata":
@@ -195,6 +194,11 @@ def _row(view: Rendering, obj: Json) -> Json:
     elif view.include == "Object":
         row["object"] = {**resource.head(), **resource.present(obj)}
     return row
+
+
+def _names_itself(resource: Resource) -> bool:
+    """Whether the name is among the kind's own columns."""
+    return any(column.name == "Name" for column in resource.columns)
 
 
 def _rv(entry: StoredObject) -> str:

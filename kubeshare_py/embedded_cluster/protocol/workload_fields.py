@@ -1,4 +1,4 @@
-"""Fields of the kinds of apps/v1, policy/v1 and autoscaling/v1; letters as in `fields`."""
+"""Fields of workloads and of their budgets; letters as in `fields`."""
 
 _TOP = "apiVersion:s kind:s metadata:Meta"
 WORKLOAD_TYPES = {
@@ -19,6 +19,24 @@ WORKLOAD_TYPES = {
         "replicas:i fullyLabeledReplicas:z readyReplicas:z availableReplicas:z "
         "terminatingReplicas:i observedGeneration:z conditions:[Condition]"
     ),
+    "StatefulSet": f"{_TOP} spec:StatefulSetSpec status:StatefulSetStatus",
+    "StatefulSetSpec": (
+        "replicas:i selector:Selector template:PodTemplate serviceName:s podManagementPolicy:s "
+        "volumeClaimTemplates:[PersistentVolumeClaim] updateStrategy:StatefulSetStrategy "
+        "revisionHistoryLimit:i minReadySeconds:z ordinals:StatefulSetOrdinals "
+        "persistentVolumeClaimRetentionPolicy:ClaimRetention"
+    ),
+    "StatefulSetStrategy": "type:s rollingUpdate:RollingUpdateStatefulSet",
+    "RollingUpdateStatefulSet": "partition:i maxUnavailable:p",
+    "StatefulSetOrdinals": "start:i",
+    "ClaimRetention": "whenDeleted:s whenScaled:s",
+    "StatefulSetStatus": (
+        "observedGeneration:z replicas:i readyReplicas:z currentReplicas:z updatedReplicas:z "
+        "currentRevision:s updateRevision:s collisionCount:i conditions:[Condition] "
+        "availableReplicas:i"
+    ),
+    "ReplicationController": f"{_TOP} spec:ReplicationControllerSpec status:ReplicaSetStatus",
+    "ReplicationControllerSpec": "replicas:i minReadySeconds:z selector:{s} template:PodTemplate",
     "Scale": f"{_TOP} spec:ScaleSpec status:ScaleStatus",
     "ScaleSpec": "replicas:z",
     "ScaleStatus": "replicas:i selector:s",

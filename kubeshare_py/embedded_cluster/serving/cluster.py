@@ -146,6 +146,8 @@ async def cluster_around(
 ) -> AsyncIterator[EmbeddedCluster]:
     """All other parts around a running server; without `controllers`, others provide them.
 
+    A storage driver (`claims.provisioning`) is there in any case.
+
     Raises ConfigurationError if the directory cannot be used.
     """
     async with AsyncExitStack() as stack:
@@ -156,13 +158,15 @@ async def cluster_around(
             raise ConfigurationError(f"API server in {directory}: {error}") from error
         collectors = await enter(SimulatedCollectors(nodes, clock=clock))
         admin = await enter(KubeClient(load(str(kubeconfig))))
-        # A client of their own: the nodes' writes must not queue behind a user's requests.
+        # Clients of their own: the writes of nodes and controllers must not queue behind a user's
+        # requests, and each client reports the breaks of its own watches.
         workers = await enter(KubeClient(load(str(kubeconfig))))
+        managers = await enter(KubeClient(load(str(kubeconfig))))
         kubelets = SimulatedKubelets(workers, nodes, clock=clock)
         group = await enter(asyncio.TaskGroup())
-        running = [group.create_task(kubelets.run())]
+        others = SimulatedControllers(managers, clock=clock, drivers_only=not controllers)
+        running = [group.create_task(kubelets.run()), group.create_task(others.run())]
         if controllers:
-            running.append(group.create_task(SimulatedControllers(workers, clock=clock).run()))
             group.create_task(server.aggregator.keep())
         try:
             await kubelets.registered.wait()

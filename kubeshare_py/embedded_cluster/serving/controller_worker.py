@@ -62,13 +62,7 @@ class ControllerWorker:
         if work.look_at is not None:
             self._look_later(owner.uid, work.look_at - self._clock())
         try:
-            async with asyncio.TaskGroup() as group:
-                for new in work.create:
-                    group.create_task(self._create(owner, new))
-                for gone in work.delete:
-                    group.create_task(self._delete(owner, gone))
-                for changed in work.change:
-                    group.create_task(self._change(owner, changed))
+            await self._write(owner, work)
             if work.status is not None:
                 await self._write_status(owner, work.status)
             for event in work.events:
@@ -81,6 +75,21 @@ class ControllerWorker:
             loop.call_later(self._retry_s, self._try_again, owner.uid)
         else:
             self.cache.settled(owner.uid)
+
+    async def _write(self, owner: UnstructuredObject, work: ControllerWork) -> None:
+        """Create, delete and change objects; what dependents need is there before them."""
+        async with asyncio.TaskGroup() as group:
+            for new in work.create:
+                if new.kind is not None:
+                    group.create_task(self._create(owner, new))
+        async with asyncio.TaskGroup() as group:
+            for new in work.create:
+                if new.kind is None:
+                    group.create_task(self._create(owner, new))
+            for gone in work.delete:
+                group.create_task(self._delete(owner, gone))
+            for changed in work.change:
+                group.create_task(self._change(owner, changed))
 
     def _look_later(self, uid: str, delay_s: float) -> None:
         """Look again once, at the last requested time."""
@@ -99,7 +108,8 @@ class ControllerWorker:
         self.news()
 
     async def _create(self, owner: UnstructuredObject, new: Creation) -> None:
-        path = self.cache.role.dependents.collection(owner.metadata.namespace)
+        kind = new.kind or self.cache.role.dependents
+        path = kind.collection(owner.metadata.namespace)
         try:
             # Not repeated: an object whose answer was lost is found by the watch.
             made = await self._client.create(path, new.body)
@@ -109,7 +119,8 @@ class ControllerWorker:
             await self._record(owner, new.refused, error=error.message)
             raise
         found = msgspec.convert(made, UnstructuredObject)
-        self.cache.created(found, asyncio.get_running_loop().time())
+        if kind == self.cache.role.dependents:
+            self.cache.created(found, asyncio.get_running_loop().time())
         await self._record(owner, new.made, name=found.metadata.name)
 
     async def _delete(self, owner: UnstructuredObject, gone: Deletion) -> None:
@@ -125,8 +136,9 @@ class ControllerWorker:
         await self._record(owner, gone.done, name=metadata.name)
 
     async def _change(self, owner: UnstructuredObject, changed: Change) -> None:
-        metadata = changed.object.metadata
-        path = self.cache.role.dependents.object_path(metadata.namespace, metadata.name)
+        metadata, kind = changed.object.metadata, changed.kind or self.cache.role.dependents
+        path = kind.object_path(metadata.namespace, metadata.name)
+        path = f"{path}/{changed.part}" if changed.part else path
         seen = {"uid": metadata.uid, "resourceVersion": metadata.resourceVersion}
         body = {**changed.body, "metadata": {**changed.body.get("metadata", {}), **seen}}
         if await self._patched(path, body):
@@ -160,8 +172,9 @@ class ControllerWorker:
         if event is None:
             return
         body = self._event(owner, event.about(name=name, error=error))
+        namespace = body["metadata"]["namespace"]
         try:
-            await self._client.create(f"/api/v1/namespaces/{owner.metadata.namespace}/events", body)
+            await self._client.create(f"/api/v1/namespaces/{namespace}/events", body)
         except KubeFailure as failure:
             _log.warning("event %s of %s: %s", event.reason, owner.key, failure)
 
@@ -173,7 +186,8 @@ class ControllerWorker:
         return {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": name, "namespace": metadata.namespace},
+            # Events about objects without a namespace are in `default`.
+            "metadata": {"name": name, "namespace": metadata.namespace or "default"},
             "involvedObject": {
                 "apiVersion": role.owner.api_version,
                 "kind": role.owner.kind,

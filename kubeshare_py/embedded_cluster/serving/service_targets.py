@@ -5,7 +5,7 @@ import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
-from kubeshare_py.embedded_cluster.kinds.kinds import SERVICES
+from kubeshare_py.embedded_cluster.kinds.cluster_services import SERVICES
 from kubeshare_py.embedded_cluster.protocol.status import Json
 from kubeshare_py.embedded_cluster.protocol.store import ApiStore
 

@@ -15,7 +15,9 @@ from http import HTTPStatus
 from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError
+from kubeshare_py.embedded_cluster.controllers.object_kinds import ObjectKind
 from kubeshare_py.embedded_cluster.controllers.unstructured import Json
+from kubeshare_py.embedded_cluster.nodes.claim_readiness import CLAIM_KINDS
 from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode
 from kubeshare_py.embedded_cluster.nodes.kubelet import Kubelets
 from kubeshare_py.embedded_cluster.nodes.kubelet_steps import (
@@ -88,6 +90,8 @@ class SimulatedKubelets:
         self.registered.set()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._follow())
+            for kind in CLAIM_KINDS:
+                group.create_task(self._follow_claims(kind))
             group.create_task(self._write(group))
             if self._heartbeat_s is not None:
                 group.create_task(self._beat(self._heartbeat_s))
@@ -151,6 +155,20 @@ class SimulatedKubelets:
         )
         bound = {"fieldSelector": "spec.nodeName!="}
         await listen(self._client, "/api/v1/pods", listener, selector=bound)
+
+    async def _follow_claims(self, kind: ObjectKind) -> None:
+        claims = self._kubelets.claims
+        listener = Listener(
+            listed=lambda found: claims.listed(kind, found.items),
+            seen=partial(claims.seen, kind),
+            gone=partial(claims.gone, kind),
+            news=self._look_at_claims,
+        )
+        await listen(self._client, kind.path, listener)
+
+    def _look_at_claims(self) -> None:
+        self._kubelets.claims_changed(self._clock())
+        self._news.set()
 
     async def _write(self, group: asyncio.TaskGroup) -> None:
         """Perform due steps, and look again after each event."""

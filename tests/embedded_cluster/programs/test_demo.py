@@ -10,6 +10,7 @@ import pytest
 
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.config import load
+from kubeshare_py.embedded_cluster.nodes.card_runtime import VISIBLE_DEVICES
 from tests.programs.commands import PIPE, expect_said, run, running
 
 
@@ -75,10 +76,10 @@ async def test_containers_of_the_sample_pods_see_the_cards_that_they_got(tmp_pat
     }
     assert {"mnist", "lstm", "serving", "training", "web"} <= names
     for pod in pods:
+        has_card = "sharedgpu/gpu_request" in pod["metadata"].get("labels", {})
         for container in pod["spec"]["containers"]:
-            first = container["env"][0]
-            assert first["name"] == "NVIDIA_VISIBLE_DEVICES"
-            assert ("value" in first) == (pod["metadata"]["name"] == "web")
+            [visible] = [one for one in container["env"] if one["name"] == VISIBLE_DEVICES]
+            assert ("value" in visible) != has_card
 
 
 async def test_a_cluster_and_workloads_of_ones_own(tmp_path: Path) -> None:

@@ -1,0 +1,169 @@
+"""A simulated CSI provisioner: volumes for claims of its classes, and their end.
+
+It works on any API server. A StorageClass whose provisioner has another name is never answered.
+https://kubernetes-csi.github.io/docs/external-provisioner.html
+"""
+
+from collections.abc import Sequence
+
+from kubeshare_py.embedded_cluster.claims.storage_names import (
+    DELAYED,
+    PROVISIONED_BY,
+    SELECTED_NODE,
+    STORAGE_PROVISIONERS,
+    annotation,
+    claim_reference,
+    class_of,
+)
+from kubeshare_py.embedded_cluster.controllers.controller_cache import ControllerCache
+from kubeshare_py.embedded_cluster.controllers.controller_work import (
+    Change,
+    ControllerEvent,
+    ControllerRole,
+    ControllerWork,
+    Creation,
+    Deletion,
+)
+from kubeshare_py.embedded_cluster.controllers.object_kinds import (
+    CLAIMS,
+    STORAGE_CLASSES,
+    VOLUMES,
+    ObjectKind,
+)
+from kubeshare_py.embedded_cluster.controllers.unstructured import Json, UnstructuredObject
+
+#: The provisioner of the StorageClasses that are answered.
+PROVISIONER = "disks.kubeshare.sim"
+#: Parameters of a class: how long (s) a volume takes, and nodes (a,b) that get none.
+DELAY, REFUSED = "delaySeconds", "refusedNodes"
+_HOSTNAME = "kubernetes.io/hostname"
+_MADE = ControllerEvent("Normal", "ProvisioningSucceeded", "Successfully provisioned volume {name}")
+_REFUSED = ControllerEvent(
+    "Warning",
+    "ProvisioningFailed",
+    'failed to provision volume with StorageClass "{name}": the node has no room for it',
+)
+
+
+class ProvisionerCache(ControllerCache):
+    """Claims that wait for this provisioner, and the volumes that it made."""
+
+    role = ControllerRole(
+        component=PROVISIONER,
+        owner=CLAIMS,
+        dependents=VOLUMES,
+        watched=(CLAIMS, VOLUMES, STORAGE_CLASSES),
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._made: set[str] = set()
+        self._classes: dict[str, UnstructuredObject] = {}
+        self._due_at: dict[str, float] = {}
+
+    def work_for(self, owner: UnstructuredObject, now: float) -> ControllerWork:
+        """The volume of a claim once it is due, or the news that its node gets none."""
+        chosen = self._class(owner)
+        if chosen is None or not _waits(owner, chosen) or _volume_name(owner) in self._made:
+            self._due_at.pop(owner.uid, None)
+            return ControllerWork()
+        given = chosen.parameters or {}
+        due_at = self._due_at.setdefault(owner.uid, now + float(given.get(DELAY, "0")))
+        if now < due_at:
+            return ControllerWork(look_at=due_at)
+        node = annotation(owner, SELECTED_NODE)
+        if node and node in given.get(REFUSED, "").split(","):
+            del self._due_at[owner.uid]
+            body = {"metadata": {"annotations": {SELECTED_NODE: None}}}
+            event = _REFUSED.about(name=chosen.metadata.name)
+            return ControllerWork(
+                change=(Change(object=owner, body=body, kind=CLAIMS),), events=(event,)
+            )
+        body = _volume(owner, chosen, node)
+        return ControllerWork(create=(Creation(body=body, made=_MADE),))
+
+    def listed(
+        self, kind: ObjectKind, found: Sequence[UnstructuredObject], asked_at: float
+    ) -> None:
+        """Take in all objects of a kind."""
+        super().listed(kind, found, asked_at)
+        if kind == VOLUMES:
+            self._made = {one.metadata.name for one in found}
+        elif kind == STORAGE_CLASSES:
+            self._classes = {one.uid: one for one in found}
+            self._look_at_all()
+
+    def seen(self, kind: ObjectKind, found: UnstructuredObject) -> None:
+        """Take in an object as it is now."""
+        super().seen(kind, found)
+        if kind == VOLUMES:
+            self._made.add(found.metadata.name)
+        elif kind == STORAGE_CLASSES:
+            self._classes[found.uid] = found
+            self._look_at_all()
+
+    def created(self, found: UnstructuredObject, now: float) -> None:
+        """Take in the answer to a creation."""
+        super().created(found, now)
+        self._made.add(found.metadata.name)
+
+    def _class(self, claim: UnstructuredObject) -> UnstructuredObject | None:
+        name = class_of(claim)
+        return next((one for one in self._classes.values() if one.metadata.name == name), None)
+
+    def _look_at_all(self) -> None:
+        for uid in self.owners:
+            self.look_again(uid)
+
+
+class ReclaimCache(ControllerCache):
+    """The volumes that this provisioner made; those that were released are deleted."""
+
+    role = ControllerRole(
+        component=PROVISIONER, owner=VOLUMES, dependents=VOLUMES, watched=(VOLUMES,)
+    )
+
+    def work_for(self, owner: UnstructuredObject, now: float) -> ControllerWork:
+        """The end of a released volume whose class reclaims by deletion."""
+        is_ours = annotation(owner, PROVISIONED_BY) == PROVISIONER
+        is_free = owner.status.get("phase") == "Released"
+        doomed = owner.spec.get("persistentVolumeReclaimPolicy") == "Delete"
+        if is_ours and is_free and doomed and owner.metadata.deletionTimestamp is None:
+            return ControllerWork(delete=(Deletion(object=owner),))
+        return ControllerWork()
+
+
+def _waits(claim: UnstructuredObject, chosen: UnstructuredObject) -> bool:
+    """Whether a claim waits for a volume of ours, and it is known where."""
+    if claim.metadata.deletionTimestamp is not None or claim.spec.get("volumeName"):
+        return False
+    asked = any(annotation(claim, name) == PROVISIONER for name in STORAGE_PROVISIONERS)
+    placed = chosen.volumeBindingMode != DELAYED or bool(annotation(claim, SELECTED_NODE))
+    return asked and placed
+
+
+def _volume_name(claim: UnstructuredObject) -> str:
+    return f"pvc-{claim.uid}"
+
+
+def _volume(claim: UnstructuredObject, chosen: UnstructuredObject, node: str) -> Json:
+    """A volume of the size that the claim asks for, on its node if one was selected."""
+    name, spec = _volume_name(claim), claim.spec
+    body: Json = {
+        "accessModes": spec.get("accessModes") or [],
+        "capacity": {"storage": spec["resources"]["requests"]["storage"]},
+        "claimRef": claim_reference(claim),
+        "csi": {"driver": PROVISIONER, "volumeHandle": name},
+        "persistentVolumeReclaimPolicy": chosen.reclaimPolicy or "Delete",
+        "storageClassName": chosen.metadata.name,
+        "volumeMode": spec.get("volumeMode", "Filesystem"),
+    }
+    if node:
+        here = {"key": _HOSTNAME, "operator": "In", "values": [node]}
+        body["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}}
+    return {
+        "apiVersion": VOLUMES.api_version,
+        "kind": VOLUMES.kind,
+        "metadata": {"name": name, "annotations": {PROVISIONED_BY: PROVISIONER}},
+        "spec": body,
+    }
