@@ -59,8 +59,9 @@ def main() -> int:
         seconds=arguments.seconds,
     )
     try:
-        configuration = configuration_file.load(arguments.config)
-        work = demo.main(options, configuration, with_entry_points(IN_TREE))
+        factories = with_entry_points(IN_TREE)
+        configuration = configuration_file.load(arguments.config, known=factories)
+        work = demo.main(options, configuration, factories)
         return process.run(work, log_level="warning")
     except (ConfigurationError, DocumentProblem) as error:
         print(f"kubeshare-demo: {error}", file=sys.stderr)

@@ -24,8 +24,10 @@ def main() -> int:
     arguments = parser().parse_args()
     try:
         factories = with_entry_points(IN_TREE)
-        former: list[str] = []
-        configuration = written = configuration_file.load(arguments.config, former.append)
+        ignored: list[str] = []
+        configuration = written = configuration_file.load(
+            arguments.config, ignored.append, factories
+        )
         if arguments.prometheus_url:
             configuration = with_url(configuration, arguments.prometheus_url)
         if arguments.leader_elect:
@@ -34,15 +36,16 @@ def main() -> int:
         dialects = configured(configuration)
         configured_files.check(configuration)
         if arguments.check_config:
-            for warning in [*former, *warnings([*machine.profiles.values()])]:
+            for warning in [*ignored, *warnings([*machine.profiles.values()])]:
                 print(f"kubeshare-scheduler: warning: {warning}", file=sys.stderr)
             print(configuration_file.text(configuration), end="")
             return 0
         path, log = arguments.config, event_log_settings(arguments)
         updates = configuration_watch.updates(path, written, factories) if path else None
+        kubeconfig = arguments.kubeconfig or configuration.client_connection.kubeconfig or None
         options = RunOptions(updates, dialects, log)
         return process.run(
-            scheduler.main(configuration, machine, arguments.kubeconfig, options),
+            scheduler.main(configuration, machine, kubeconfig, options),
             arguments.log_level,
         )
     except ConfigurationError as error:

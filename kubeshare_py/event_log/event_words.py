@@ -34,11 +34,23 @@ def event_in_words(event: MachineEvent) -> str:
             about = f" ({len(pods)} pods)"
         case events.NodesListed(nodes=nodes):
             about = f" ({len(nodes)} nodes)"
+        case events.ObjectSeen() | events.ObjectGone() | events.ObjectsListed():
+            about = _object_in_words(event)
         case events.InventoryRead(changed=changed):
             about = f" (cards of {len(changed)} nodes)"
         case _:
             pass
     return f"{type(event).__name__}{about}"
+
+
+def _object_in_words(event: events.ObjectEvent) -> str:
+    match event:
+        case events.ObjectSeen(object=seen):
+            return f" {seen.kind} {seen.key}"
+        case events.ObjectGone(kind=kind, key=key):
+            return f" {kind} {key}"
+        case events.ObjectsListed(kind=kind, objects=objects):
+            return f" ({kind})" if objects is None else f" ({len(objects)} {kind})"
 
 
 class PodLines:

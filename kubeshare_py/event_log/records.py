@@ -36,7 +36,8 @@ _KINDS: dict[str, type[Any]] = {
         *(events.NodeSeen, events.NodeGone, events.NodesListed),
         *(events.InventoryRead, events.InventoryFailed),
         *(events.BudgetSeen, events.BudgetGone, events.BudgetsListed),
-        *(events.BindAnswered, events.BindSlotsFree, events.TimePassed),
+        *(events.ObjectSeen, events.ObjectGone, events.ObjectsListed),
+        *(events.BindAnswered, events.ObjectWritten, events.BindSlotsFree, events.TimePassed),
     )
 }
 _PROFILES, _POD_SEEN = ProfilesReplaced.__name__, events.PodSeen.__name__

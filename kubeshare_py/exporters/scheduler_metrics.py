@@ -50,6 +50,11 @@ _METRICS = (
         "Tries until a pod was bound, those of it as the first of its shape queue.",
     ),
     Metric(
+        "scheduler_pod_scheduled_after_flush_total",
+        "counter",
+        "Pods bound after they fitted nowhere for podMaxInUnschedulablePodsSeconds and were tried.",
+    ),
+    Metric(
         "scheduler_preemption_attempts_total",
         "counter",
         "Searches for pods to evict, for a pod or gang that fits nowhere.",
@@ -136,6 +141,16 @@ _METRICS = (
         "Since the inventory was last read; absent until it is read once.",
     ),
     Metric("kubeshare_binds_in_flight", "gauge", "Placements decided and not yet answered."),
+    Metric(
+        "kubeshare_prebinding_pods",
+        "gauge",
+        "Pods with a place for which a PreBind plugin waits, for a volume for example.",
+    ),
+    Metric(
+        "kubeshare_pre_bind_timeouts_total",
+        "counter",
+        "Placements that ended because a PreBind plugin waited too long.",
+    ),
     Metric("kubeshare_reports_queued", "gauge", "Conditions and events still to be written."),
     Metric("kubeshare_reports_dropped_total", "counter", "Events that were given up."),
     Metric(
@@ -252,10 +267,13 @@ def _without_labels(
         "kubeshare_fragmentation_ratio": ledger.broken_milli / (ledger.free_milli or 1),
         "kubeshare_silent_nodes": ledger.silent_nodes,
         "kubeshare_binds_in_flight": ledger.binds_in_flight,
+        "kubeshare_prebinding_pods": ledger.prebinding_pods,
+        "kubeshare_pre_bind_timeouts_total": process.decisions.pre_bind_timeouts,
         "kubeshare_reports_queued": process.reports_queued,
         "kubeshare_reports_dropped_total": process.reports_dropped,
         "scheduler_scheduling_algorithm_duration_seconds": tallies.algorithm_seconds,
         "scheduler_pod_scheduling_attempts": tallies.pod_attempts,
+        "scheduler_pod_scheduled_after_flush_total": process.decisions.scheduled_after_flush,
         "scheduler_preemption_attempts_total": process.decisions.preemption_attempts,
         "scheduler_preemption_victims": tallies.preemption_victims,
         "kubeshare_preemptors_exhausted_total": process.decisions.preemptors_exhausted,

@@ -13,6 +13,7 @@ from kubeshare_py.edges.scheduler.endpoints import endpoints
 from kubeshare_py.edges.scheduler.event_logging import logging_events
 from kubeshare_py.edges.scheduler.inventory_watch import InventoryWatch
 from kubeshare_py.edges.scheduler.leadership import Leadership, connected, until_led
+from kubeshare_py.edges.scheduler.object_watch import HoldersKnown, watch_objects
 from kubeshare_py.edges.scheduler.pod_group_watch import watch_pod_groups
 from kubeshare_py.edges.scheduler.process import own_name
 from kubeshare_py.edges.scheduler.process_health import ProcessHealth
@@ -72,6 +73,8 @@ async def run(
                 group.create_task(loop.watch_budgets(client))
                 group.create_task(nodes.follow(client))
                 group.create_task(watch_pod_groups(client, machine, loop.deliver))
+                holders = HoldersKnown()
+                group.create_task(watch_objects(client, loop.deliver, holders))
                 if options.updates is not None:
                     group.create_task(loop.follow_configuration(options.updates))
                 group.create_task(process_health.run(loop.wakeup.set))
@@ -81,6 +84,7 @@ async def run(
                 listed = asyncio.Event()
                 group.create_task(pods(on_update=lambda _: listed.set()))
                 await listed.wait()
+                await holders.wait()
                 loop.lead()
                 group.create_task(reports.run())
                 group.create_task(loop.decide())

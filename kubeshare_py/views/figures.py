@@ -53,6 +53,7 @@ class LedgerFigures:
     broken_milli: int = 0
     silent_nodes: int = 0
     binds_in_flight: int = 0
+    prebinding_pods: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,8 @@ class DecisionFigures:
     `attempts` by result (see `RESULTS`) and profile, zeros included: a rate needs to know where a
     count began. `queue_moves` are pods by queue and event, `plugin_failures` calls by plugin and
     extension point. `preemption_attempts` are searches for victims, `preemptors_exhausted` pods and
-    gangs that have used up their plans.
+    gangs that have used up their plans, `pre_bind_timeouts` placements that ended because a PreBind
+    plugin waited too long, `scheduled_after_flush` pods bound after the flush.
     """
 
     attempts: Mapping[tuple[str, ...], int] = field(default_factory=dict)
@@ -70,6 +72,8 @@ class DecisionFigures:
     plugin_failures: Mapping[tuple[str, ...], int] = field(default_factory=dict)
     preemption_attempts: int = 0
     preemptors_exhausted: int = 0
+    pre_bind_timeouts: int = 0
+    scheduled_after_flush: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import get_args
 
 import msgspec
@@ -15,6 +15,8 @@ from kubeshare_py.domain.budget import Budget
 from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodKey, PodUid
 from kubeshare_py.domain.label_selector import Requirement
+from kubeshare_py.domain.needs.device_claims import DeviceClaimName, DeviceClaims
+from kubeshare_py.domain.needs.volumes import InlineDisk, PodClaim, PodVolumes
 from kubeshare_py.domain.pod import NodeTerm
 from kubeshare_py.event_log import records
 from kubeshare_py.event_log.records import (
@@ -27,12 +29,14 @@ from kubeshare_py.event_log.records import (
     header_record,
     record_of,
 )
+from kubeshare_py.manifests.cluster_objects import WATCHED
 from kubeshare_py.manifests.pods.packed_terms import PackedTerms, packed
 from kubeshare_py.scheduling.machine import MachineEvent
 from tests.builders import a_claim, a_gpu, a_node, a_pod, a_shape
 from tests.event_log.histories import a_header, a_log
 from tests.scale import seeds
 from tests.scheduling.busy_world import run
+from tests.valid_objects import OBJECTS
 
 MANY_TERMS = packed(
     tuple(NodeTerm(labels=(Requirement("disk", "In", (f"d{n}", "x")),)) for n in range(30))
@@ -53,6 +57,31 @@ EVENTS: list[events.Event] = [
     events.BindSlotsFree(64),
     events.TimePassed(),
 ]
+
+
+VOLUMES = PodVolumes(
+    namespace="ns",
+    claims=(PodClaim("c"), PodClaim("a-v", PodUid("u"), "a")),
+    disks=(InlineDisk("rbd", "p/i", True, ("m",)),),
+)
+DEVICE_CLAIMS = DeviceClaims(
+    namespace="ns",
+    pod="a",
+    uid="u",
+    names=(DeviceClaimName("x", "c"), DeviceClaimName("y", "", generated=True)),
+)
+EVENTS += [
+    events.PodSeen(a_pod("a", replace(a_shape(), volumes=VOLUMES))),
+    events.PodSeen(a_pod("a", replace(a_shape(), device_claims=DEVICE_CLAIMS))),
+]
+for watched in WATCHED:
+    written = msgspec.json.encode(OBJECTS[watched.kind])
+    item = watched.to_domain(msgspec.json.decode(written, type=watched.fields))
+    EVENTS += [
+        events.ObjectSeen(item),
+        events.ObjectGone(watched.kind, item.key),
+        events.ObjectsListed(watched.kind, (item,), "late", frozenset({item.key})),
+    ]
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)

@@ -82,6 +82,36 @@ async def test_check_config_warns_of_a_key_of_an_earlier_version(tmp_path: Path)
     assert errors == f"kubeshare-scheduler: warning: {warning}\n"
 
 
+KUBE = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {kubeconfig: nowhere}
+leaderElection: {leaderElect: false}
+profiles:
+  - schedulerName: mine
+    plugins: {filter: {disabled: [{name: NodeAffinity}]}, score: {enabled: [{name: Rate}]}}
+"""
+
+
+async def test_check_config_says_what_a_file_of_kube_scheduler_becomes(tmp_path: Path) -> None:
+    (tmp_path / "kube.yaml").write_text(KUBE)
+    check = ("--check-config", "--config", "kube.yaml")
+    code, printed, errors = await run(tmp_path, "scheduler", *check)
+    found = read(yaml.safe_load(printed))
+    assert code == 0
+    assert [one.scheduler_name for one in found.profiles] == ["mine"]
+    rate = "profiles[0].plugins.score.enabled[0].name: no plugin Rate here: it is ignored"
+    assert f"kubeshare-scheduler: warning: kube.yaml: {rate}" in errors.splitlines()
+    assert "without NodeAffinity, or a plugin in its place, nodeSelector and" in errors
+
+
+async def test_the_kubeconfig_of_the_configuration_is_used(tmp_path: Path) -> None:
+    (tmp_path / "kube.yaml").write_text(KUBE.replace("score: {enabled: [{name: Rate}]}", ""))
+    code, _, errors = await run(tmp_path, "scheduler", "--config", "kube.yaml")
+    assert code == 3
+    assert "nowhere" in errors
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -3,6 +3,7 @@
 Decisions are many, so they do not go through `logging`, which costs ten times as much as the line.
 """
 
+import dataclasses
 import json
 import logging
 import sys
@@ -25,7 +26,9 @@ from kubeshare_py.domain.effects import (
     ReportPodWarning,
     ReportScheduled,
     ReportWaiting,
+    WriteObject,
 )
+from kubeshare_py.domain.needs.object_writes import ObjectWrite
 
 _log = logging.getLogger("kubeshare.decisions")
 _OVERUSE = {
@@ -97,10 +100,16 @@ def decided(effect: Effect, **about: object) -> None:
             warn("pod warning", **pod, reason=effect.warning, message=effect.note, **about)
         case ReportOvercommit():
             _overuse(effect, **about)
-        case Lingers() | LogPluginFailure():
+        case WriteObject() | Lingers() | LogPluginFailure():
             _for_the_log(effect, **about)
         case _:
             assert_never(effect)
+
+
+def _fields_of(write: ObjectWrite) -> dict[str, str]:
+    """The kind of a write, and its fields."""
+    named = {one.name: getattr(write, one.name) for one in dataclasses.fields(write)}
+    return {"write": type(write).__name__, **named}
 
 
 def _placement(bind: Bind) -> dict[str, object]:
@@ -118,7 +127,10 @@ def _placement(bind: Bind) -> dict[str, object]:
     return fields
 
 
-def _for_the_log(effect: Lingers | LogPluginFailure, **about: object) -> None:
+def _for_the_log(effect: WriteObject | Lingers | LogPluginFailure, **about: object) -> None:
+    if isinstance(effect, WriteObject):
+        _line("write", effect, {"object": _fields_of(effect.write), **about})
+        return
     if isinstance(effect, Lingers):
         held = {"node": effect.node, "cards": effect.cards, "for_s": round(effect.for_s, 3)}
         warn("forced deletion", pod=str(effect.key), uid=effect.uid, **held, **about)
@@ -158,7 +170,7 @@ def _preempt(effect: Preempt, about: dict[str, object]) -> None:
 
 def _line(
     event: str,
-    effect: Bind | Nominate | Preempt | ReportWaiting | ReportScheduled,
+    effect: Bind | WriteObject | Nominate | Preempt | ReportWaiting | ReportScheduled,
     fields: dict[str, object],
     level: int = logging.INFO,
 ) -> None:

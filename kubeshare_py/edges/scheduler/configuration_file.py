@@ -1,9 +1,10 @@
 """Reads a configuration file into the typed configuration, and prints one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 import yaml
 
+from kubeshare_py.configuration.kube_scheduler import is_kube_scheduler, read_kube_scheduler
 from kubeshare_py.configuration.scheduler import (
     ConfigurationError,
     SchedulerConfiguration,
@@ -18,11 +19,15 @@ from kubeshare_py.inventory.series_selectors import SelectorProblem, parse_match
 
 
 def load(
-    path: str | None, warn: Callable[[str], object] = lambda warning: None
+    path: str | None,
+    warn: Callable[[str], object] = lambda warning: None,
+    known: Container[str] | None = None,
 ) -> SchedulerConfiguration:
     """The configuration in this file, or the defaults without one.
 
-    `warn` is called with a sentence for each key of an earlier version that the file has.
+    The file may be a KubeSchedulerConfiguration; `known` then says which plugins there are, if
+    profiles are to be made. `warn` is called with a sentence for each key of an earlier version,
+    and for each field of kube-scheduler that has no counterpart.
 
     Raises ConfigurationError, which names the file and the path of the error in it.
     """
@@ -30,6 +35,8 @@ def load(
         return read(None)
     try:
         document = read_yaml(read_bytes(path), path)
+        if is_kube_scheduler(document):
+            return read_kube_scheduler(document, known, lambda text: warn(f"{path}: {text}"))
         configuration = read(document)
         _check_selector(configuration.inventory.selector)
     except OSError as error:

@@ -60,7 +60,7 @@ async def updates(
         if stamp != seen:
             seen = stamp
             try:
-                found = await asyncio.to_thread(configuration_file.load, path, _warn)
+                found = await asyncio.to_thread(configuration_file.load, path, _warn, factories)
                 if found != used:
                     yield _update(found, running, factories)
                     used = found

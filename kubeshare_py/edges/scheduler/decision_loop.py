@@ -17,6 +17,7 @@ from kubeshare_py.domain.effects import (
     Nominate,
     Preempt,
     ReportPodWarning,
+    WriteObject,
 )
 from kubeshare_py.domain.events import BindSlotsFree, Event
 from kubeshare_py.edges.event_log.event_log import EventLog
@@ -224,6 +225,8 @@ class DecisionLoop:
             match effect:
                 case Bind():
                     self._begin(self._bind(effect))
+                case WriteObject():
+                    self._begin(self._write(effect))
                 case Evict():
                     self._begin(
                         self.api.evict(effect, partial(self.machine.is_evicted, effect.uid))
@@ -241,6 +244,10 @@ class DecisionLoop:
         task = self.group.create_task(request)
         self._binds.add(task)
         task.add_done_callback(self._binds.discard)
+
+    async def _write(self, effect: WriteObject) -> None:
+        self._handle(await self.api.write(effect))
+        self.wakeup.set()
 
     async def _bind(self, effect: Bind) -> None:
         self._handle(await self.api.bind(effect))

@@ -5,28 +5,26 @@ is looked for often.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
 from http import HTTPStatus
 
-from kubeshare_py.domain.events import Event, PodGroupsListed
+from kubeshare_py.domain.events import PodGroupsListed
 from kubeshare_py.domain.group_objects import GroupApi, PodGroupObject
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.edges.kube.watch import follow_reduced
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.backoff import Sleep
-from kubeshare_py.manifests.events import BadAllocation, pod_group_events
+from kubeshare_py.edges.scheduler.object_watch import Deliver
+from kubeshare_py.manifests.events import pod_group_events
 from kubeshare_py.manifests.pod_group import PATHS, PodGroupFields
-from kubeshare_py.manifests.watch import Codec, Problem
+from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.scheduling.machine import Machine
 
 #: Seconds between searches for a missing API: this many times longer when no pod waits for it.
 LOOK_S, LOOKS = 2.0, 30
 NOT_INSTALLED = "is not installed in this cluster"
 FORBIDDEN = "may not be read by the scheduler"
-
-Deliver = Callable[[Iterable[Event | Problem | BadAllocation]], Awaitable[None]]
 
 
 async def watch_pod_groups(

@@ -100,3 +100,30 @@ def test_an_error_names_a_key_as_it_was_written(tmp_path: Path, key: str) -> Non
 def test_a_key_is_not_there_under_its_former_name_too(tmp_path: Path) -> None:
     both = written(tmp_path, "earmarkSeconds: 5\nreservationSeconds: 5\n")
     assert problem(both) == "earmarkSeconds: is called reservationSeconds now, which is there too"
+
+
+KUBE = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+parallelism: 8
+profiles: [{schedulerName: mine}]
+"""
+
+
+def test_a_file_of_kube_scheduler_is_read_and_what_is_ignored_is_named(tmp_path: Path) -> None:
+    warnings: list[str] = []
+    path = written(tmp_path, KUBE)
+    found = load(path, warnings.append)
+    assert found.profiles[0].scheduler_name == "mine"
+    assert warnings == [
+        f"{path}: parallelism: is ignored: decisions are made by one thread, for all nodes at once"
+    ]
+    assert problem(written(tmp_path, KUBE + "extenders: [{filterVerb: f}]")).startswith(
+        "extenders[0].filterVerb: "
+    )
+
+
+def test_what_a_file_of_kube_scheduler_becomes_can_be_read_again(tmp_path: Path) -> None:
+    printed = text(load(written(tmp_path, KUBE)))
+    assert text(load(written(tmp_path, printed))) == printed
+    assert "kind: KubeShareSchedulerConfiguration" in printed

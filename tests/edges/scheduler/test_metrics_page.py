@@ -57,6 +57,8 @@ async def scraped(page: MetricsPage) -> Samples:
         ("scheduler_schedule_attempts_total{profile=kubeshare-scheduler,result=error}", 0),
         ("scheduler_schedule_attempts_total{profile=kubeshare-scheduler,result=unschedulable}", 1),
         ("kubeshare_binds_in_flight{}", 4),
+        ("kubeshare_prebinding_pods{}", 0),
+        ("kubeshare_pre_bind_timeouts_total{}", 0),
         ("scheduler_cache_size{type=nodes}", 2),
         ("scheduler_cache_size{type=pods}", 4),
         ("scheduler_cache_size{type=assumed_pods}", 4),

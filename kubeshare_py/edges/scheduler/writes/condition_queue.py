@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kubeshare_py.domain.diagnosis import Diagnosis
+from kubeshare_py.domain.diagnosis import Diagnosis, WaitingReason
 from kubeshare_py.domain.effects import ReportWaiting
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.printable import printable
@@ -20,7 +20,11 @@ FORGET_S = 600.0
 class _LastCondition:
     reasons: frozenset[str]
     message: str
+    reason: WaitingReason
     at: float
+
+    def shows(self, diagnosis: Diagnosis) -> bool:
+        return self.message == message_of(diagnosis) and self.reason is diagnosis.reason
 
 
 @remembered(1024)
@@ -41,10 +45,11 @@ class ConditionQueue:
         published = self._published.get(report.uid)
         due = now
         if published is not None and not self.queue.is_taken(report.uid):
-            if published.message == message_of(report.diagnosis):
+            if published.shows(report.diagnosis):
                 self.queue.discard(report.uid)
                 return
-            if published.reasons == report.diagnosis.reasons:
+            same = published.reason is report.diagnosis.reason
+            if same and published.reasons == report.diagnosis.reasons:
                 due = max(now, published.at + SPACING_S)
         self.queue.put(report.uid, report, due)
 
@@ -55,7 +60,10 @@ class ConditionQueue:
     def reported(self, report: ReportWaiting, now: float) -> None:
         """The condition was written."""
         self._published[report.uid] = _LastCondition(
-            reasons=report.diagnosis.reasons, message=message_of(report.diagnosis), at=now
+            reasons=report.diagnosis.reasons,
+            message=message_of(report.diagnosis),
+            reason=report.diagnosis.reason,
+            at=now,
         )
         self._finish(report.uid, now)
 

@@ -14,6 +14,7 @@ from kubeshare_py.domain.effects import (
     ReportPodWarning,
     ReportScheduled,
     ReportWaiting,
+    WriteObject,
 )
 from kubeshare_py.domain.events import (
     BindAnswered,
@@ -21,11 +22,13 @@ from kubeshare_py.domain.events import (
     BindRefused,
     BindUnknown,
     Bound,
+    ObjectWritten,
     Refusal,
 )
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError, KubeFailure
 from kubeshare_py.edges.scheduler.writes.eviction_lane import EvictionLane
+from kubeshare_py.edges.scheduler.writes.object_lane import ObjectLane
 from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
 from kubeshare_py.manifests.binding import (
     Doubt,
@@ -59,6 +62,7 @@ class KubeApi:
         self._client = client
         self._reports = reports
         self._evictions = EvictionLane(client)
+        self._objects = ObjectLane(client)
         self._fence = fence
 
     async def bind(self, bind: Bind) -> BindAnswered:
@@ -93,6 +97,13 @@ class KubeApi:
     async def nominate(self, effect: Nominate) -> None:
         """Nominate the pod; never raises for errors of the server."""
         await self._evictions.nominate(effect)
+
+    async def write(self, effect: WriteObject) -> ObjectWritten:
+        """Write to an object, once, and return the outcome; never raises for errors of the server.
+
+        The caller resolves an unknown outcome by the same write again.
+        """
+        return await self._objects.write(effect)
 
     def report(self, effect: ReportEffect) -> None:
         """Hand a report to the low-priority lane; returns at once."""

@@ -215,7 +215,7 @@ class ReportLane:
             published = await read_condition(self._client, report)
             if published is None:
                 return False
-            if published.message == message_of(report.diagnosis):
+            if published.shows(message_of(report.diagnosis), report.diagnosis.reason):
                 return True
             changed = None if published.status_is_false else self._clock()
         if uid in self._binding:

@@ -35,7 +35,9 @@ async def patch_condition(
     await client.request(
         "PATCH",
         f"{_pod_path(report)}/status",
-        body=waiting_patch(report.uid, message_of(report.diagnosis), changed),
+        body=waiting_patch(
+            report.uid, message_of(report.diagnosis), changed, report.diagnosis.reason
+        ),
         content_type=STRATEGIC_PATCH,
         timeout_s=TIMEOUT_S,
         patient=False,

@@ -1,7 +1,8 @@
 import datetime
 import itertools
+from dataclasses import replace
 
-from kubeshare_py.domain.diagnosis import Diagnosis
+from kubeshare_py.domain.diagnosis import Diagnosis, WaitingReason
 from kubeshare_py.domain.effects import ReportWaiting
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.edges.process.due_queue import DueQueue
@@ -113,6 +114,16 @@ def test_what_the_pod_says_already_is_not_written() -> None:
     conditions.report(waiting(("full", 2)), 1)
     conditions.report(waiting(("full", 1)), 2)
     assert written(conditions, 100) == []
+
+
+def test_the_same_text_with_another_reason_is_written_at_once() -> None:
+    conditions = ConditionQueue()
+    conditions.report(waiting(("full", 9)), 0)
+    assert written(conditions, 0) == ["0/9 nodes are available: 9 full."]
+    report = waiting(("full", 9))
+    failed = replace(report.diagnosis, reason=WaitingReason.SCHEDULER_ERROR)
+    conditions.report(replace(report, diagnosis=failed), 1)
+    assert written(conditions, 1) == ["0/9 nodes are available: 9 full."]
 
 
 def test_a_report_that_comes_during_the_write_is_spaced_from_it() -> None:

@@ -1,0 +1,99 @@
+"""Follows the objects that placement depends on besides pods and nodes, kind by kind.
+
+An API that is not there, or may not be read, is looked for again every minute. Until then the
+machine knows why it has no objects of that kind.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import aclosing
+from http import HTTPStatus
+
+from kubeshare_py.domain.events import Event, ObjectsListed
+from kubeshare_py.domain.needs.cluster_objects import WatchedKind
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.errors import KubeError
+from kubeshare_py.edges.kube.watch import follow_reduced
+from kubeshare_py.edges.process import decision_log
+from kubeshare_py.edges.process.backoff import Sleep
+from kubeshare_py.manifests.cluster_objects import WATCHED, WatchedObjects
+from kubeshare_py.manifests.events import BadAllocation
+from kubeshare_py.manifests.watch import Codec, ListResult, Problem
+
+#: Seconds between searches for an API that is not there.
+LOOK_S = 60.0
+NOT_SERVED = "are not served by this cluster"
+FORBIDDEN = "may not be read by the scheduler"
+
+Deliver = Callable[[Iterable[Event | Problem | BadAllocation]], Awaitable[None]]
+
+
+class HoldersKnown:
+    """Whether the kinds are known that hold cards: until then no card is given away.
+
+    Not served or not readable is known, too.
+    """
+
+    def __init__(self) -> None:
+        self._missing = {WatchedKind.RESOURCE_CLAIM, WatchedKind.RESOURCE_SLICE}
+        self._event = asyncio.Event()
+
+    async def wait(self) -> None:
+        """Wait until they are."""
+        await self._event.wait()
+
+    def add(self, kind: WatchedKind) -> None:
+        """The objects of a kind were delivered, or why there are none."""
+        self._missing.discard(kind)
+        if not self._missing:
+            self._event.set()
+
+
+async def watch_objects(
+    client: KubeClient, deliver: Deliver, known: HoldersKnown, sleep: Sleep = asyncio.sleep
+) -> None:
+    """Follow them for ever."""
+    async with asyncio.TaskGroup() as group:
+        for watched in WATCHED:
+            group.create_task(_follow_for_ever(client, watched, deliver, known, sleep))
+
+
+async def _follow_for_ever(
+    client: KubeClient,
+    watched: WatchedObjects,
+    deliver: Deliver,
+    known: HoldersKnown,
+    sleep: Sleep,
+) -> None:
+    while True:
+        status = await _follow(client, watched, deliver, known)
+        if status == HTTPStatus.FORBIDDEN:
+            decision_log.warn("objects", resource=watched.kind, message=FORBIDDEN)
+            await deliver([ObjectsListed(watched.kind, None, FORBIDDEN)])
+        else:
+            await deliver([ObjectsListed(watched.kind, (), NOT_SERVED)])
+        known.add(watched.kind)
+        await sleep(LOOK_S)
+
+
+async def _follow(
+    client: KubeClient, watched: WatchedObjects, deliver: Deliver, known: HoldersKnown
+) -> int:
+    """Follow a kind until the server refuses it; the status of the refusal."""
+    translation = watched.translation()
+    stream = follow_reduced(
+        client,
+        watched.path,
+        Codec(watched.fields),
+        translation.reduce,
+        gives_up_at=frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN}),
+    )
+    try:
+        async with aclosing(stream) as updates:
+            async for update in updates:
+                await deliver(translation.events(update))
+                if isinstance(update, ListResult):
+                    known.add(watched.kind)
+    except KubeError as error:
+        return error.status
+    raise AssertionError("the watch ended")

@@ -1,0 +1,71 @@
+"""Writes to objects before pods are bound, a few at once: the pods' namespaces take turns.
+
+A namespace may have a hundred such writes, and Bindings that are decided next should not be behind
+them.
+"""
+
+from kubeshare_py.domain.effects import WriteObject
+from kubeshare_py.domain.events import ObjectWritten, WriteOutcome
+from kubeshare_py.domain.needs.object_writes import ObjectWrite, ReserveDevices
+from kubeshare_py.edges.kube.client import MERGE_PATCH, STRATEGIC_PATCH, KubeClient
+from kubeshare_py.edges.kube.errors import KubeError, KubeFailure
+from kubeshare_py.edges.process import decision_log
+from kubeshare_py.edges.scheduler.writes.fair_semaphore import FairSemaphore
+from kubeshare_py.manifests.devices.claim_writes import claim_patches, claim_path, version_in
+from kubeshare_py.manifests.volumes.object_writes import read_write_error, write_patch, write_path
+
+#: The most writes at the same time.
+AT_ONCE = 8
+TIMEOUT_S = 6.0
+
+
+class ObjectLane:
+    """Sends writes, each once; the caller repeats those of unknown outcome."""
+
+    def __init__(self, client: KubeClient, *, at_once: int = AT_ONCE) -> None:
+        """At most `at_once` writes are sent at the same time."""
+        self._client = client
+        self._turns = FairSemaphore(at_once)
+
+    async def write(self, effect: WriteObject) -> ObjectWritten:
+        """Write when the turn comes, and return the outcome.
+
+        Never raises for errors of the server.
+        """
+        async with self._turns.slot(effect.key.namespace):
+            answered = await self._send(effect)
+        if answered.outcome is not WriteOutcome.DONE:
+            about = {"pod": str(effect.key), "uid": effect.uid, "object": _path(effect.write)}
+            decision_log.warn("not written", **about, message=answered.message)
+        return answered
+
+    async def _send(self, effect: WriteObject) -> ObjectWritten:
+        uid, token, write = effect.uid, effect.token, effect.write
+        try:
+            if isinstance(write, ReserveDevices):
+                await self._reserve(write)
+            else:
+                await self._patch(write_path(write), write_patch(write), MERGE_PATCH)
+        except KubeError as error:
+            outcome, pause_s = read_write_error(error.status), error.retry_after_s or 0.0
+            return ObjectWritten(uid, token, write, outcome, error.message, pause_s)
+        except KubeFailure as error:
+            return ObjectWritten(uid, token, write, WriteOutcome.UNKNOWN, str(error))
+        return ObjectWritten(uid, token, write, WriteOutcome.DONE)
+
+    async def _reserve(self, write: ReserveDevices) -> None:
+        """Write to a ResourceClaim and its status, each time to the version that is known."""
+        version = write.version
+        for patch in claim_patches(write):
+            body = patch.body(write.uid, version)
+            version = version_in(await self._patch(patch.path, body, STRATEGIC_PATCH))
+
+    async def _patch(self, path: str, body: bytes, content_type: str) -> bytes:
+        answer = await self._client.request(
+            "PATCH", path, body=body, content_type=content_type, timeout_s=TIMEOUT_S, patient=False
+        )
+        return answer.body
+
+
+def _path(write: ObjectWrite) -> str:
+    return claim_path(write) if isinstance(write, ReserveDevices) else write_path(write)
