@@ -11,6 +11,7 @@ from kubeshare_py.domain.request import ContainerClaim, ContainerRef, GpuRequest
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.scheduling.machine import LINGERING_S, Machine
 from kubeshare_py.scheduling.pod_groups.gang_repair import RepairRules
+from kubeshare_py.scheduling.queue.queue_rules import QueueRules
 from kubeshare_py.scheduling.reservations.reservation_patience import ReservationRules
 from kubeshare_py.testing import GIB, MODEL, a_claim, a_gpu, a_node, a_shape, some_gpus, whole
 
@@ -70,7 +71,7 @@ def a_machine(
     reservations = ReservationRules(reservation_after_s, reservation_patience_s)
     made = profiles(read_document, IN_TREE)
     return Machine(
-        made, name, rules, reservations, lingering_s=lingering_s, max_waiting=max_waiting
+        made, name, rules, reservations, lingering_s=lingering_s, waiting=QueueRules(max_waiting)
     )
 
 

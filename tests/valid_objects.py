@@ -52,14 +52,22 @@ POD: dict[str, Any] = {
         "containers": [
             {
                 "name": "c",
+                "image": "registry.example/c:1",
                 "resources": {
                     "requests": {"cpu": "100m", "memory": "1Gi", "nvidia.com/gpu": "0"},
                     "limits": {"cpu": 1},
                 },
-                "ports": [{"containerPort": 80, "hostPort": 0}],
+                "ports": [
+                    {"containerPort": 80, "hostPort": 0},
+                    {"containerPort": 81, "hostPort": 81, "hostIP": "10.0.0.1", "protocol": "UDP"},
+                ],
+                "restartPolicyRules": [{"action": "Restart"}],
             }
         ],
         "initContainers": [{"name": "i", "restartPolicy": "Always"}],
+        "hostNetwork": True,
+        "hostUsers": True,
+        "volumes": [{"name": "v", "emptyDir": {}}],
         "overhead": {"cpu": "10m"},
         "nodeSelector": {"zone": "a"},
         "affinity": {
@@ -73,7 +81,20 @@ POD: dict[str, Any] = {
                             ]
                         }
                     ]
-                }
+                },
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {
+                        "weight": 7,
+                        "preference": {
+                            "matchExpressions": [
+                                {"key": "zone", "operator": "NotIn", "values": ["b"]}
+                            ],
+                            "matchFields": [
+                                {"key": "metadata.name", "operator": "In", "values": ["n1"]}
+                            ],
+                        },
+                    }
+                ],
             }
         },
         "tolerations": [{"key": "k", "operator": "Exists", "value": "", "effect": ""}],
@@ -92,6 +113,8 @@ NODE: dict[str, Any] = {
     "status": {
         "allocatable": {"cpu": "8", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "2"},
         "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}],
+        "images": [{"names": ["registry.example/c:1"], "sizeBytes": 7}],
+        "declaredFeatures": ["UserNamespacesHostNetworkSupport"],
     },
 }
 GROUPS = {
@@ -125,5 +148,110 @@ LEASE = {
         "acquireTime": "2026-01-01T00:00:00.000000Z",
         "renewTime": "2026-01-01T00:00:00.000000Z",
         "leaseTransitions": 3,
+    },
+}
+_TERM = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
+#: Objects that placement depends on besides pods and nodes, by the names of their resources.
+OBJECTS: dict[str, dict[str, Any]] = {
+    "namespaces": {"metadata": {"name": "ns", "labels": {"team": "a"}}},
+    "persistentvolumeclaims": {
+        "metadata": {
+            "name": "c",
+            "namespace": "ns",
+            "uid": "u",
+            "annotations": {"volume.kubernetes.io/selected-node": "n1"},
+            "ownerReferences": [{"uid": "p", "controller": True}],
+        },
+        "spec": {
+            "storageClassName": "fast",
+            "accessModes": ["ReadWriteOncePod"],
+            "resources": {"requests": {"storage": "1Gi"}},
+            "selector": {"matchLabels": {"a": "b"}},
+            "volumeName": "v",
+        },
+        "status": {"phase": "Bound"},
+    },
+    "persistentvolumes": {
+        "metadata": {"name": "v", "labels": {"a": "b"}},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "claimRef": {"namespace": "ns", "name": "c", "uid": "u"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [_TERM]}},
+            "csi": {"driver": "d", "volumeHandle": "h"},
+        },
+        "status": {"phase": "Bound"},
+    },
+    "storageclasses": {
+        "metadata": {"name": "fast"},
+        "provisioner": "d",
+        "volumeBindingMode": "WaitForFirstConsumer",
+        "allowedTopologies": [{"matchLabelExpressions": [{"key": "zone", "values": ["a"]}]}],
+    },
+    "csinodes": {
+        "metadata": {"name": "n1"},
+        "spec": {"drivers": [{"name": "d", "allocatable": {"count": 3}}]},
+    },
+    "csidrivers": {"metadata": {"name": "d"}, "spec": {"storageCapacity": True}},
+    "csistoragecapacities": {
+        "metadata": {"name": "k", "namespace": "ns"},
+        "storageClassName": "fast",
+        "nodeTopology": {"matchLabels": {"zone": "a"}},
+        "capacity": "10Gi",
+    },
+    "volumeattachments": {
+        "metadata": {"name": "a"},
+        "spec": {"attacher": "d", "nodeName": "n1", "source": {"persistentVolumeName": "v"}},
+    },
+    "deviceclasses": {
+        "metadata": {"name": "gpu"},
+        "spec": {"selectors": [{"cel": {"expression": "device.driver == 'd'"}}]},
+    },
+    "resourceslices": {
+        "metadata": {"name": "s"},
+        "spec": {
+            "driver": "d",
+            "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1},
+            "nodeSelector": {"nodeSelectorTerms": [_TERM]},
+            "devices": [
+                {
+                    "name": "a",
+                    "attributes": {
+                        "uuid": {"string": "GPU-1"},
+                        "index": {"int": 1},
+                        "healthy": {"bool": True},
+                        "x.example.com/firmware": {"version": "1.2.3"},
+                    },
+                    "capacity": {"memory": {"value": "40Gi"}},
+                    "taints": [{"key": "k", "effect": "NoSchedule"}],
+                }
+            ],
+        },
+    },
+    "resourceclaims": {
+        "metadata": {
+            "name": "c",
+            "namespace": "ns",
+            "uid": "u",
+            "ownerReferences": [{"uid": "p", "controller": True}],
+        },
+        "spec": {
+            "devices": {
+                "requests": [
+                    {"name": "r", "exactly": {"deviceClassName": "gpu", "count": 2}},
+                    {"name": "s", "firstAvailable": [{"name": "x", "deviceClassName": "gpu"}]},
+                ],
+                "constraints": [{"requests": ["r"], "matchAttribute": "d/index"}],
+                "config": [{"opaque": {"driver": "d", "parameters": {"a": 1}}}],
+            }
+        },
+        "status": {
+            "allocation": {
+                "devices": {
+                    "results": [{"request": "r", "driver": "d", "pool": "n1", "device": "a"}]
+                },
+                "nodeSelector": {"nodeSelectorTerms": [_TERM]},
+            },
+            "reservedFor": [{"resource": "pods", "name": "p", "uid": "p"}],
+        },
     },
 }

@@ -49,6 +49,8 @@ NESTED = (
 #: The chart's own: what the values cannot say.
 OURS = {"apiVersion", "kind", "server.service", "server.certificateFile", "server.keyFile"}
 OURS |= {"server.apiService", "leaderElection.resourceNamespace", "leaderElection.resourceName"}
+# Its pods have an account.
+OURS |= {"clientConnection.kubeconfig"}
 
 
 def policy(name: str) -> tuple[dict[str, Any], dict[str, Any]]:

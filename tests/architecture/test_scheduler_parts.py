@@ -25,6 +25,7 @@ WHOLE = "MachineParts"
 CHANGES = {
     "nodes and cards": ("ledger", {"put_node", "drop_node", "put_cards", "put_silent"}),
     "charges of pods": ("ledger", {"charge", "release", "linger", "take_back", "end_lingering"}),
+    "cards that claims hold": ("ledger", {"hold_cards", "release_cards"}),
     "reserved places": ("ledger", {"reserve", "dissolve"}),
     "which pods are known": ("table", {"add", "remove"}),
     "states of pods": ("table", {"transition"}),

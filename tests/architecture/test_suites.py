@@ -20,6 +20,7 @@ ELSEWHERE = {
     "exporters/client_metrics": "exporters/test_scheduler_metrics",
     "inventory/card_annotation": "inventory/test_node_annotations",
     "manifests/admission": "admission/test_review",
+    "manifests/pods/inter_pod_fields": "manifests/pods/test_inter_pod",
     "manifests/pods/pod_fields": "manifests/test_events",
     "manifests/state_group": "edges/scheduler/state/test_state_api",
     "topology/cells_file": "topology/test_cells",

@@ -12,13 +12,21 @@ from kubeshare_py.dialects.pod_keys import ASKING_ANNOTATIONS, LABELS, RESULT_AN
 from kubeshare_py.documents.problems import YamlProblem
 from kubeshare_py.documents.yaml_text import read_yaml_documents
 from kubeshare_py.domain.bounds import INT32
-from kubeshare_py.domain.events import BudgetSeen, NodeSeen, PodGroupSeen, PodSeen
+from kubeshare_py.domain.events import (
+    BudgetSeen,
+    NodeSeen,
+    ObjectGone,
+    ObjectSeen,
+    PodGroupSeen,
+    PodSeen,
+)
 from kubeshare_py.domain.group_objects import GroupApi
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.printable import listed
 from kubeshare_py.domain.quantity import MAX
 from kubeshare_py.manifests import events
 from kubeshare_py.manifests.budget import BudgetFields
+from kubeshare_py.manifests.cluster_objects import WATCHED, WatchedObjects
 from kubeshare_py.manifests.lease import read_lease
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.pod_check import check
@@ -30,7 +38,7 @@ from kubeshare_py.terminal.checked_pods import checked_lines
 from tests.dialects.halves import DIALECTS, HALF
 from tests.fuzz import odd
 from tests.fuzz.family import Family, loaded, said, text_at
-from tests.valid_objects import BUDGET, GROUPS, LEASE, LOOSE, NODE, POD
+from tests.valid_objects import BUDGET, GROUPS, LEASE, LOOSE, NODE, OBJECTS, POD
 
 PODS, NODES = Codec(PodFields), Codec(NodeFields)
 PODGROUPS, BUDGETS = Codec(PodGroupFields), Codec(BudgetFields)
@@ -202,7 +210,31 @@ def _kind(name: str, codec: Codec[Any], event: Any, *examples: Any, share: float
     )
 
 
+def object_event(watched: WatchedObjects) -> Callable[[Any], object]:
+    """An object that placement depends on: its identity is the one that a deletion names."""
+
+    def event(fields: Any) -> object:
+        seen = watched.translation().event("ADDED", fields)
+        gone = watched.translation().event("DELETED", fields)
+        assert isinstance(seen, ObjectSeen)
+        assert isinstance(gone, ObjectGone)
+        assert (seen.object.kind, seen.object.key) == (gone.kind, gone.key)
+        return seen
+
+    return event
+
+
 FAMILIES = (
+    *(
+        _kind(
+            watched.kind,
+            Codec(watched.fields),
+            object_event(watched),
+            OBJECTS[watched.kind],
+            share=1,
+        )
+        for watched in WATCHED
+    ),
     _kind("pods", PODS, pod_event, POD, LOOSE, _BOUND, share=14),
     _kind("nodes", NODES, node_event, NODE, share=5),
     _kind("podgroups", PODGROUPS, group_event, *GROUPS.values(), share=4),

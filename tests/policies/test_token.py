@@ -11,6 +11,7 @@ from string import ascii_letters, digits
 
 import pytest
 
+from kubeshare_py.domain.diagnosis import WaitingReason
 from kubeshare_py.domain.effects import Evict, Nominate
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.edges.kube.client import KubeClient
@@ -115,10 +116,12 @@ def event(**changes: object) -> Json:
 async def test_a_pod_is_told_why_it_waits(thief: Thief) -> None:
     _, uid = await key_and_uid(thief, "waits")
     for message, changed in (("no room", AT), ("still no room", None)):
-        body = waiting_patch(uid, message, changed)
-        await thief.client.strategic_patch(f"{PODS}/waits/status", body)
-        found = (await thief.admin.get(f"{PODS}/waits"))["status"]["conditions"]
-        assert [one["message"] for one in found if one["type"] == "PodScheduled"] == [message]
+        for reason in WaitingReason:
+            body = waiting_patch(uid, message, changed, reason)
+            await thief.client.strategic_patch(f"{PODS}/waits/status", body)
+            found = (await thief.admin.get(f"{PODS}/waits"))["status"]["conditions"]
+            shown = [one for one in found if one["type"] == "PodScheduled"]
+            assert [(one["message"], one["reason"]) for one in shown] == [(message, reason.value)]
 
 
 async def test_a_pod_is_nominated_and_not_any_more(thief: Thief) -> None:

@@ -16,6 +16,7 @@ import pytest
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
+from kubeshare_py.domain.diagnosis import WaitingReason
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.edges.scheduler.writes.kube_api import HAND_OVER_S
@@ -33,6 +34,8 @@ from tests.stories.observer import Observer
 PODS = "/api/v1/namespaces/default/pods"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 NODES = "/api/v1/nodes"
+#: The reasons that this scheduler writes.
+REASONS = {reason.value for reason in WaitingReason}
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 VISIBLE = {
     "name": "NVIDIA_VISIBLE_DEVICES",
@@ -196,7 +199,7 @@ class Stage:
 
         def told(pod: Json) -> bool:
             condition = scheduled_condition(pod)
-            return condition.get("reason") == "Unschedulable" and text in condition["message"]
+            return condition.get("reason") in REASONS and text in condition["message"]
 
         return str(scheduled_condition(await self.expect_eventually(name, told))["message"])
 

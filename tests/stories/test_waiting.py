@@ -92,9 +92,10 @@ async def test_gates_are_honoured_until_they_are_gone(stage: Stage) -> None:
 
 
 async def test_what_is_not_supported_is_not_ignored(stage: Stage) -> None:
-    claim = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
-    await stage.create("stateful", gpu("0.5"), volumes=[claim])
-    assert "spec.volumes[data].persistentVolumeClaim" in await stage.expect_waiting("stateful")
+    limits = {"aliyun.com/gpu-mem": "3"}
+    container = {"name": "main", "image": "busybox", "resources": {"limits": limits}}
+    await stage.create("special", gpu("0.5"), containers=[container])
+    assert "resources[aliyun.com/gpu-mem]" in await stage.expect_waiting("special")
 
 
 async def test_a_group_that_must_start_together_waits_and_says_so(stage: Stage) -> None:
