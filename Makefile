@@ -11,7 +11,7 @@ SPREAD = $(if $(AGAIN),--last-failed --last-failed-no-failures none,--numprocess
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check e2e prove manifests bench lock release release-lock clean
+.PHONY: help setup demo test check e2e differential prove manifests bench lock release release-lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -44,15 +44,19 @@ check: $(STAMP)  ## format, lint, types, layers
 
 # Each worker has a control plane of its own and takes one folder after the other (tests/by_folder.py).
 # Policies come last: an API server goes on refusing for a moment after a policy is gone.
-e2e: $(STAMP)  ## stories, API facts, faults, the chart, attacks and policies on a real control plane (needs Go)
+e2e: $(STAMP)  ## stories, API facts, faults, the chart, attacks and policies on a real control plane, and kube-scheduler's answers (needs Go)
 	@binaries=$$($(BIN)/python -m tests.controlplane.build) || exit $$?; \
-	PATH="$$binaries:$$PATH" exec $(BIN)/pytest --quiet $(SPREAD) --no-loadscope-reorder --control-plane real tests/stories tests/conformance tests/faults tests/deploy tests/attacks tests/policies
+	PATH="$$binaries:$$PATH" exec $(BIN)/pytest --quiet $(SPREAD) --no-loadscope-reorder --control-plane real tests/stories tests/conformance tests/faults tests/deploy tests/differential tests/attacks tests/policies
+
+differential: $(STAMP)  ## CASES=n clusters and pods, put to kube-scheduler's plugins as well (needs Go); SEED=n
+	@exec $(BIN)/python -m tests.differential --cases "$${CASES:-2000}" $${SEED:+--seed "$$SEED"}
 
 prove: $(STAMP)  ## everything in full with new random input, then storms and attacks on a real control plane (needs Go); SEED=n
 	@binaries=$$($(BIN)/python -m tests.controlplane.build) || exit $$?; \
 	seed=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; echo "SEED=$$seed"; \
 	$(BIN)/pytest --quiet $(SPREAD) --scale full --hypothesis-seed "$$seed" || exit $$?; \
 	$(BIN)/python -m tests.fuzz --inputs 1000000 --seed "$$seed" || exit $$?; \
+	$(BIN)/python -m tests.differential --cases 20000 --seed "$$seed" || exit $$?; \
 	PATH="$$binaries:$$PATH" exec $(BIN)/pytest --verbose --control-plane real --scale full --hypothesis-seed "$$seed" tests/faults tests/attacks tests/policies
 
 manifests: $(STAMP)  ## the chart's tables from the code, deploy/kubeshare.yaml from the chart (needs Go)

@@ -9,7 +9,8 @@ on one of 30 pods that wait (`edits`), creates members of gangs of such pods, ha
 never complete (`gangs`), creates pods that search in vain for pods to evict (`preemptors`), lets
 bound pods come and go, changes nodes and annotates pods, while 2,000 shapes wait (`events`), lets
 bound pods come and go while 80 pods of 330 KB wait (`large`), or 50,000 pods of 2,000 shapes
-(`crowd`). Latency is from the pod's event to its Bind, inside the machine, with answers at once,
+(`crowd`), or 500 pods wait for volumes of a class that never answers, of which some come and go
+(`claims`). Latency is from the pod's event to its Bind, inside the machine, with answers at once,
 in real time. Turns are single calls of `handle`, in time of the processor, since other work on the
 same cores is none of theirs; beside the longest is what it was about. One process, one core.
 """
@@ -26,17 +27,21 @@ from benchmarks.decisions import cluster
 from benchmarks.tenants import KINDS, SMALL, Tenant, pod
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import read
-from kubeshare_py.domain.effects import Bind
+from kubeshare_py.domain.effects import Bind, WriteObject
 from kubeshare_py.domain.events import (
     BindAnswered,
     BindSlotsFree,
     Bound,
     Event,
+    ObjectSeen,
+    ObjectWritten,
     PodGone,
     PodSeen,
     PodsListed,
+    WriteOutcome,
 )
 from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.domain.needs.object_writes import SelectNode
 from kubeshare_py.edges.scheduler.process import collect_in_short_pauses
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.scheduling.machine import Machine
@@ -58,6 +63,7 @@ class Flood:
     longest: tuple[float, str] = (0.0, "")
     long: Counter[str] = field(default_factory=Counter)
     number: int = 0
+    writes: list[WriteObject] = field(default_factory=list)
 
     def tell(self, event: Event) -> list[Bind]:
         """Hand over one event and note how long it took."""
@@ -67,6 +73,7 @@ class Flood:
         if took > LONG_S:
             self.long[type(event).__name__] += 1
         self.longest = max(self.longest, (took, type(event).__name__))
+        self.writes += [effect for effect in effects if isinstance(effect, WriteObject)]
         return [effect for effect in effects if isinstance(effect, Bind)]
 
     def prepare(self) -> None:
@@ -112,6 +119,13 @@ class Flood:
                 self.latencies.append(time.perf_counter() - came)
             self.tell(BindAnswered(bind.uid, bind.allocation.token, Bound()))
             self.tell(PodGone(bind.uid))
+        writes, self.writes = self.writes, []
+        for one in writes:  # each is stored, and the watch shows it; no volume is ever made
+            self.tell(ObjectWritten(one.uid, one.token, one.write, WriteOutcome.DONE))
+            assert isinstance(one.write, SelectNode)
+            number = int(one.write.claim.removeprefix("c"))
+            self.tenant.selected[number] = one.write.node
+            self.tell(ObjectSeen(self.tenant.claim(number)))
 
 
 def measured(kind: str, nodes: int, seconds: float) -> Flood:

@@ -6,15 +6,26 @@ The events are those that a scheduler's watches would make of what the API serve
 
 import random
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from benchmarks.decisions import GIB, request_of
 from kubeshare_py.configuration.scheduler import SCHEDULER_NAME
 from kubeshare_py.domain.allocation import Allocation, CardCharge
-from kubeshare_py.domain.events import Event, NodeSeen, PodGone, PodSeen
+from kubeshare_py.domain.events import (
+    AnyObject,
+    Event,
+    NodeSeen,
+    ObjectSeen,
+    ObjectsListed,
+    PodGone,
+    PodSeen,
+)
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.label_selector import Requirement
+from kubeshare_py.domain.needs.cluster_objects import WatchedKind
+from kubeshare_py.domain.needs.storage import PersistentVolumeClaim, StorageClass
+from kubeshare_py.domain.needs.volumes import PodClaim, PodVolumes
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import NodeTerm, Pod, PodGroup, Shape
 from kubeshare_py.domain.request import GpuClaim
@@ -26,6 +37,9 @@ WHOLE = GpuClaim(count=8, milli=1000, exclusive=True)
 TERMS, EDITED, GANG = 200, 30, 3
 LARGE_TERMS, LARGE_VALUES, LARGE_PODS = 20, 2_000, 80
 CROWD, CROWD_SHAPES = 50_000, 2_000
+#: Claims of a class that is never answered, and pods with one each.
+CLAIMS = 500
+NEVER = StorageClass(name="never", provisioner="example.com/never-answers", waits=True)
 #: Pods that the tenant has at once: with each one more the oldest is deleted.
 MAX_PODS = 2_000
 
@@ -39,6 +53,9 @@ class Tenant:
     number: int = 0
     rng: random.Random = field(default_factory=lambda: random.Random(7))
     pods: deque[PodUid] = field(default_factory=deque)
+    #: The selected nodes of claims, and how often claims were written.
+    selected: dict[int, str] = field(default_factory=dict)
+    versions: int = 0
 
     def before(self) -> Iterator[Event]:
         """What is there when the measurement begins."""
@@ -54,6 +71,12 @@ class Tenant:
                 for node in range(self.nodes):
                     yield PodSeen(self.bound(f"bound-{node}", node, 0))
                 yield from (PodSeen(self.pod(f"w{one}", self.large(one))) for one in range(2_000))
+            case _:
+                yield from self._waiting()
+
+    def _waiting(self) -> Iterator[Event]:
+        """Pods that wait, for the kinds that are about these."""
+        match self.kind:
             case "large":
                 terms = [self.heavy(one) for one in range(LARGE_PODS)]
                 yield from (PodSeen(self.pod(f"h{one}", of)) for one, of in enumerate(terms))
@@ -62,6 +85,9 @@ class Tenant:
                 for one in range(CROWD):
                     yield PodSeen(self.pod(f"c{one}", self.large(one % CROWD_SHAPES)))
                 yield from (PodSeen(self.bound(f"bound-{one}", one, 0)) for one in range(50))
+            case "claims":
+                yield from _storage(self.claim(one) for one in range(CLAIMS))
+                yield from (PodSeen(self.mounting(one)) for one in range(CLAIMS))
             case _:
                 return
 
@@ -85,6 +111,12 @@ class Tenant:
                 shape = replace(SMALL, resources=resources, claims=(WHOLE,), needs_port=False)
                 one = replace(self.pod(f"o{number}", shape), priority=100)
                 yield from self._created(one)
+            case "claims":
+                # One pod goes and comes again, and the status of another's claim changes.
+                one = self.mounting(number % CLAIMS)
+                yield PodGone(one.uid)
+                yield PodSeen(one)
+                yield ObjectSeen(self.claim(self.rng.randrange(CLAIMS)))
             case _:
                 yield from self._change(number)
 
@@ -111,6 +143,24 @@ class Tenant:
                 one = self.rng.randrange(2_000)
                 pod = self.pod(f"w{one}", self.large(one))
                 yield PodSeen(replace(pod, labels=(("touched", str(number)),)))
+
+    def claim(self, number: int) -> PersistentVolumeClaim:
+        """A claim as it is after a write: it waits for the node of its pod, or for its volume."""
+        self.versions += 1
+        return PersistentVolumeClaim(
+            namespace="other",
+            name=f"c{number}",
+            uid=f"claim-{number}",
+            version=str(self.versions),
+            class_name=NEVER.name,
+            requested=GIB,
+            selected_node=self.selected.get(number),
+        )
+
+    def mounting(self, number: int) -> Pod:
+        """A pod that mounts the claim of this number."""
+        volumes = PodVolumes(namespace="other", claims=(PodClaim(f"c{number}"),))
+        return self.pod(f"mounts-{number}", replace(SMALL, volumes=volumes))
 
     def large(self, number: int) -> Shape:
         """Asks for more than any node has, as no other number does."""
@@ -152,6 +202,16 @@ class Tenant:
         )
 
 
+def _storage(claims: Iterable[PersistentVolumeClaim]) -> Iterator[Event]:
+    """All kinds of objects are listed: one class and these claims."""
+    listed: dict[WatchedKind, tuple[AnyObject, ...]] = {
+        WatchedKind.CLAIM: tuple(claims),
+        WatchedKind.STORAGE_CLASS: (NEVER,),
+    }
+    for kind in WatchedKind:
+        yield ObjectsListed(kind, listed.get(kind, ()))
+
+
 def _terms(name: str, terms: int, values: int) -> tuple[NodeTerm, ...]:
     return tuple(
         NodeTerm(
@@ -176,6 +236,7 @@ KINDS = {
     "events": 2_000.0,
     "large": 20.0,
     "crowd": 100.0,
+    "claims": 100.0,
 }
 
 

@@ -1,4 +1,4 @@
 {{- /* Plugins of kubeshare-py, for profiles; written by `make manifests`. */}}
 {{- define "kubeshare.plugins" -}}
-["AvoidGpuNodes", "BinPack", "Coscheduling", "DefaultPreemption", "GpuFit", "GpuModel", "GpuTags", "GpuUuids", "IsolationReady", "KubeShareGuarantee", "KubeShareOpportunistic", "LeastTenants", "ModelPreference", "ModelWorth", "NodeAffinity", "NodeResourcesFit", "NodeUnschedulable", "NumaBinding", "OneModel", "PrioritySort", "Random", "Spread", "TaintToleration", "Topology"]
+["AvoidGpuNodes", "BinPack", "Coscheduling", "DefaultPreemption", "DynamicResources", "GpuFit", "GpuModel", "GpuTags", "GpuUuids", "ImageLocality", "InterPodAffinity", "IsolationReady", "KubeShareGuarantee", "KubeShareOpportunistic", "LeastTenants", "ModelPreference", "ModelWorth", "NodeAffinity", "NodeDeclaredFeatures", "NodePorts", "NodeResourcesBalancedAllocation", "NodeResourcesFit", "NodeUnschedulable", "NodeVolumeLimits", "NumaBinding", "OneModel", "PodTopologySpread", "PrioritySort", "Random", "Spread", "TaintToleration", "Topology", "VolumeBinding", "VolumeRestrictions", "VolumeZone"]
 {{- end }}
