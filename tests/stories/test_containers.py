@@ -77,6 +77,8 @@ async def test_what_containers_hold_together_is_charged_and_a_new_scheduler_know
     stage = empty_stage
     shared, _ = uuids(stage)
     async with stage.scheduler():
+        # A pod that is in its first list was bound before, which is no event.
+        await stage.warm_up()
         await stage.create("both", annotations=by_container(stage), nodeName="n1")
         await stage.expect_event("both", "AllocationNotOurs")
         await stage.create("fits", gpu("0.4"))
