@@ -1,0 +1,5 @@
+"""See table.py."""
+
+from tests.differential.upstream.table import main
+
+main()

@@ -1,0 +1,81 @@
+"""Claims, volumes and classes from one line each: `volume v of fast size 5Gi only zone=a`."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Json = dict[str, Any]
+
+_SMALL = "1Gi"
+_BOUND = "pv.kubernetes.io/bind-completed"
+
+
+def storage(text: str) -> Json:
+    """One object.
+
+    `class NAME [waits] [by PROVISIONER]`, `claim NAME [of CLASS] [on VOLUME] [size 5Gi]
+    [mode ReadWriteOnce] [phase Lost] [in NAMESPACE]`, `volume NAME [of CLASS] [size 5Gi]
+    [mode ReadWriteOnce] [only key=value[,key=value]] [labels key=value[,key=value]]`.
+    """
+    kind, name, *words = text.split()
+    return _KINDS[kind](name, _values(words))
+
+
+def _values(words: list[str]) -> dict[str, str]:
+    """`waits` stands alone; every other word has one that follows it."""
+    alone = {one: "" for one in words if one == "waits"}
+    paired = [one for one in words if one not in alone]
+    return alone | dict(zip(paired[::2], paired[1::2], strict=True))
+
+
+def _class(name: str, given: Mapping[str, str]) -> Json:
+    mode = "WaitForFirstConsumer" if "waits" in given else "Immediate"
+    return {
+        **{"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name}},
+        "provisioner": given.get("by", "kubernetes.io/no-provisioner"),
+        "volumeBindingMode": mode,
+    }
+
+
+def _claim(name: str, given: Mapping[str, str]) -> Json:
+    namespace = given.get("in", "default")
+    metadata: Json = {"name": name, "namespace": namespace, "uid": f"{namespace}-{name}"}
+    spec: Json = {
+        "storageClassName": given.get("of", ""),
+        "accessModes": [given.get("mode", "ReadWriteOnce")],
+        "resources": {"requests": {"storage": given.get("size", _SMALL)}},
+    }
+    phase = "Pending"
+    if "on" in given:
+        metadata["annotations"] = {_BOUND: "yes"}
+        spec["volumeName"] = given["on"]
+        phase = "Bound"
+    made = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata}
+    return {**made, "spec": spec, "status": {"phase": given.get("phase", phase)}}
+
+
+def _volume(name: str, given: Mapping[str, str]) -> Json:
+    spec: Json = {
+        "storageClassName": given.get("of", ""),
+        "accessModes": [given.get("mode", "ReadWriteOnce")],
+        "capacity": {"storage": given.get("size", _SMALL)},
+        "hostPath": {"path": "/tmp"},
+    }
+    if "only" in given:
+        expressions = [
+            {"key": key, "operator": "In", "values": [value]}
+            for key, value in _pairs(given["only"]).items()
+        ]
+        terms = [{"matchExpressions": expressions}]
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
+    metadata = {"name": name, "labels": _pairs(given.get("labels", ""))}
+    made = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": metadata}
+    return {**made, "spec": spec, "status": {"phase": "Available"}}
+
+
+def _pairs(text: str) -> dict[str, str]:
+    return dict(one.split("=", 1) for one in text.split(",") if one)
+
+
+_KINDS: Mapping[str, Callable[[str, Mapping[str, str]], Json]] = {
+    **{"class": _class, "claim": _claim, "volume": _volume},
+}
