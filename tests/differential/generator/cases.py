@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from random import Random
 
-from tests.differential.generator import devices, neighbours, pods, volumes
+from tests.differential.generator import devices, neighbours, owners, pods, volumes
 from tests.differential.generator.arguments import arguments
 from tests.differential.generator.neighbours import namespaces
 from tests.differential.generator.nodes import nodes
@@ -20,6 +20,7 @@ SUBJECTS: dict[str, Callable[[Random, Json], None]] = {
     **dict(pods.ADDITIONS),
     "podAffinity": neighbours.pod_affinity,
     "spread": neighbours.spread,
+    "owners": owners.owned,
     "volumes": volumes.volumes,
     "devices": devices.resource_claims,
 }
@@ -52,9 +53,14 @@ def case(seed: int, index: int, subjects: Iterable[str] = ()) -> Json:
         objects += volumes.ephemeral_claims(rng, asking, there)
     if "devices" in chosen:
         objects += devices.devices(rng, there, incoming)
+    if "owners" in chosen:
+        objects += owners.owners(rng)
     made: Json = {"objects": objects, "pod": incoming}
     if chance(rng, 0.2):
         made["pluginConfig"] = arguments(rng)
+    if "owners" in chosen and chance(rng, 0.6):
+        entry = {"name": "PodTopologySpread", "args": owners.spread_arguments(rng)}
+        made["pluginConfig"] = [*made.get("pluginConfig", ()), entry]
     return made
 
 
