@@ -150,6 +150,7 @@ LEASE = {
         "leaseTransitions": 3,
     },
 }
+_LINE = {"key": "tier", "operator": "Exists"}
 _TERM = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
 #: Objects that placement depends on besides pods and nodes, by the names of their resources.
 OBJECTS: dict[str, dict[str, Any]] = {
@@ -201,6 +202,22 @@ OBJECTS: dict[str, dict[str, Any]] = {
     "volumeattachments": {
         "metadata": {"name": "a"},
         "spec": {"attacher": "d", "nodeName": "n1", "source": {"persistentVolumeName": "v"}},
+    },
+    "services": {
+        "metadata": {"name": "web", "namespace": "ns"},
+        "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},
+    },
+    "replicationcontrollers": {
+        "metadata": {"name": "web", "namespace": "ns"},
+        "spec": {"replicas": 2, "selector": {"app": "web"}},
+    },
+    "replicasets": {
+        "metadata": {"name": "web-1", "namespace": "ns"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}, "matchExpressions": [_LINE]}},
+    },
+    "statefulsets": {
+        "metadata": {"name": "db", "namespace": "ns"},
+        "spec": {"serviceName": "db", "selector": {"matchLabels": {"app": "db"}}},
     },
     "deviceclasses": {
         "metadata": {"name": "gpu"},

@@ -6,6 +6,7 @@ unless the file disables them by name: `*` stands for kube-scheduler's plugins.
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from kubeshare_py.configuration.kube_scheduler_fields import (
     KubePlugin,
@@ -69,6 +70,11 @@ _WITHOUT_EFFECT: Mapping[str, Mapping[str, str]] = {
         "minCandidateNodesPercentage": _SEARCHED,
         "minCandidateNodesAbsolute": _SEARCHED,
     },
+}
+
+#: Arguments whose default is another one in this scheduler's own configuration.
+_DEFAULT_ARGS: Mapping[str, Mapping[str, Any]] = {
+    "PodTopologySpread": {"defaultingType": "System"},
 }
 
 #: Policies of the default profile that kube-scheduler's scores replace. BinPack stays for pods with
@@ -221,7 +227,7 @@ class ProfileReading:
                 path = f"{self.path}.pluginConfig[{index}].args.{name}"
                 self.warn(f"{path}: is ignored: {idle[name]}")
             if entry.name in listed:
-                yield PluginArgs(entry.name, entry.args)
+                yield PluginArgs(entry.name, {**_DEFAULT_ARGS.get(entry.name, {}), **entry.args})
             else:
                 where = f"{self.path}.pluginConfig[{index}]"
                 why = "is not enabled" if self._is_known(entry.name) else "does not exist here"
@@ -229,6 +235,9 @@ class ProfileReading:
         configured = {entry.name for entry in given.plugin_config}
         if _BIN_PACK.name in listed and _BIN_PACK.name not in configured:
             yield _BIN_PACK_ARGS
+        for name in _DEFAULT_ARGS.keys() - configured:
+            if name in listed:
+                yield PluginArgs(name, dict(_DEFAULT_ARGS[name]))
 
     def _is_known(self, name: str) -> bool:
         return name not in _BUILT_IN if self.known is None else name in self.known

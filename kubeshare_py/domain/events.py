@@ -13,6 +13,12 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.group_objects import GroupApi, PodGroupObject
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodKey, PodUid
 from kubeshare_py.domain.needs.cluster_objects import NamespaceObject, ObjectKey, WatchedKind
+from kubeshare_py.domain.needs.default_spread import (
+    ReplicaSetObject,
+    ReplicationControllerObject,
+    ServiceObject,
+    StatefulSetObject,
+)
 from kubeshare_py.domain.needs.object_writes import ObjectWrite
 from kubeshare_py.domain.needs.storage import (
     CsiDriver,
@@ -192,6 +198,10 @@ AnyObject = (
     | DeviceClass
     | ResourceSlice
     | ResourceClaim
+    | ServiceObject
+    | ReplicationControllerObject
+    | ReplicaSetObject
+    | StatefulSetObject
 )
 
 

@@ -9,6 +9,7 @@ from kubeshare_py.domain.group_objects import GroupReference
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.domain.label_selector import Labels, Requirement
+from kubeshare_py.domain.needs.default_spread import PodController
 from kubeshare_py.domain.needs.device_claims import DeviceClaims
 from kubeshare_py.domain.needs.host_ports import HostPort
 from kubeshare_py.domain.needs.images import PodImages
@@ -233,7 +234,8 @@ class Pod:
     node.
 
     `labels` are what terms of other pods and disruption budgets select by. `images` are those of a
-    pod without a node.
+    pod without a node, and `controller` the ReplicaSet or the like whose selector says which pods
+    belong together with it.
 
     The following are for bound pods. `allocation_problem` says what is wrong with its allocation,
     which is then None. `mismatch` names the cards in its containers' variables if they are not the
@@ -269,6 +271,7 @@ class Pod:
     nominated: bool = False
     nominated_node: NodeName | None = None
     labels: Labels = ()
+    controller: PodController | None = None
     images: PodImages | None = None
     started: str = ""
     grace_s: int = 0

@@ -146,11 +146,13 @@ def _profile(
     )
     makers.check_arguments()
     in_tree = [made for name, made in makers.made.items() if isinstance(factories[name], Trusted)]
+    spreading = (getattr(plugin, "default_spread", ()) for plugin in in_tree)
     ignoring = (getattr(plugin, "ignores_resource", None) for plugin in in_tree)
     result = replace(
         result,
         trusted=frozenset(map(id, in_tree)),
         reads_images=any(getattr(plugin, "reads_images", False) for plugin in in_tree),
+        default_spread=next(filter(None, spreading), ()),
         ignores_resource=next((found for found in ignoring if found is not None), None),
     )
     return result, makers.entry_of(sorts[0][0])

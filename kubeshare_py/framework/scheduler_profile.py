@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from kubeshare_py.configuration.scheduler import ProfileConfiguration
 from kubeshare_py.domain.gpu_capacities import NO_CAPACITIES, Capacities
 from kubeshare_py.domain.isolation import NOTHING_TO_CHOOSE, IsolationChoice
+from kubeshare_py.domain.needs.inter_pod import SpreadConstraint
 from kubeshare_py.framework.points import (
     CardFilter,
     CardScore,
@@ -29,6 +30,8 @@ class Profile:
     of plugins whose `id` is in `trusted` are not checked, because tests of this project do.
     `isolation` is what keeps the tenants of a card apart; `capacities` relates shares of different
     models. `reads_images`: shapes have the images of their pods, because a score depends on them.
+    `default_spread` are constraints for pods without any of their own, if Services select them or
+    they have a controller; which pods they count follows from these, and not from their selectors.
     `ignores_resource` says which resources need not be free; None if all must.
     """
 
@@ -48,6 +51,7 @@ class Profile:
     isolation: IsolationChoice = NOTHING_TO_CHOOSE
     capacities: Capacities = NO_CAPACITIES
     reads_images: bool = False
+    default_spread: tuple[SpreadConstraint, ...] = ()
     ignores_resource: Callable[[str], bool] | None = None
 
     def trusts(self, plugin: object) -> bool:

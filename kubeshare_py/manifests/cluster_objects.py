@@ -11,10 +11,12 @@ from kubeshare_py.domain.needs.cluster_objects import NamespaceObject, ObjectKey
 from kubeshare_py.manifests.devices import resource_claim, resource_slice
 from kubeshare_py.manifests.events import Translation
 from kubeshare_py.manifests.metadata import ObjectMeta
+from kubeshare_py.manifests.pods import pod_owners
 from kubeshare_py.manifests.volumes import claims, csi, persistent_volumes, storage_classes
 
 _STORAGE = "/apis/storage.k8s.io/v1"
 _DEVICES = "/apis/resource.k8s.io/v1"
+_APPS = "/apis/apps/v1"
 
 
 class _NamespaceFields(msgspec.Struct, frozen=True, rename="camel"):
@@ -129,5 +131,29 @@ WATCHED = (
         path=f"{_DEVICES}/resourceclaims",
         fields=resource_claim.ResourceClaimFields,
         to_domain=resource_claim.to_resource_claim,
+    ),
+    WatchedObjects(
+        kind=WatchedKind.SERVICE,
+        path="/api/v1/services",
+        fields=pod_owners.SelectingLabelsFields,
+        to_domain=pod_owners.service,
+    ),
+    WatchedObjects(
+        kind=WatchedKind.REPLICATION_CONTROLLER,
+        path="/api/v1/replicationcontrollers",
+        fields=pod_owners.SelectingLabelsFields,
+        to_domain=pod_owners.replication_controller,
+    ),
+    WatchedObjects(
+        kind=WatchedKind.REPLICA_SET,
+        path=f"{_APPS}/replicasets",
+        fields=pod_owners.SelectingPodsFields,
+        to_domain=pod_owners.replica_set,
+    ),
+    WatchedObjects(
+        kind=WatchedKind.STATEFUL_SET,
+        path=f"{_APPS}/statefulsets",
+        fields=pod_owners.SelectingPodsFields,
+        to_domain=pod_owners.stateful_set,
     ),
 )

@@ -8,6 +8,9 @@ class OwnerReference(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     uid: str = ""
     controller: bool = False
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
 
 
 class ObjectMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):

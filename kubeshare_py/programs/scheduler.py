@@ -73,8 +73,8 @@ async def run(
                 group.create_task(loop.watch_budgets(client))
                 group.create_task(nodes.follow(client))
                 group.create_task(watch_pod_groups(client, machine, loop.deliver))
-                holders = HoldersKnown()
-                group.create_task(watch_objects(client, loop.deliver, holders))
+                holders = HoldersKnown(spreads=machine.spreads_by_default)
+                group.create_task(watch_objects(client, machine, loop.deliver, holders))
                 if options.updates is not None:
                     group.create_task(loop.follow_configuration(options.updates))
                 group.create_task(process_health.run(loop.wakeup.set))

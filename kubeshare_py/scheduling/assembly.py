@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.cluster.pods.default_selectors import DefaultSelectors
 from kubeshare_py.framework.profiles_in_use import ProfilesInUse
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.binding.assume import Assumer
@@ -22,6 +23,7 @@ from kubeshare_py.scheduling.pod_groups.gang_cycles import GangCycles
 from kubeshare_py.scheduling.pod_groups.gang_repair import RepairRules
 from kubeshare_py.scheduling.preemption.preemption import Preemption
 from kubeshare_py.scheduling.preemption.rules import PreemptionRules
+from kubeshare_py.scheduling.queue.asked_shapes import AskedShapes
 from kubeshare_py.scheduling.queue.attempts import Attempts
 from kubeshare_py.scheduling.queue.fair_share import Shares
 from kubeshare_py.scheduling.queue.gang_queue import GangQueue
@@ -135,8 +137,9 @@ def _steps(
     name: str,
 ) -> PodLifecycle:
     table, gangs, reservations = pods.table, pods.gangs, charges.reservations
-    terms = charges.ledger.placed_pods.terms
-    enqueuer = Enqueuer(table, queues.pods, profiles.calls, reports, gangs, reservations, terms)
+    selectors = DefaultSelectors(charges.ledger.columns.objects)
+    shapes = AskedShapes(charges.ledger.placed_pods.terms, selectors)
+    enqueuer = Enqueuer(table, queues.pods, profiles.calls, reports, gangs, reservations, shapes)
     table.follow(enqueuer)
     attempts, calls = queues.attempts, profiles.calls
     assumer = Assumer(charges.ledger, profiles.evaluators, calls, queues.moves, name)

@@ -5,6 +5,8 @@ from collections.abc import Container, Iterable, Sequence
 from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.events import PodGone, PodsListed
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
+from kubeshare_py.domain.label_selector import Labels
+from kubeshare_py.domain.needs.default_spread import PodController
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.scheduling.binding import external_binds
 from kubeshare_py.scheduling.binding.lingering_pods import deletion_seen, may_linger
@@ -56,7 +58,7 @@ class EventHandlers:
             record = self._table.add(pod)
             effects = self._enqueuer.enqueue(record, now, queue_moves.POD_ADD)
         elif record.state in UNDECIDED:
-            if _matters(record.pod, pod):
+            if _matters(record.pod, pod) or _belongs(record.pod) != _belongs(pod):
                 event = queue_moves.update_event(record.pod, pod)
                 effects = self._enqueuer.edited(record, pod, now, event)
             else:
@@ -193,6 +195,11 @@ def _in_order_of_arrival(listed: Iterable[Pod]) -> list[Pod]:
 
 def _token(pod: Pod) -> DecisionToken | None:
     return pod.allocation.token if pod.allocation is not None else None
+
+
+def _belongs(pod: Pod) -> tuple[Labels, PodController | None]:
+    """What decides which terms and Services select the pod, and which pods belong with it."""
+    return pod.labels, pod.controller
 
 
 def _matters(old: Pod, new: Pod) -> bool:

@@ -52,6 +52,7 @@ from kubeshare_py.scheduling.queue import queue_moves
 from kubeshare_py.scheduling.queue.pod_records import PodProgress, PodState
 from kubeshare_py.scheduling.queue.queue_rules import QueueRules
 from kubeshare_py.scheduling.reservations.reservation_patience import ReservationRules
+from kubeshare_py.scheduling.respread import is_about_spread, respread
 from kubeshare_py.scheduling.unschedulable_flush import UnschedulableFlush
 
 #: Everything that changes the machine's state.
@@ -180,6 +181,11 @@ class Machine:
         """Problems of bound pods, for a process that begins to lead."""
         return external_binds.standing(self.records.values(), self.profiles)
 
+    @property
+    def spreads_by_default(self) -> bool:
+        """Whether a profile needs Services and controllers, for its default constraints."""
+        return any(profile.default_spread for profile in self.profiles.values())
+
     def time_plugins(self, stopwatch: Callable[[], float]) -> None:
         """Measure plugins of others by this stopwatch (s); no decision depends on it."""
         self.boundary.stopwatch = stopwatch
@@ -281,11 +287,10 @@ class Machine:
             case InventoryFailed(message=message):
                 self.inventory_failure = message
             case _:
-                if self._object_changed(event):
-                    self.ledger.improved.add(ANYWHERE)
+                self._object_changed(event)
 
-    def _object_changed(self, event: ObjectEvent) -> bool:
-        """Take an object, or all of a kind, as they are now; whether that changes anything."""
+    def _object_changed(self, event: ObjectEvent) -> None:
+        """Take an object, or all of a kind, as they are now."""
         match event:
             case ObjectSeen(object=item):
                 self.pre_binds.object_changed(ObjectRef(item.kind, item.key))
@@ -293,7 +298,12 @@ class Machine:
                 self.pre_binds.object_changed(ObjectRef(kind, key))
             case ObjectsListed():
                 self.pre_binds.ask_again()
-        return self.devices.changed(event)
+        if not self.devices.changed(event):
+            return
+        if is_about_spread(event):
+            respread(event, self.profiles, self._parts.queues)
+        else:
+            self.ledger.improved.add(ANYWHERE)
 
     def wake_at(self, now: float) -> float | None:
         """When (s) to send TimePassed at the latest; `now` if there is work at once."""

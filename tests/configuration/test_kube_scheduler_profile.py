@@ -101,12 +101,27 @@ def test_a_weight_at_score_counts_more_than_that_of_multi_point() -> None:
 
 def test_bin_pack_stays_for_pods_with_gpus_only() -> None:
     found, _ = warned(kube())
-    (entry,) = found.profiles[0].plugin_config
+    entry, _ = found.profiles[0].plugin_config
     assert (entry.name, entry.args) == ("BinPack", {"pods": "WithGpus"})
     own = [{"name": "BinPack", "args": {"pods": "All"}}]
     document = kube(profiles=[{"schedulerName": MINE, "pluginConfig": own}])
-    (entry,) = warned(document)[0].profiles[0].plugin_config
+    entry, _ = warned(document)[0].profiles[0].plugin_config
     assert entry.args == {"pods": "All"}
+
+
+def test_pods_are_spread_by_default_unless_the_file_lists_constraints() -> None:
+    assert len(made(kube()).default_spread) == 2
+    own: dict[str, object] = {"name": "PodTopologySpread", "args": {}}
+    document = kube(profiles=[{"schedulerName": MINE, "pluginConfig": [own]}])
+    assert made(document).default_spread == made(kube()).default_spread
+    own["args"] = {"defaultingType": "List"}
+    assert made(document).default_spread == ()
+    soft = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
+    own["args"] = {"defaultConstraints": [soft]}
+    assert "defaultingType must be List" in problem(document)
+    assert made(with_plugins(multiPoint=off("PodTopologySpread"))).default_spread == ()
+    (ours,) = profiles(read(None), IN_TREE)
+    assert ours.default_spread == ()
 
 
 def test_arguments_may_say_of_which_type_they_are() -> None:

@@ -20,6 +20,7 @@ from tests.stories.rights import Right, asked_for, granted
 from tests.stories.scheduler_port import port_of
 from tests.stories.scraping import scrape_of, start_collector
 from tests.stories.test_device_claims import DEVICES, DRIVER, a_claim, a_claiming_pod
+from tests.stories.test_spread import BY_DEFAULT
 from tests.stories.test_volumes import (
     NO_PROVISIONER,
     VOLUMES,
@@ -46,7 +47,7 @@ async def do_everything(stage: Stage, settings: Json) -> None:
     """Have a scheduler place a pod, tell another one twice why it waits, and ask who may look."""
     await ship_lease(stage.client)
     stage.faults.inject(NoStreaming())
-    async with stage.scheduler({**settings, "gangRepairSeconds": 1}):
+    async with stage.scheduler({**BY_DEFAULT, **settings, "gangRepairSeconds": 1}):
         await stage.warm_up()
         await stage.create("big", gpu("9", "9"))
         await stage.expect_waiting("big")

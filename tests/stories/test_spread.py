@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.stories.conftest import PODS, Json, Stage, bound, gpu
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
@@ -52,6 +53,33 @@ def deployment(replicas: int, share: str = "0.5", **spec: Any) -> Json:
 
 SELECTOR = {"labelSelector": {"matchLabels": {"app": "web"}}}
 OVER_ZONES = [{"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", **SELECTOR}]
+#: A profile that spreads what belongs together, whatever pods say.
+BY_DEFAULT: Json = {
+    "profiles": [
+        {
+            "pluginConfig": [
+                {
+                    "name": "PodTopologySpread",
+                    "args": {
+                        "defaultConstraints": [
+                            {
+                                "maxSkew": 1,
+                                "topologyKey": ZONE,
+                                "whenUnsatisfiable": "DoNotSchedule",
+                            }
+                        ]
+                    },
+                }
+            ]
+        }
+    ]
+}
+SERVICE: Json = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "web", "namespace": "default"},
+    "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},
+}
 APART = {
     "podAntiAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": HOST, **SELECTOR}]
@@ -93,3 +121,26 @@ async def test_spread_and_distance_hold_together(stage: Stage) -> None:
     await stage.client.merge_patch(f"{DEPLOYMENTS}/web", {"spec": {"replicas": 6}})
     pods = await stage.expect_all(lambda found: len(found) == 6 and len(bound(found)) == 5, PODS)
     assert zones(pods) == {"a": 2, "b": 2, "c": 1}
+
+
+async def test_a_profile_spreads_the_pods_of_services(empty_stage: Stage) -> None:
+    stage = empty_stage
+    await stage.cluster.apply(SERVICE)
+    async with stage.scheduler(BY_DEFAULT):
+        await stage.cluster.apply(deployment(6, "0.1"))
+        await stage.create("alone", gpu("0.1"))
+        pods = await stage.expect_all(lambda found: len(bound(found)) == 7)
+    (alone,) = [pod for pod in pods if pod["metadata"]["name"] == "alone"]
+    counts = zones(pods)
+    counts[alone["spec"]["nodeName"][0]] -= 1
+    assert counts == {"a": 2, "b": 2, "c": 2}
+
+
+async def test_the_default_profile_reads_no_services(stage: Stage) -> None:
+    await stage.cluster.apply(SERVICE)
+    await stage.cluster.apply(deployment(3, "0.1"))
+    pods = await stage.expect_all(lambda found: len(bound(found)) == 3)
+    assert len({pod["spec"]["nodeName"] for pod in pods}) == 1
+    for resource in ("services", "replicasets", "statefulsets", "replicationcontrollers"):
+        asked = [one for one in stage.sent("GET", f"/{resource}") if one.user.name == SCHEDULER]
+        assert asked == []

@@ -19,6 +19,10 @@ class WatchedKind(StrEnum):
     DEVICE_CLASS = "deviceclasses"
     RESOURCE_SLICE = "resourceslices"
     RESOURCE_CLAIM = "resourceclaims"
+    SERVICE = "services"
+    REPLICATION_CONTROLLER = "replicationcontrollers"
+    REPLICA_SET = "replicasets"
+    STATEFUL_SET = "statefulsets"
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -45,7 +45,8 @@ class SpreadConstraint:
 
     `hard` is DoNotSchedule. `min_domains` is 1 unless the pod names more. `honours_affinity` and
     `honours_taints` say which nodes count: those that the pod's node affinity allows, and those
-    whose taints it tolerates.
+    whose taints it tolerates. Nodes without the label are in no domain; unless `needs_label`, a
+    score counts them as one domain more, to which it adds nothing.
     """
 
     max_skew: int
@@ -55,6 +56,7 @@ class SpreadConstraint:
     min_domains: int = 1
     honours_affinity: bool = True
     honours_taints: bool = False
+    needs_label: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

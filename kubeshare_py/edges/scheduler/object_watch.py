@@ -2,6 +2,9 @@
 
 An API that is not there, or may not be read, is looked for again every minute. Until then the
 machine knows why it has no objects of that kind.
+
+Services and controllers are followed from the moment that a profile spreads pods by default: some
+clusters have very many.
 """
 
 import asyncio
@@ -11,6 +14,7 @@ from http import HTTPStatus
 
 from kubeshare_py.domain.events import Event, ObjectsListed
 from kubeshare_py.domain.needs.cluster_objects import WatchedKind
+from kubeshare_py.domain.needs.default_spread import SPREAD_KINDS
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.edges.kube.watch import follow_reduced
@@ -19,9 +23,12 @@ from kubeshare_py.edges.process.backoff import Sleep
 from kubeshare_py.manifests.cluster_objects import WATCHED, WatchedObjects
 from kubeshare_py.manifests.events import BadAllocation
 from kubeshare_py.manifests.watch import Codec, ListResult, Problem
+from kubeshare_py.scheduling.machine import Machine
 
 #: Seconds between searches for an API that is not there.
 LOOK_S = 60.0
+#: Seconds between looks at whether a profile needs a kind: profiles may be replaced.
+NEED_S = 2.0
 NOT_SERVED = "are not served by this cluster"
 FORBIDDEN = "may not be read by the scheduler"
 
@@ -29,13 +36,16 @@ Deliver = Callable[[Iterable[Event | Problem | BadAllocation]], Awaitable[None]]
 
 
 class HoldersKnown:
-    """Whether the kinds are known that hold cards: until then no card is given away.
+    """Whether the kinds are known without which nothing is decided.
 
-    Not served or not readable is known, too.
+    These are the ones that hold cards, and those that say which pods are spread by default, if they
+    are followed. Not served or not readable is known, too.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, spreads: bool) -> None:
         self._missing = {WatchedKind.RESOURCE_CLAIM, WatchedKind.RESOURCE_SLICE}
+        if spreads:
+            self._missing.update(SPREAD_KINDS)
         self._event = asyncio.Event()
 
     async def wait(self) -> None:
@@ -50,12 +60,29 @@ class HoldersKnown:
 
 
 async def watch_objects(
-    client: KubeClient, deliver: Deliver, known: HoldersKnown, sleep: Sleep = asyncio.sleep
+    client: KubeClient,
+    machine: Machine,
+    deliver: Deliver,
+    known: HoldersKnown,
+    sleep: Sleep = asyncio.sleep,
 ) -> None:
-    """Follow them for ever."""
+    """Follow for ever what this machine needs."""
     async with asyncio.TaskGroup() as group:
         for watched in WATCHED:
-            group.create_task(_follow_for_ever(client, watched, deliver, known, sleep))
+            group.create_task(_follow_if_needed(client, machine, watched, deliver, known, sleep))
+
+
+async def _follow_if_needed(
+    client: KubeClient,
+    machine: Machine,
+    watched: WatchedObjects,
+    deliver: Deliver,
+    known: HoldersKnown,
+    sleep: Sleep,
+) -> None:
+    while watched.kind in SPREAD_KINDS and not machine.spreads_by_default:
+        await sleep(NEED_S)
+    await _follow_for_ever(client, watched, deliver, known, sleep)
 
 
 async def _follow_for_ever(

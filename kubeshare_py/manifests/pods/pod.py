@@ -16,6 +16,7 @@ from kubeshare_py.manifests.pods.pod_device_claims import pod_device_claims
 from kubeshare_py.manifests.pods.pod_end import grace_s, has_stopped
 from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.pods.pod_images import pod_images
+from kubeshare_py.manifests.pods.pod_owners import controller_of
 from kubeshare_py.manifests.pods.pod_volumes import pod_volumes
 
 _SUCCEEDED = "Succeeded"
@@ -111,6 +112,7 @@ def to_domain(pod: PodFields, dialects: Dialects = SHAREDGPU_ALONE) -> Pod:
         nominated=bool(status.nominated_node_name) or asked.has_reservation,
         nominated_node=NodeName(status.nominated_node_name) or None,
         labels=_labels(meta.labels),
+        controller=None if bound else controller_of(meta),
         images=None if bound else pod_images(spec),
         started=status.start_time or "" if bound else "",
         grace_s=grace_s(pod) if bound else 0,

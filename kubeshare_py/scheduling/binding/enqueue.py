@@ -8,21 +8,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from kubeshare_py.cluster.pods.held_terms import HeldTerms
 from kubeshare_py.domain.diagnosis import Diagnosis, WaitingReason
 from kubeshare_py.domain.effects import Effect, ReportWaiting
 from kubeshare_py.domain.gpu_capacities import scaled
 from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.domain.isolation import IsolationBackend
-from kubeshare_py.domain.pod import Pod, Shape, with_images, with_isolation, without_resources
+from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.printable import listed
 from kubeshare_py.framework.answer_checks import SortKeys
 from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.plugin_calls import PluginCalls
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.queue import queue_moves
+from kubeshare_py.scheduling.queue.asked_shapes import AskedShapes, is_scaled
 from kubeshare_py.scheduling.queue.gangs import Gang, Gangs
-from kubeshare_py.scheduling.queue.inter_pod_shapes import with_terms
 from kubeshare_py.scheduling.queue.isolation_hold import chosen_backend
 from kubeshare_py.scheduling.queue.pod_queue import PodQueue, ShapeQueueKey, SortKey
 from kubeshare_py.scheduling.queue.pod_records import UNDECIDED, PodState, Record
@@ -58,11 +56,10 @@ class Enqueuer:
         reports: WaitingReports,
         gangs: Gangs,
         reservations: Reservations,
-        terms: HeldTerms,
+        shapes: AskedShapes,
     ) -> None:
-        """`terms` are those of placed pods."""
         self._table = table
-        self._terms = terms
+        self._shapes = shapes
         self._records = table.records
         self._queue = queue
         self._moves = table.moves
@@ -107,8 +104,8 @@ class Enqueuer:
         pod = record.pod
         profile = self._profiles[pod.scheduler_name]
         record.fixed = None
-        record.asked = self._asked_now(pod, profile)
-        record.terms_seen = self._terms.version
+        record.asked = self._shapes.of(pod, profile)
+        record.shape_version = self._shapes.version(profile)
         try:
             reason = self._gate_reason(pod, profile)
             if reason is None:
@@ -130,20 +127,14 @@ class Enqueuer:
             return self.gate(record, reason, event)
         return ()
 
-    def _asked_now(self, pod: Pod, profile: Profile) -> Shape | None:
-        """The pod's shape with its profile's additions; None if it has none."""
-        asked = _asked(pod, profile)
-        if asked is not None and (self._terms or pod.shape.inter_pod is not None):
-            asked = with_terms(pod, asked, self._terms)
-        return None if asked is pod.shape else asked
-
     def is_stale(self, record: Record) -> bool:
-        """Whether other labels of a pod matter than when it was enqueued."""
-        if record.terms_seen == self._terms.version:
+        """Whether the pod's shape is another one than when it was enqueued."""
+        pod, profile = record.pod, self._profiles[record.pod.scheduler_name]
+        version = self._shapes.version(profile)
+        if record.shape_version == version:
             return False
-        record.terms_seen = self._terms.version
-        pod = record.pod
-        return self._asked_now(pod, self._profiles[pod.scheduler_name]) != record.asked
+        record.shape_version = version
+        return self._shapes.of(pod, profile) != record.asked
 
     def gate(self, record: Record, reason: str, event: str) -> Sequence[Effect]:
         """Do not try the pod, and report the reason if there is one."""
@@ -371,29 +362,11 @@ def report_waiting(record: Record, sentence: str, reason: WaitingReason) -> list
     return [ReportWaiting(record.pod.uid, record.pod.key, diagnosis)]
 
 
-def _asked(pod: Pod, profile: Profile) -> Shape | None:
-    """The pod's shape as its profile understands it; None if it cannot be understood."""
-    shape = scaled(pod.shape, profile.capacities) if _is_scaled(pod) else pod.shape
-    if shape is not None and profile.reads_images and pod.images is not None:
-        shape = with_images(shape, pod.images)
-    if shape is not None and profile.ignores_resource is not None:
-        ignored = tuple(name for name, _ in shape.resources if profile.ignores_resource(name))
-        shape = without_resources(shape, ignored) if ignored else shape
-    backend = chosen_backend(pod, profile)
-    if shape is None or backend is None or backend is IsolationBackend.NONE:
-        return shape
-    return with_isolation(shape, backend)
-
-
-def _is_scaled(pod: Pod) -> bool:
-    return any(claim.share_of for claim in pod.shape.claims)
-
-
 def _gates_of(pod: Pod, profile: Profile) -> Iterator[str]:
     """The reasons of the pod's profile to gate it."""
     if pod.shape.device_claims is not None and not _allocates_devices(profile):
         yield f"it has spec.resourceClaims, and its profile has no plugin {_DEVICES}"
-    if _is_scaled(pod) and scaled(pod.shape, profile.capacities) is None:
+    if is_scaled(pod) and scaled(pod.shape, profile.capacities) is None:
         named = (claim.share_of for claim in pod.shape.claims if claim.share_of)
         model = next(model for model in named if profile.capacities.of(model) is None)
         yield f"it asks for a share of {model}, which is not in gpuCapacities of its profile"

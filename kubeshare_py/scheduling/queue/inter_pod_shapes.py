@@ -27,8 +27,8 @@ class _TermsOfPods(Protocol):
 
 
 def with_terms(pod: Pod, shape: Shape, terms: _TermsOfPods) -> Shape:
-    """The shape of this pod with the labels that matter now."""
-    own, namespace = pod.shape.inter_pod, pod.key.namespace
+    """This shape of a pod with the labels that matter now."""
+    own, namespace = shape.inter_pod, pod.key.namespace
     if own is None and not terms.selecting(namespace, pod.labels):
         return shape
     keys = own.named_keys if own is not None else frozenset()

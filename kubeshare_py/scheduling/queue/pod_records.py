@@ -93,8 +93,8 @@ class Record:
     #: Its shape with its profile's additions: its share on each model if it asks for a share of a
     #: certain one, and its back-end.
     asked: Shape | None = None
-    #: The version of placed pods' terms for which that was found.
-    terms_seen: int = 0
+    #: The version of shapes for which that was found.
+    shape_version: int = 0
     #: Its shape if its gang leaves it no choice of models, in place of its own.
     fixed: Shape | None = None
 

@@ -5,6 +5,11 @@ than the skew above the emptiest eligible domain; the others (ScheduleAnyway) sc
 eligible by their nodes, which have the labels of all such constraints and satisfy the constraint's
 policies for node affinity and taints. Pods that terminate do not count.
 
+Pods without constraints of their own may get default ones, by the plugin's arguments. The framework
+adds them to shapes (`default_spread`), because the pods that they count follow from Services and
+controllers. The arguments' own default is none: a GPU scheduler packs, and kube-scheduler's
+constraints would spread the pods of every Deployment.
+
 Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/podtopologyspread, v1.36.
 """
 
@@ -34,6 +39,7 @@ from kubeshare_py.plugin import (
     IntArray,
     InterPodTerms,
     Normaliser,
+    PodSelector,
     ReasonTable,
     RowFilter,
     Rows,
@@ -46,21 +52,58 @@ from kubeshare_py.plugin import (
 SKEWED = "node(s) didn't match pod topology spread constraints"
 UNLABELLED = f"{SKEWED} (missing required label)"
 _HOSTNAME = "kubernetes.io/hostname"
+_NO_PODS = PodSelector((), None)
 
 
 class DefaultingType(StrEnum):
-    """Which constraints kube-scheduler gives to pods without any: its own, or those listed."""
+    """Which constraints pods without any get: kube-scheduler's own, or those listed."""
 
     SYSTEM = "System"
     LIST = "List"
 
 
-class DefaultConstraint(msgspec.Struct, frozen=True, rename="camel"):
-    """A constraint of kube-scheduler's for pods without any, as far as it is judged here."""
+class DefaultConstraint(
+    msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True
+):
+    """A v1 TopologySpreadConstraint without a selector, for pods without constraints.
+
+    `match_label_keys` have no effect, because kube-scheduler adds them to the selector that it then
+    replaces.
+    """
 
     max_skew: Annotated[int, Meta(ge=1)]
     topology_key: Annotated[str, Meta(min_length=1)]
     when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"]
+    min_domains: Annotated[int, Meta(ge=1)] | None = None
+    node_affinity_policy: Literal["Honor", "Ignore"] | None = None
+    node_taints_policy: Literal["Honor", "Ignore"] | None = None
+    match_label_keys: tuple[str, ...] | None = None
+
+    def to_domain(self) -> SpreadConstraint:
+        """The constraint; its selector selects no pod."""
+        return SpreadConstraint(
+            max_skew=self.max_skew,
+            topology_key=self.topology_key,
+            selector=_NO_PODS,
+            hard=self.when_unsatisfiable == "DoNotSchedule",
+            min_domains=self.min_domains or 1,
+            honours_affinity=self.node_affinity_policy != "Ignore",
+            honours_taints=self.node_taints_policy == "Honor",
+        )
+
+
+def _system(max_skew: int, topology_key: str) -> SpreadConstraint:
+    return SpreadConstraint(
+        max_skew=max_skew,
+        topology_key=topology_key,
+        selector=_NO_PODS,
+        hard=False,
+        needs_label=False,
+    )
+
+
+#: kube-scheduler's own, which also score nodes that lack one of the labels.
+SYSTEM_CONSTRAINTS = (_system(3, _HOSTNAME), _system(5, "topology.kubernetes.io/zone"))
 
 
 def _as_they_are(scores: IntArray) -> IntArray:
@@ -75,16 +118,19 @@ class PodTopologySpread:
     depends = score_depends = Depends.CLUSTER
     normaliser: Normaliser | None = staticmethod(_as_they_are)
 
-    def __init__(self, defaultingType: object = "System", defaultConstraints: object = ()) -> None:
-        """Default constraints are read and not followed: soft ones only, else ArgumentError."""
+    def __init__(self, defaultingType: object = "List", defaultConstraints: object = ()) -> None:
+        """Which constraints pods get that have none. Raises ArgumentError."""
         kind = checked(defaultingType, DefaultingType, "defaultingType")
         listed = checked(defaultConstraints, tuple[DefaultConstraint, ...], "defaultConstraints")
         if listed and kind is DefaultingType.SYSTEM:
             raise ArgumentError("defaultConstraints: defaultingType must be List")
-        for at, one in enumerate(listed):
-            if one.when_unsatisfiable == "DoNotSchedule":
-                where = f"defaultConstraints[{at}].whenUnsatisfiable"
-                raise ArgumentError(f"{where}: DoNotSchedule is not supported yet")
+        pairs = [(one.topology_key, one.when_unsatisfiable) for one in listed]
+        for at, pair in enumerate(pairs):
+            if pair in pairs[:at]:
+                raise ArgumentError(f"defaultConstraints[{at}]: {', '.join(pair)} is there twice")
+        self.default_spread = tuple(one.to_domain() for one in listed)
+        if kind is DefaultingType.SYSTEM:
+            self.default_spread = SYSTEM_CONSTRAINTS
 
     def filter(self, shape: Shape, reasons: ReasonTable) -> RowFilter | None:
         """No question for pods without hard constraints."""
@@ -124,22 +170,25 @@ class PodTopologySpread:
         if not constraints:
             return None
         nodes = _CountedNodes(shape)
+        needs_labels = all(one.needs_label for one in constraints)
 
         def scores(rows: Rows, cards: BestCards | None) -> IntArray:
             everywhere, index = rows.everywhere, rows.index
             all_domains = [domains_by(everywhere, one.topology_key) for one in constraints]
-            labelled = _labelled(all_domains)
-            ignored = ~labelled[index]
+            counted = _labelled(all_domains) if needs_labels else everywhere.present
+            ignored = ~counted[index]
             points = np.zeros(len(index))
             for constraint, domains in zip(constraints, all_domains, strict=True):
                 codes, counts = domains.codes[index], _counts(rows, constraint)
                 if constraint.topology_key == _HOSTNAME:
                     there, number = counts[index], len(index) - int(ignored.sum())
                 else:
-                    eligible = nodes.eligible(everywhere, constraint, labelled)
+                    eligible = nodes.eligible(everywhere, constraint, counted)
                     there = domains.sums(counts * eligible)[codes]
                     number = domains.among(codes[~ignored])
-                points += spread_points(there, number, constraint.max_skew)
+                    number += not needs_labels and not codes.all()
+                added = spread_points(there, number, constraint.max_skew)
+                points += added if needs_labels else np.where(codes, added, 0)
             return fewest_best(points, ignored)
 
         return scores

@@ -1,5 +1,6 @@
 """Pods spread evenly over topology domains, judged pod by pod."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_plugins.kubernetes.pod_topology_spread import PodTopologySpread
-from kubeshare_py.domain.needs.inter_pod import PodSelector
+from kubeshare_py.domain.needs.inter_pod import PodSelector, SpreadConstraint
 from kubeshare_py.plugin import ArgumentError
 from tests.builders import a_shape
 from tests.plugins.kubernetes.inter_pod_crowd import (
@@ -193,14 +194,16 @@ def listed(action: str = "ScheduleAnyway", **fields: Any) -> list[dict[str, Any]
     ("args", "said"),
     [
         ({"defaultingType": "Both"}, "defaultingType"),
-        ({"defaultConstraints": listed()}, "defaultConstraints: defaultingType must be List"),
         (
-            {"defaultingType": "List", "defaultConstraints": listed("DoNotSchedule")},
-            r"defaultConstraints\[0\].whenUnsatisfiable: DoNotSchedule is not supported yet",
+            {"defaultingType": "System", "defaultConstraints": listed()},
+            "defaultConstraints: defaultingType must be List",
         ),
+        ({"defaultConstraints": listed(maxSkew=0)}, r"defaultConstraints\[0\].maxSkew"),
+        ({"defaultConstraints": listed("Never")}, r"defaultConstraints\[0\].whenUnsatisfiable"),
+        ({"defaultConstraints": listed(labelSelector={})}, r"defaultConstraints\[0\]"),
         (
-            {"defaultingType": "List", "defaultConstraints": listed(maxSkew=0)},
-            r"defaultConstraints\[0\].maxSkew",
+            {"defaultConstraints": listed() + listed(maxSkew=2)},
+            rf"defaultConstraints\[1\]: {ZONE}, ScheduleAnyway is there twice",
         ),
     ],
 )
@@ -209,9 +212,40 @@ def test_a_bad_argument_is_named(args: dict[str, Any], said: str) -> None:
         PodTopologySpread(**args)
 
 
-def test_soft_default_constraints_are_read() -> None:
-    plugin = PodTopologySpread(defaultingType="List", defaultConstraints=listed())
-    assert plugin.score(a_shape()) is None
+def test_default_constraints_are_the_profiles_to_give() -> None:
+    more = {"minDomains": 2, "nodeAffinityPolicy": "Ignore", "nodeTaintsPolicy": "Honor"}
+    args = listed("DoNotSchedule", **more, matchLabelKeys=["version"])
+    (hard,) = PodTopologySpread(defaultConstraints=args).default_spread
+    assert hard == SpreadConstraint(
+        max_skew=1,
+        topology_key=ZONE,
+        selector=PodSelector((), None),
+        hard=True,
+        min_domains=2,
+        honours_affinity=False,
+        honours_taints=True,
+    )
+    (soft,) = PodTopologySpread(defaultingType="List", defaultConstraints=listed()).default_spread
+    assert (soft.hard, soft.honours_affinity, soft.needs_label) == (False, True, True)
+    assert PodTopologySpread().default_spread == ()
+
+
+def test_the_systems_constraints_score_nodes_without_a_label_too() -> None:
+    host, zone = PodTopologySpread(defaultingType="System").default_spread
+    assert [(one.topology_key, one.max_skew, one.hard) for one in (host, zone)] == [
+        ("kubernetes.io/hostname", 3, False),
+        ("topology.kubernetes.io/zone", 5, False),
+    ]
+    placed = crowd("e1", "e1", "w", "bare")
+    spread = tuple(
+        replace(one, selector=even().selector) for one in (host, replace(zone, topology_key=ZONE))
+    )
+    found = placed.scores(
+        PodTopologySpread(), shape_of(a_pod("web", spread=spread)), placed.model.nodes
+    )
+    # By host ln(6) a pod and 2 more, by zone ln(5) a pod and 4 more, where there is a label:
+    # 12.8, 9.2, 9.4 and 3.8, of which only the first is by host alone.
+    assert found == {"e1": 30, "e2": 61, "w": 61, "bare": 100}
 
 
 @given(model=models(), pod=any_pods(), picky=st.booleans())

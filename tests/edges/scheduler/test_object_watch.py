@@ -1,0 +1,103 @@
+"""Which kinds of objects are followed, and from when."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+
+import pytest
+
+from kubeshare_plugins import IN_TREE
+from kubeshare_py.configuration.scheduler import read
+from kubeshare_py.domain.events import ObjectsListed
+from kubeshare_py.domain.needs.cluster_objects import WatchedKind
+from kubeshare_py.domain.needs.default_spread import SPREAD_KINDS
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.scheduler.object_watch import HoldersKnown, watch_objects
+from kubeshare_py.embedded_cluster.serving.server import ApiServer
+from kubeshare_py.framework.profile_making import profiles
+from kubeshare_py.framework.scheduler_profile import ProfilesReplaced
+from tests.builders import a_machine
+
+SPREADING = {
+    "profiles": [
+        {"pluginConfig": [{"name": "PodTopologySpread", "args": {"defaultingType": "System"}}]}
+    ]
+}
+
+
+@pytest.fixture
+async def client(tmp_path: Path) -> AsyncIterator[KubeClient]:
+    async with ApiServer(directory=tmp_path) as server:
+        kubeconfig = server.write_kubeconfig(tmp_path / "kubeconfig")
+        async with KubeClient(load(str(kubeconfig))) as client:
+            yield client
+
+
+class Listed:
+    """The kinds of which lists came."""
+
+    def __init__(self) -> None:
+        self.kinds: set[WatchedKind] = set()
+        self._news = asyncio.Event()
+
+    async def deliver(self, events: Iterable[object]) -> None:
+        self.kinds |= {one.kind for one in events if isinstance(one, ObjectsListed)}
+        self._news.set()
+
+    async def expect_kinds(self, kinds: set[WatchedKind]) -> None:
+        async with asyncio.timeout(30):
+            while self.kinds != kinds:
+                self._news.clear()
+                await self._news.wait()
+
+
+@pytest.mark.parametrize("spreads", [True, False])
+async def test_services_and_controllers_are_followed_if_a_profile_needs_them(
+    client: KubeClient, *, spreads: bool
+) -> None:
+    machine = a_machine(SPREADING if spreads else None)
+    known, listed, naps = HoldersKnown(spreads=spreads), Listed(), asyncio.Semaphore(0)
+
+    async def sleep(seconds: float) -> None:
+        naps.release()
+        await asyncio.Event().wait()
+
+    watch = asyncio.ensure_future(watch_objects(client, machine, listed.deliver, known, sleep))
+    await listed.expect_kinds({*WatchedKind} - (set() if spreads else {*SPREAD_KINDS}))
+    await known.wait()
+    if not spreads:
+        for _ in SPREAD_KINDS:
+            await naps.acquire()
+    watch.cancel()
+
+
+async def test_they_are_followed_once_a_new_profile_needs_them(client: KubeClient) -> None:
+    machine, listed, may_look = a_machine(), Listed(), asyncio.Event()
+
+    async def sleep(seconds: float) -> None:
+        await may_look.wait()
+
+    known = HoldersKnown(spreads=False)
+    watch = asyncio.ensure_future(watch_objects(client, machine, listed.deliver, known, sleep))
+    await listed.expect_kinds({*WatchedKind} - {*SPREAD_KINDS})
+    configuration = read(SPREADING)
+    made = profiles(configuration, IN_TREE)
+    machine.handle(ProfilesReplaced(made, configuration.profiles), 1.0)
+    may_look.set()
+    await listed.expect_kinds({*WatchedKind})
+    watch.cancel()
+
+
+async def test_nothing_is_decided_before_what_is_followed_is_known() -> None:
+    for spreads in (True, False):
+        known = HoldersKnown(spreads=spreads)
+        needed = {WatchedKind.RESOURCE_CLAIM, WatchedKind.RESOURCE_SLICE}
+        needed |= {*SPREAD_KINDS} if spreads else set()
+        waiting = asyncio.ensure_future(known.wait())
+        for kind in sorted(needed):
+            await asyncio.sleep(0)
+            assert not waiting.done()
+            known.add(kind)
+        async with asyncio.timeout(30):
+            await waiting

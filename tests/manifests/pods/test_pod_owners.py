@@ -1,0 +1,87 @@
+"""Services and controllers, and the controller of a pod."""
+
+import json
+
+from kubeshare_py.domain.events import AnyObject
+from kubeshare_py.domain.label_selector import Requirement
+from kubeshare_py.domain.needs.cluster_objects import WatchedKind
+from kubeshare_py.domain.needs.default_spread import (
+    PodController,
+    ReplicaSetObject,
+    ReplicationControllerObject,
+    ServiceObject,
+    StatefulSetObject,
+)
+from kubeshare_py.manifests.cluster_objects import WATCHED
+from kubeshare_py.manifests.pods.pod import to_domain
+from kubeshare_py.manifests.pods.pod_fields import PodFields
+from kubeshare_py.manifests.watch import Codec
+
+META = {"name": "x", "namespace": "ns"}
+
+
+def read(kind: WatchedKind, **spec: object) -> AnyObject:
+    (watched,) = [one for one in WATCHED if one.kind is kind]
+    body = json.dumps({"items": [{"metadata": META, "spec": spec}]}).encode()
+    page = Codec(watched.fields).page(body)
+    assert not page.problems
+    return watched.to_domain(page.items[0])
+
+
+def controller(*owners: dict[str, object], node: str = "") -> PodController | None:
+    written = {"metadata": {**META, "ownerReferences": [*owners]}, "spec": {"nodeName": node}}
+    page = Codec(PodFields).page(json.dumps({"items": [written]}).encode())
+    assert not page.problems
+    return to_domain(page.items[0]).controller
+
+
+def owner(version: str, kind: str, *, controls: bool = True) -> dict[str, object]:
+    return {"apiVersion": version, "kind": kind, "name": "r", "uid": "u", "controller": controls}
+
+
+def test_of_each_kind_the_selector_is_kept() -> None:
+    labels = {"tier": "front", "app": "web"}
+    pairs = (("app", "web"), ("tier", "front"))
+    assert read(WatchedKind.SERVICE, selector=labels, ports=[]) == ServiceObject(
+        name="x", namespace="ns", endpoint_labels=pairs
+    )
+    found = read(WatchedKind.REPLICATION_CONTROLLER, selector=labels, replicas=3)
+    assert found == ReplicationControllerObject(name="x", namespace="ns", replica_labels=pairs)
+    selector = {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "c", "operator": "Exists"}]}
+    lines = (Requirement("a", "In", ("b",)), Requirement("c", "Exists"))
+    assert read(WatchedKind.REPLICA_SET, selector=selector, template={}) == ReplicaSetObject(
+        name="x", namespace="ns", replica_selector=lines
+    )
+    assert read(WatchedKind.STATEFUL_SET, selector=selector) == StatefulSetObject(
+        name="x", namespace="ns", ordinal_selector=lines
+    )
+
+
+def test_without_a_selector_there_is_nothing_to_keep() -> None:
+    assert read(WatchedKind.SERVICE, externalName="a.example.com") == ServiceObject(
+        name="x", namespace="ns"
+    )
+    assert read(WatchedKind.REPLICA_SET) == ReplicaSetObject(name="x", namespace="ns")
+
+
+def test_a_pod_names_its_controller_if_that_has_a_selector() -> None:
+    replicas = PodController(WatchedKind.REPLICA_SET, "r")
+    assert controller(owner("apps/v1", "ReplicaSet")) == replicas
+    assert (
+        controller(owner("v1", "Node", controls=False), owner("apps/v1", "ReplicaSet")) == replicas
+    )
+    assert controller(owner("apps/v1", "StatefulSet")) == PodController(
+        WatchedKind.STATEFUL_SET, "r"
+    )
+    assert controller(owner("v1", "ReplicationController")) == PodController(
+        WatchedKind.REPLICATION_CONTROLLER, "r"
+    )
+
+
+def test_other_owners_and_bound_pods_name_none() -> None:
+    assert controller() is None
+    assert controller(owner("batch/v1", "Job")) is None
+    assert controller(owner("v1", "ReplicaSet")) is None
+    assert controller(owner("apps/v1", "ReplicaSet", controls=False)) is None
+    assert controller(owner("batch/v1", "Job"), owner("apps/v1", "ReplicaSet")) is None
+    assert controller(owner("apps/v1", "ReplicaSet"), node="n1") is None
