@@ -60,8 +60,9 @@ class LingeringPods:
         return self._pods.get(uid)
 
     def on(self, node: NodeName) -> list[LingeringPod]:
-        """The lingering pods of a node."""
-        return [self._pods[uid] for uid in self._ledger.lingering_on(node)]
+        """The lingering pods of a node; what claims hold there is no pod's."""
+        here = self._ledger.lingering_on(node)
+        return [one for uid in here if (one := self._pods.get(uid)) is not None]
 
     def until(self, record: Record, now: float) -> float:
         """Until when (s) this pod would linger if it vanished now; at most `now` if not."""

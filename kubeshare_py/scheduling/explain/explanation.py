@@ -174,7 +174,9 @@ def _node_whys(
         row = columns.row_of[name]
         mask = masks[row]
         if not mask & NO_NODE:
-            reasons = tuple(reason.text for reason in evaluator.reasons_in(shape, mask))
+            # Several plugins may say the same, for example of a claim that is not there.
+            found = dict.fromkeys(reason.text for reason in evaluator.reasons_in(shape, mask))
+            reasons = tuple(found)
             shortfalls = tuple(shortfalls_on(reading, record, row, reasons)) if mask else ()
             yield NodeWhy(
                 name=name,

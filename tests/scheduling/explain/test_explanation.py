@@ -13,6 +13,8 @@ from kubeshare_py.scheduling.explain.explanation import (
     why,
 )
 from tests.builders import a_claim, a_pod, a_shape, whole
+from tests.scheduling.binding.test_volume_binding_of_pods import StorageDriver, mounting
+from tests.scheduling.device_driver import DeviceDriver, a_claim_of
 from tests.scheduling.driver import Driver
 
 NODES = 2 * NODES_A_PORTION + 1
@@ -94,3 +96,24 @@ def test_a_member_can_be_asked_about_before_the_needs_of_its_gang_were_counted()
     found = why(driver.machine, PodKey("default", "a"))
     assert found is not None
     assert [node.fits for node in found.nodes] == [True]
+
+
+def test_what_several_plugins_say_of_a_node_is_there_once() -> None:
+    driver = StorageDriver({"n1": 1})
+    driver.show(mounting("p", "nope"))
+    found = why(driver.machine, PodKey("default", "p"))
+    assert found is not None
+    (node,) = found.nodes
+    assert 'persistentvolumeclaim "nope" not found' in node.reasons
+    assert len(set(node.reasons)) == len(node.reasons)
+
+
+def test_a_claim_that_holds_a_card_is_its_tenant() -> None:
+    driver = DeviceDriver({"n1": 1})
+    driver.see(a_claim_of("gpu-0"))
+    driver.show(a_pod("s", SHAPE))
+    (node,) = cluster_view(driver.machine).nodes
+    (card,) = node.cards
+    assert [one.name for one in card.tenants] == ["resourceclaim/c"]
+    assert card.lingering == ()
+    assert why(driver.machine, PodKey("default", "s")) is not None
