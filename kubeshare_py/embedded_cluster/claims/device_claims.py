@@ -121,11 +121,19 @@ class PodClaimCache(ControllerCache):
 
 
 class ReservationCache(ControllerCache):
-    """Claims and pods; a claim that no pod holds any more loses its devices."""
+    """Claims and pods; a claim that its last pod leaves, or that is deleted, loses its devices.
+
+    A claim that no pod has held yet keeps its finalizer and its devices: a scheduler writes the
+    finalizer before the allocation, and others may allocate without a pod.
+    """
 
     role = ControllerRole(
         component=_COMPONENT, owner=DEVICE_CLAIMS, dependents=PODS, watched=(DEVICE_CLAIMS, PODS)
     )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._released: set[str] = set()
 
     def work_for(self, owner: UnstructuredObject, now: float) -> ControllerWork:
         """The reservations without those of pods that are over, and then the release."""
@@ -135,17 +143,23 @@ class ReservationCache(ControllerCache):
         changed: Json = {}
         if kept != held:
             changed["reservedFor"] = kept or None
-        if not kept and "allocation" in status:
-            changed |= {"allocation": None, "devices": None}
+        was_left = kept != held or owner.metadata.deletionTimestamp is not None
+        if not kept and was_left:
+            self._released.add(owner.uid)
+            if "allocation" in status:
+                changed |= {"allocation": None, "devices": None}
         if changed:
             version = {"resourceVersion": owner.metadata.resourceVersion}
             return ControllerWork(status={"metadata": version, "status": changed})
+        if kept or owner.uid not in self._released or "allocation" in status:
+            return ControllerWork()
         finalizers = owner.metadata.finalizers or []
-        if "allocation" not in status and PROTECTION in finalizers:
-            left = [one for one in finalizers if one != PROTECTION]
-            body: Json = {"metadata": {"finalizers": left}}
-            return ControllerWork(change=(Change(object=owner, body=body, kind=DEVICE_CLAIMS),))
-        return ControllerWork()
+        if PROTECTION not in finalizers:
+            self._released.discard(owner.uid)
+            return ControllerWork()
+        left = [one for one in finalizers if one != PROTECTION]
+        body: Json = {"metadata": {"finalizers": left}}
+        return ControllerWork(change=(Change(object=owner, body=body, kind=DEVICE_CLAIMS),))
 
     def seen(self, kind: ObjectKind, found: UnstructuredObject) -> None:
         """Take in a claim or a pod as it is now."""
@@ -156,6 +170,7 @@ class ReservationCache(ControllerCache):
     def gone(self, kind: ObjectKind, uid: str) -> None:
         """Take in that a claim or a pod was deleted."""
         super().gone(kind, uid)
+        self._released.discard(uid)
         if kind == PODS:
             self._look_at_claims_of(uid)
 

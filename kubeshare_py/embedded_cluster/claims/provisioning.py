@@ -4,6 +4,7 @@ It works on any API server. A StorageClass whose provisioner has another name is
 https://kubernetes-csi.github.io/docs/external-provisioner.html
 """
 
+import math
 from collections.abc import Sequence
 
 from kubeshare_py.embedded_cluster.claims.storage_names import (
@@ -41,8 +42,10 @@ _MADE = ControllerEvent("Normal", "ProvisioningSucceeded", "Successfully provisi
 _REFUSED = ControllerEvent(
     "Warning",
     "ProvisioningFailed",
-    'failed to provision volume with StorageClass "{name}": the node has no room for it',
+    'failed to provision volume with StorageClass "{name}": {error}',
 )
+_NO_ROOM = "the node has no room for it"
+_NO_DELAY = "parameter delaySeconds is no number of seconds: {!r}"
 
 
 class ProvisionerCache(ControllerCache):
@@ -68,14 +71,18 @@ class ProvisionerCache(ControllerCache):
             self._due_at.pop(owner.uid, None)
             return ControllerWork()
         given = chosen.parameters or {}
-        due_at = self._due_at.setdefault(owner.uid, now + float(given.get(DELAY, "0")))
+        delay_s = _delay_s(given)
+        if delay_s is None:
+            error = _NO_DELAY.format(given[DELAY])
+            return ControllerWork(events=(_REFUSED.about(name=chosen.metadata.name, error=error),))
+        due_at = self._due_at.setdefault(owner.uid, now + delay_s)
         if now < due_at:
             return ControllerWork(look_at=due_at)
         node = annotation(owner, SELECTED_NODE)
         if node and node in given.get(REFUSED, "").split(","):
             del self._due_at[owner.uid]
             body = {"metadata": {"annotations": {SELECTED_NODE: None}}}
-            event = _REFUSED.about(name=chosen.metadata.name)
+            event = _REFUSED.about(name=chosen.metadata.name, error=_NO_ROOM)
             return ControllerWork(
                 change=(Change(object=owner, body=body, kind=CLAIMS),), events=(event,)
             )
@@ -140,6 +147,15 @@ def _waits(claim: UnstructuredObject, chosen: UnstructuredObject) -> bool:
     asked = any(annotation(claim, name) == PROVISIONER for name in STORAGE_PROVISIONERS)
     placed = chosen.volumeBindingMode != DELAYED or bool(annotation(claim, SELECTED_NODE))
     return asked and placed
+
+
+def _delay_s(parameters: Json) -> float | None:
+    """How long a volume takes; None if the parameter cannot be read."""
+    try:
+        delay_s = float(parameters.get(DELAY, "0"))
+    except ValueError:
+        return None
+    return delay_s if math.isfinite(delay_s) and delay_s >= 0 else None
 
 
 def _volume_name(claim: UnstructuredObject) -> str:

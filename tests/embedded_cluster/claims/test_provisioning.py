@@ -66,6 +66,19 @@ def test_a_volume_takes_as_long_as_its_class_says() -> None:
     assert work(known, waiting, NOW + 3).create
 
 
+@pytest.mark.parametrize("delay", ["never", "", "nan", "inf", "-1"])
+def test_a_delay_that_cannot_be_read_is_an_event_of_the_claim(delay: str) -> None:
+    todo = work(cache(storage_class(parameters={"delaySeconds": delay})), claim(annotations=ASKED))
+    assert not todo.create
+    assert todo.look_at is None
+    [event] = todo.events
+    assert event.reason == "ProvisioningFailed"
+    assert event.message == (
+        'failed to provision volume with StorageClass "fast": '
+        f"parameter delaySeconds is no number of seconds: {delay!r}"
+    )
+
+
 def test_a_node_that_is_refused_is_taken_off_the_claim() -> None:
     known = cache(storage_class(LATE, parameters={"refusedNodes": "n0,n1"}))
     todo = work(known, claim(annotations=ON_NODE))
