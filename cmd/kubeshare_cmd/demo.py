@@ -26,6 +26,9 @@ EXAMPLES = """examples:
   kubeshare-demo --cluster my-cluster.yaml --no-workloads
   kubeshare-demo --config config/spread.yaml --plain --seconds 30
 
+config/demo-cluster.yaml and config/demo-workloads.yaml of a checkout are the demo's
+own files; their comments say what may be in them. --config also reads kube-scheduler's.
+
 exit codes: 0 ended in order, 1 the embedded cluster is not installed,
   2 the arguments or a file cannot be used
 """
@@ -60,12 +63,16 @@ def main() -> int:
     )
     try:
         factories = with_entry_points(IN_TREE)
-        configuration = configuration_file.load(arguments.config, known=factories)
+        configuration = configuration_file.load(arguments.config, _warn, factories)
         work = demo.main(options, configuration, factories)
         return process.run(work, log_level="warning")
     except (ConfigurationError, DocumentProblem) as error:
         print(f"kubeshare-demo: {error}", file=sys.stderr)
         return 2
+
+
+def _warn(warning: str) -> None:
+    print(f"kubeshare-demo: warning: {warning}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -110,6 +110,19 @@ spec:
     assert "pod default/quick bound to mine" in printed
 
 
+async def test_what_is_ignored_of_a_configuration_of_kube_scheduler_is_said(
+    tmp_path: Path,
+) -> None:
+    head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    profile = "profiles: [{schedulerName: kubeshare-scheduler}]\n"
+    (tmp_path / "kube.yaml").write_text(f"{head}parallelism: 4\n{profile}")
+    options = ("--plain", "--no-workloads", "--seconds", "0.5", "--config", "kube.yaml")
+    code, _, errors = await run(tmp_path, "demo", *options)
+    assert code == 0
+    assert errors.startswith("kubeshare-demo: warning: kube.yaml: parallelism: is ignored: ")
+    assert errors.count("\n") == 1
+
+
 async def test_nobody_has_to_read_to_the_end(tmp_path: Path) -> None:
     script = f"{sys.executable} -m kubeshare_cmd.demo --plain --seconds 60 | head -1"
     process = await asyncio.create_subprocess_exec(
