@@ -6,6 +6,7 @@ unless the file disables them by name: `*` stands for kube-scheduler's plugins.
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 from kubeshare_py.configuration.kube_scheduler_fields import (
@@ -70,8 +71,15 @@ _WITHOUT_EFFECT: Mapping[str, Mapping[str, str]] = {
         "minCandidateNodesPercentage": _SEARCHED,
         "minCandidateNodesAbsolute": _SEARCHED,
     },
+    "DynamicResources": {
+        "filterTimeout": "the steps of a search for devices are limited, not its time",
+        "bindingTimeout": "devices with bindingConditions are not allocated",
+    },
 }
-
+#: Plugins that do not take these arguments.
+_NOT_PASSED_TO = frozenset({"DynamicResources"})
+#: From this likeness on, a name is taken for a misspelt one.
+_ALIKE = 0.8
 #: Arguments whose default is another one in this scheduler's own configuration.
 _DEFAULT_ARGS: Mapping[str, Mapping[str, Any]] = {
     "PodTopologySpread": {"defaultingType": "System"},
@@ -193,11 +201,11 @@ class ProfileReading:
         if name in _BUILT_IN:
             self.warn(f"{where}: {name} is built in: {_BUILT_IN[name]}")
         elif point in _HARMLESS:
-            self.warn(f"{where}: no plugin {name} here: it is ignored")
+            self.warn(f"{where}: no plugin {name} here: it is ignored{_meant(name)}")
         else:
             raise ConfigurationError(
                 f"{where}: no plugin {name}, and it may decide where pods go; install it beside the"
-                " scheduler, or remove it"
+                f" scheduler, or remove it{_meant(name)}"
             )
 
     def _name_disabled(self, where: str, given: KubePluginSet) -> None:
@@ -205,7 +213,10 @@ class ProfileReading:
             if one.name == _ALL or self._is_known(one.name):
                 continue
             why = _BUILT_IN.get(one.name, "no such plugin here")
-            self.warn(f"{where}.disabled[{index}].name: {one.name} cannot be disabled: {why}")
+            meant = "" if one.name in _BUILT_IN else _meant(one.name)
+            self.warn(
+                f"{where}.disabled[{index}].name: {one.name} cannot be disabled: {why}{meant}"
+            )
 
     def _check_within(self, point: str, camel: str, given: KubePluginSet) -> None:
         """A point that is part of another one here."""
@@ -227,11 +238,14 @@ class ProfileReading:
                 path = f"{self.path}.pluginConfig[{index}].args.{name}"
                 self.warn(f"{path}: is ignored: {idle[name]}")
             if entry.name in listed:
-                yield PluginArgs(entry.name, {**_DEFAULT_ARGS.get(entry.name, {}), **entry.args})
+                dropped = idle if entry.name in _NOT_PASSED_TO else {}
+                args = {name: one for name, one in entry.args.items() if name not in dropped}
+                yield PluginArgs(entry.name, {**_DEFAULT_ARGS.get(entry.name, {}), **args})
             else:
                 where = f"{self.path}.pluginConfig[{index}]"
                 why = "is not enabled" if self._is_known(entry.name) else "does not exist here"
-                self.warn(f"{where}: {entry.name} {why}: its args are ignored")
+                meant = "" if self._is_known(entry.name) else _meant(entry.name)
+                self.warn(f"{where}: {entry.name} {why}: its args are ignored{meant}")
         configured = {entry.name for entry in given.plugin_config}
         if _BIN_PACK.name in listed and _BIN_PACK.name not in configured:
             yield _BIN_PACK_ARGS
@@ -241,6 +255,12 @@ class ProfileReading:
 
     def _is_known(self, name: str) -> bool:
         return name not in _BUILT_IN if self.known is None else name in self.known
+
+
+def _meant(name: str) -> str:
+    """The plugin of kube-scheduler that an unknown name may stand for, as a question; else ""."""
+    alike = get_close_matches(name, (one.name for one in KUBE_DEFAULTS), n=1, cutoff=_ALIKE)
+    return f"; did you mean {alike[0]}?" if alike else ""
 
 
 def _weighed(one: KubePlugin) -> EnabledPlugin:

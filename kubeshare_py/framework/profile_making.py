@@ -20,7 +20,7 @@ from kubeshare_py.configuration.scheduler import (
 from kubeshare_py.domain.gpu_capacities import Capacities
 from kubeshare_py.domain.gpu_models import name_part
 from kubeshare_py.domain.isolation import IsolationChoice
-from kubeshare_py.framework.arguments import ArgumentError
+from kubeshare_py.framework.arguments import ArgumentError, names_taken
 from kubeshare_py.framework.boundary import PLUGIN_ERRORS, in_words, name_of
 from kubeshare_py.framework.ledger_fit import unguarded
 from kubeshare_py.framework.points import (
@@ -84,6 +84,11 @@ _IGNORED: Mapping[str, str] = {
     "NodePorts": "host ports are ignored, and kubelets refuse pods whose ports are taken",
     "PodTopologySpread": "topology spread constraints are ignored",
     "InterPodAffinity": "pod affinity and anti-affinity are ignored",
+    "VolumeBinding": "volumes are not bound to claims, and the nodes that they allow are ignored",
+    "VolumeZone": "the zones of volumes are ignored",
+    "VolumeRestrictions": "several pods may get a claim or disk that is for one",
+    "NodeVolumeLimits": "nodes may get more volumes than their CSI drivers attach",
+    "DynamicResources": "pods with ResourceClaims wait",
     "GpuModel": "the GPU models that pods ask for are ignored",
     "GpuUuids": "the UUIDs of GPUs that pods name or deny are ignored",
     "GpuTags": "affinity and anti-affinity tags of GPUs are ignored",
@@ -255,7 +260,7 @@ class _Makers:
     def _make(self, name: str) -> object:
         index = self._entries.get(name)
         try:
-            return self._factories[name](**_untyped(self._entry(name)))
+            return _made_from(self._factories[name], self._entry(name))
         except ArgumentError as error:
             where = f"{self._path}.pluginConfig[{index}].args"
             raise ConfigurationError(f"{where}.{error}") from error
@@ -266,11 +271,19 @@ class _Makers:
             raise ConfigurationError(f"{self._path}.pluginConfig{where}: {text}") from error
 
 
-def _untyped(entry: PluginArgs) -> dict[str, Any]:
-    """The arguments without the type that kube-scheduler's files may give them."""
-    if entry.args.get("kind") != f"{entry.name}Args":
-        return entry.args
-    return {name: value for name, value in entry.args.items() if name not in _TYPE}
+def _made_from(factory: PluginFactory, entry: PluginArgs) -> object:
+    """A plugin from its arguments, without the type that kube-scheduler's files may give them."""
+    args, expected = entry.args, f"{entry.name}Args"
+    if args.get("kind", expected) == expected:
+        args = {name: value for name, value in args.items() if name not in _TYPE}
+    taken = names_taken(factory.factory if isinstance(factory, Trusted) else factory)
+    unknown = [] if taken is None else [name for name in args if name not in taken]
+    if "kind" in unknown:
+        raise ArgumentError(f"kind: must be {expected}, not {args['kind']!r}")
+    if unknown:
+        known = ", ".join(taken or ()) or "none"
+        raise ArgumentError(f"{unknown[0]}: no such argument; there are {known}")
+    return factory(**args)
 
 
 def _implements(plugin: object, protocol: type) -> bool:

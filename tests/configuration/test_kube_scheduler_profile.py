@@ -22,6 +22,10 @@ from tests.configuration.kube_files import (
     with_plugins,
 )
 
+_SCORES = (
+    *("TaintToleration", "NodeAffinity", "NodeResourcesFit", "PodTopologySpread"),
+    *("InterPodAffinity", "DynamicResources", "NodeResourcesBalancedAllocation", "ImageLocality"),
+)
 GPU_SCORES = ["Topology 10", "IsolationReady 100", "ModelPreference 2000", "GpuTags 10000"]
 
 
@@ -133,8 +137,33 @@ def test_arguments_may_say_of_which_type_they_are() -> None:
     entry = {"name": "DefaultPreemption", "args": args}
     document = kube(profiles=[{"schedulerName": MINE, "pluginConfig": [entry]}])
     assert made(document).post_filters
+    del args["kind"]
+    assert made(document).post_filters
     args["kind"] = "OtherArgs"
-    assert problem(document).startswith("profiles[0].pluginConfig[0].args: ")
+    assert problem(document) == (
+        "profiles[0].pluginConfig[0].args.kind: must be DefaultPreemptionArgs, not 'OtherArgs'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("place", "given"),
+    [
+        ("plugins.score.enabled[0].name", {"plugins": {"score": on("NodeAfinity")}}),
+        ("plugins.filter.disabled[0].name", {"plugins": {"filter": off("NodeAfinity")}}),
+        ("pluginConfig[0]", {"pluginConfig": [{"name": "NodeAfinity", "args": {}}]}),
+    ],
+)
+def test_a_misspelt_plugin_of_kube_scheduler_is_recognised(
+    place: str, given: dict[str, Any]
+) -> None:
+    (said,) = warnings_of(kube(profiles=[{"schedulerName": MINE, **given}]))
+    assert said.startswith(f"profiles[0].{place}: ")
+    assert said.endswith("; did you mean NodeAffinity?")
+
+
+def test_a_misspelt_filter_is_an_error_with_the_name_that_may_be_meant() -> None:
+    assert problem(with_plugins(filter=on("NodePort"))).endswith("; did you mean NodePorts?")
+    assert "did you mean" not in problem(with_plugins(filter=on("TargetLoadPacking")))
 
 
 @pytest.mark.parametrize("point", ["filter", "permit", "preFilter", "bind", "multiPoint"])
@@ -218,6 +247,52 @@ def test_arguments_without_effect_are_named() -> None:
     assert problem(document).startswith(f"{path}.minCandidateNodesPercentage: ")
     args.update(minCandidateNodesPercentage=0, minCandidateNodesAbsolute=0)
     assert problem(document).startswith(f"{path}.minCandidateNodesPercentage: and ")
+
+
+def test_what_kube_scheduler_writes_of_its_own_configuration_is_read() -> None:
+    """The profile that kube-scheduler 1.36.3 writes with --write-config-to."""
+    given: dict[str, dict[str, Any]] = {
+        "DefaultPreemption": {
+            "minCandidateNodesAbsolute": 100,
+            "minCandidateNodesPercentage": 10,
+        },
+        "DynamicResources": {"bindingTimeout": "10m0s", "filterTimeout": "10s"},
+        "InterPodAffinity": {
+            "hardPodAffinityWeight": 1,
+            "ignorePreferredTermsOfExistingPods": False,
+        },
+        "NodeAffinity": {},
+        "NodeResourcesBalancedAllocation": {
+            "resources": [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
+        },
+        "NodeResourcesFit": {
+            "scoringStrategy": {
+                "resources": [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}],
+                "type": "LeastAllocated",
+            }
+        },
+        "PodTopologySpread": {"defaultingType": "System"},
+        "VolumeBinding": {"bindTimeoutSeconds": 600},
+    }
+    version = "kubescheduler.config.k8s.io/v1"
+    entries = [
+        {"name": name, "args": {"apiVersion": version, "kind": f"{name}Args", **args}}
+        for name, args in given.items()
+    ]
+    scored = {one.name: one.weight for one in KUBE_DEFAULTS if one.name in _SCORES}
+    multi = [{"name": one.name, "weight": scored.get(one.name, 0)} for one in KUBE_DEFAULTS]
+    points: dict[str, Any] = {"multiPoint": {"enabled": multi}, "filter": {}, "preScore": {}}
+    profile = {"schedulerName": MINE, "plugins": points, "pluginConfig": entries}
+    document = kube(profiles=[profile])
+    assert scores(made(document)) == scores(made(kube()))
+    assert filters(made(document)) == filters(made(kube()))
+    ignored = [one.partition(": ")[0].rpartition(".")[2] for one in warnings_of(document)]
+    assert sorted(one for one in ignored if one != "name") == [
+        "bindingTimeout",
+        "filterTimeout",
+        "minCandidateNodesAbsolute",
+        "minCandidateNodesPercentage",
+    ]
 
 
 def test_a_default_of_kube_scheduler_that_is_missing_here_is_named() -> None:

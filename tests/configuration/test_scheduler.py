@@ -270,7 +270,7 @@ def test_a_document_that_cannot_be_read_names_the_path(document: object, message
                 "plugins": {"score": {"enabled": [{"name": "Random"}]}},
                 "pluginConfig": [{"name": "Random", "args": {"sede": 1}}],
             },
-            "profiles[0].pluginConfig[0].args: ",
+            "profiles[0].pluginConfig[0].args.sede: no such argument; there are seed",
         ),
         (
             {

@@ -133,3 +133,7 @@ def test_profiles_say_what_they_do_not_look_at() -> None:
         "does): the ledger refuses what does not fit, with less to say about why"
     )
     assert len(said) == 6
+    everything = {"profiles": [{"plugins": {"filter": off}}]}
+    bare = [*warnings([*a_machine(everything).profiles.values()])]
+    for one in PROFILES["default"].filters:
+        assert any(one.name in sentence for sentence in bare)

@@ -480,7 +480,11 @@ def at_start(factory: PluginFactory, args: dict[str, Any] | None = None) -> str:
         (NotMade, None, "profiles[0].pluginConfig: X without args: KeyError: 'prices'"),
         (NotMade, {"a": 1}, "profiles[0].pluginConfig[0].args: KeyError: 'prices'"),
         (exits, None, "profiles[0].pluginConfig: X without args: SystemExit: no scheduler"),
-        (Nameless, {"a": 1}, "profiles[0].pluginConfig[0].args: Nameless() takes no arguments"),
+        (
+            Nameless,
+            {"a": 1},
+            "profiles[0].pluginConfig[0].args.a: no such argument; there are none",
+        ),
         (Nameless, None, "profiles[0].plugins.permit.enabled[0].name: X is no permit plugin"),
         (Secretive, None, "profiles[0].plugins.permit.enabled[0].name: X is no permit plugin"),
         (lambda: None, None, "profiles[0].plugins.permit.enabled[0].name: X is no permit plugin"),
