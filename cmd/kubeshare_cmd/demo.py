@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 
 from kubeshare_cmd.ports import port
@@ -21,13 +22,12 @@ except ModuleNotFoundError as error:
         "run pip install . in a checkout of kubeshare-py"
     )
 
+_WARN = partial(print, "kubeshare-demo: warning:", file=sys.stderr)
 EXAMPLES = """examples:
   kubeshare-demo
   kubeshare-demo --cluster my-cluster.yaml --no-workloads
   kubeshare-demo --config config/spread.yaml --plain --seconds 30
-
-config/demo-cluster.yaml and config/demo-workloads.yaml of a checkout are the demo's
-own files; their comments say what may be in them. --config also reads kube-scheduler's.
+  (config/demo-cluster.yaml and config/demo-workloads.yaml are the demo's own)
 
 exit codes: 0 ended in order, 1 the embedded cluster is not installed,
   2 the arguments or a file cannot be used
@@ -63,16 +63,12 @@ def main() -> int:
     )
     try:
         factories = with_entry_points(IN_TREE)
-        configuration = configuration_file.load(arguments.config, _warn, factories)
+        configuration = configuration_file.load(arguments.config, _WARN, factories)
         work = demo.main(options, configuration, factories)
         return process.run(work, log_level="warning")
     except (ConfigurationError, DocumentProblem) as error:
         print(f"kubeshare-demo: {error}", file=sys.stderr)
         return 2
-
-
-def _warn(warning: str) -> None:
-    print(f"kubeshare-demo: warning: {warning}", file=sys.stderr)
 
 
 if __name__ == "__main__":
