@@ -22,7 +22,7 @@ from kubeshare_py.manifests.cluster_objects import WATCHED
 from kubeshare_py.manifests.events import BUDGET_EVENTS, NODE_EVENTS, POD_EVENTS, Translation
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.pods.pod_fields import PodFields
-from kubeshare_py.manifests.watch import Changes, Codec, ListResult
+from kubeshare_py.manifests.watch import ADDED, Changes, Codec, ListResult
 from kubeshare_py.scheduling.machine import Machine
 from tests.differential.answers import Candidate, CaseAnswer, Refusals
 from tests.differential.kube_scheduler import CONFIGURATION
@@ -53,6 +53,7 @@ _RESOURCES: Mapping[str, tuple[Codec[Any], Translation[Any, Any]]] = {
     "nodes": (Codec(NodeFields), NODE_EVENTS),
     "pods": (Codec(PodFields), POD_EVENTS),
     "poddisruptionbudgets": (Codec(BudgetFields), BUDGET_EVENTS),
+    **{one.kind.value: (Codec(one.fields), one.translation()) for one in WATCHED},
 }
 
 
@@ -78,7 +79,7 @@ def answer(case: Json) -> CaseAnswer:
     """What this scheduler says of one case."""
     machine = machine_for(case)
     filters, weights = asked_plugins(machine)
-    for event in _events(case):
+    for event in (*listed_events(case["objects"]), *watch_events(ADDED, case["pod"])):
         machine.handle(event, _NOW)
     record = machine.records[PodUid(case["pod"]["metadata"]["uid"])]
     nodes = frozenset(machine.node_names())
@@ -101,15 +102,12 @@ def answer(case: Json) -> CaseAnswer:
     )
 
 
-def _events(case: Json) -> Iterator[Event]:
-    """The lists with which a scheduler begins, an inventory without GPUs, then the pod."""
-    resources = dict(_RESOURCES)
-    for watched in WATCHED:
-        resources[watched.kind.value] = Codec(watched.fields), watched.translation()
+def listed_events(objects: Iterable[Json]) -> Iterator[Event]:
+    """The lists with which a scheduler begins, then an inventory without GPUs."""
     given: dict[str, list[Json]] = {}
-    for one in case["objects"]:
+    for one in objects:
         given.setdefault(_plural(one["kind"]), []).append(one)
-    for name, (codec, translation) in resources.items():
+    for name, (codec, translation) in _RESOURCES.items():
         body = {"items": given.get(name, []), "metadata": {}}
         page = codec.page(json.dumps(body).encode())
         assert not page.problems, page.problems
@@ -118,8 +116,14 @@ def _events(case: Json) -> Iterator[Event]:
         )
         yield from _all_events(translation.events(listed))
     yield InventoryRead(())
-    codec, translation = resources["pods"]
-    line = codec.line(b'{"type":"ADDED","object":%s}' % json.dumps(case["pod"]).encode())
+
+
+def watch_events(change: str, changed: Json) -> Iterator[Event]:
+    """What a watch says of one object: it is ADDED, MODIFIED or DELETED."""
+    codec, translation = _RESOURCES[_plural(changed["kind"])]
+    line = codec.line(
+        b'{"type":"%s","object":%s}' % (change.encode(), json.dumps(changed).encode())
+    )
     yield from _all_events(translation.events(Changes(changed=[line])))
 
 

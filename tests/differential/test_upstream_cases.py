@@ -14,13 +14,28 @@ from tests.differential.comparison import differences
 from tests.differential.kube_scheduler import KubeScheduler, OracleError, built
 from tests.differential.upstream.expectations import Expectation
 from tests.differential.upstream.objects import budget, node, pod
-from tests.differential.upstream.reading import FOLDER, UpstreamCase, files_of, upstream_files
+from tests.differential.upstream.reading import (
+    FOLDER,
+    UpstreamCase,
+    WakingCase,
+    files_of,
+    upstream_files,
+)
 from tests.differential.upstream.selectors import node_term, pod_term, spread_constraint
 from tests.differential.upstream.table import table, written
+from tests.differential.upstream.waking import before_and_after, bound
 
 WRITTEN = sorted(FOLDER.glob("*.yaml"))
 #: What Go joins, and what is between words.
 _JOINED, _SPACES = re.compile(r'"\s*\+\s*"'), re.compile(r"\s")
+
+
+#: Those with pods that wait for a change.
+WITH_WAKING = [path for path in WRITTEN if "waiting: " in path.read_text()]
+
+
+def waking_of(path: Path) -> list[WakingCase]:
+    return [one for file in files_of(path) for one in file.waking]
 
 
 def cases_of(path: Path) -> list[UpstreamCase]:
@@ -34,8 +49,15 @@ def test_this_scheduler_does_what_the_tests_of_kube_scheduler_expect(path: Path)
         for one in cases_of(path)
         if not one.differs
     }
-    assert found
     assert {name: wrong for name, wrong in found.items() if wrong} == {}
+
+
+@pytest.mark.parametrize("path", WITH_WAKING, ids=lambda path: path.stem)
+def test_this_scheduler_binds_what_fits_after_a_change(path: Path) -> None:
+    found = {f"{one.test}: {one.name}": (bound(one), one.binds) for one in waking_of(path)}
+    assert {name: at_once for name, ((at_once, _), _) in found.items() if at_once} == {}
+    assert {name: both for name, (both, binds) in found.items() if both[1] != binds} == {}
+    assert [one.name for one in waking_of(path) if not one.binds <= one.wakes] == []
 
 
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.stem)
@@ -65,6 +87,21 @@ def test_kube_scheduler_does_what_the_cases_expect(path: Path) -> None:
     assert {name: wrong for name, wrong in found.items() if wrong} == {}
 
 
+@pytest.mark.real_only("asks kube-scheduler's plugins, which are built with Go")
+@pytest.mark.parametrize("path", WITH_WAKING, ids=lambda path: path.stem)
+def test_the_pods_that_fit_after_a_change_fit_for_kube_scheduler_too(path: Path) -> None:
+    found = []
+    with KubeScheduler(built()) as oracle:
+        for one in waking_of(path):
+            for waiting in one.waiting:
+                name = waiting["metadata"]["name"]
+                both = map(oracle.answer, before_and_after(one, waiting))
+                before, after = (bool(of_oracle(said).feasible) for said in both)
+                if before or after != (name in one.binds):
+                    found.append(f"{one.name}: {name}")
+    assert found == []
+
+
 @pytest.mark.real_only("reads kube-scheduler's tests, which Go has downloaded")
 def test_every_case_has_the_name_of_one_of_kube_schedulers() -> None:
     command = ["go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes"]
@@ -75,9 +112,10 @@ def test_every_case_has_the_name_of_one_of_kube_schedulers() -> None:
     unknown = []
     for file in upstream_files():
         text = _SPACES.sub("", _JOINED.sub("", (module / file.path).read_text()))
-        for one in file.cases:
-            name = _SPACES.sub("", one.name)
-            if name not in text.replace('\\"', '"') or f"func{one.test}(" not in text:
+        for one in file.expressed:
+            name, test = (_SPACES.sub("", given) for given in (one.name, one.test))
+            tests = f"func{test}(", f'"{test}"', f"var{test}="
+            if name not in text.replace('\\"', '"') or not any(given in text for given in tests):
                 unknown.append(f"{file.path} {one.test}: {one.name}")
     assert unknown == []
 
@@ -91,7 +129,6 @@ FOUND = CaseAnswer(
     filters={"NodePorts": {"b": (("busy",), True)}},
     feasible=frozenset({"a"}),
     scores={"ImageLocality": {"a": 5}},
-    chosen=frozenset({"a"}),
     message="m",
 )
 PREEMPTING = CaseAnswer(
@@ -109,8 +146,8 @@ PREEMPTING = CaseAnswer(
         (FOUND, Expectation(fits=frozenset({"a", "b"})), False),
         (FOUND, Expectation(plugin="ImageLocality", scores={"a": 6}), True),
         (FOUND, Expectation(plugin="ImageLocality", scores={"a": 6, "b": 5}), False),
-        (FOUND, Expectation(chosen=frozenset({"a", "b"})), True),
-        (FOUND, Expectation(chosen=frozenset({"b"})), False),
+        (FOUND, Expectation(plugin="ImageLocality", best=frozenset({"a"})), True),
+        (FOUND, Expectation(plugin="ImageLocality", best=frozenset({"a", "b"})), False),
         (FOUND, Expectation(preempts={}), True),
         (FOUND, Expectation(preempts={"a": frozenset({"default/v"})}), False),
         (PREEMPTING, Expectation(preempts={"a": frozenset({"default/v"})}), True),

@@ -1,1 +1,1 @@
-"""Cases of kube-scheduler's own tests, in words of our own; README.md says how they are written."""
+"""Cases of kube-scheduler's own tests, in words of our own; `cases/` has them, as YAML."""

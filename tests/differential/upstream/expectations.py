@@ -10,16 +10,16 @@ from tests.differential.answers import CaseAnswer, Refusals
 class Expectation:
     """None is what the test says nothing about.
 
-    `refuses` and `scores` are of one plugin: the nodes that it refuses, all others fit; points
-    from 0 to 100. `fits` are the nodes on which all plugins agree, `chosen` those of which one is
-    taken if there are any. `preempts` are the nodes of which one is taken, with the victims there.
+    `refuses`, `scores` and `best` are of one plugin: the nodes that it refuses, all others fit;
+    points from 0 to 100; the nodes to which it gives most. `fits` are the nodes on which all
+    plugins agree. `preempts` are the nodes of which one is taken, with the victims there.
     """
 
     plugin: str = ""
     refuses: Refusals | None = None
     fits: frozenset[str] | None = None
     scores: Mapping[str, int] | None = None
-    chosen: frozenset[str] = frozenset()
+    best: frozenset[str] | None = None
     preempts: Mapping[str, frozenset[str]] | None = None
     message: str | None = None
 
@@ -38,12 +38,14 @@ class Expectation:
         scores = answer.scores.get(self.plugin, {})
         if self.scores is not None and not _says_the_same(scores, self.scores):
             yield f"{self.plugin} gives {scores}, not {dict(self.scores)}"
+        points = dict.fromkeys(answer.feasible, 0) | scores
+        best = {node for node, given in points.items() if given == max(points.values())}
+        if self.best is not None and best != self.best:
+            yield f"{self.plugin} gives most to {sorted(best)}, not {sorted(self.best)}"
 
     def _of_all(self, answer: CaseAnswer) -> Iterator[str]:
         if self.fits is not None and answer.feasible != self.fits:
             yield f"{sorted(answer.feasible)} fit, not {sorted(self.fits)}"
-        if self.chosen and not (answer.chosen and answer.chosen <= self.chosen):
-            yield f"{sorted(answer.chosen)} is chosen, not {sorted(self.chosen)}"
         taken = {one.node: frozenset(one.victims) for one in answer.preempted}
         if self.preempts is not None and not (
             taken.items() <= self.preempts.items() and bool(taken) == bool(self.preempts)

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from kubeshare_py.manifests.watch import ADDED, DELETED, MODIFIED
 from tests.differential.answers import Refusals
 from tests.differential.upstream.expectations import Expectation
 from tests.differential.upstream.objects import budget, namespace, node, pod
@@ -33,6 +34,23 @@ class UpstreamCase:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WakingCase:
+    """Pods that fit nowhere, and changes: objects that are ADDED, MODIFIED or DELETED.
+
+    kube-scheduler tries the pods `wakes` again; those of them that fit then are `binds`.
+    """
+
+    test: str
+    name: str
+    objects: tuple[Json, ...]
+    waiting: tuple[Json, ...]
+    changes: tuple[tuple[str, Json], ...]
+    wakes: frozenset[str]
+    binds: frozenset[str]
+    differs: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UpstreamFile:
     """A file of tests of the Go module k8s.io/kubernetes.
 
@@ -41,12 +59,18 @@ class UpstreamFile:
 
     path: str
     cases: tuple[UpstreamCase, ...] = ()
+    waking: tuple[WakingCase, ...] = ()
     left: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
         """Cases of the file that are about the scheduler."""
-        return len(self.cases) + sum(self.left.values())
+        return len(self.expressed) + sum(self.left.values())
+
+    @property
+    def expressed(self) -> tuple[UpstreamCase | WakingCase, ...]:
+        """Those of both kinds."""
+        return *self.cases, *self.waking
 
 
 @cache
@@ -65,37 +89,73 @@ def files_of(path: Path) -> tuple[UpstreamFile, ...]:
 def _files(path: Path) -> Iterator[UpstreamFile]:
     for written in yaml.load_all(path.read_text(), yaml.CSafeLoader):
         cases: list[UpstreamCase] = []
+        waking: list[WakingCase] = []
         left: dict[str, int] = {}
         for test in written["tests"]:
-            cases += _cases(test)
+            wholes = [{**test.get("given", {}), **one} for one in test.get("cases", ())]
+            cases += [_case(test["test"], one) for one in wholes if "waiting" not in one]
+            waking += [_waking(test["test"], one) for one in wholes if "waiting" in one]
             for one in test.get("left", ()):
                 left[one["why"]] = left.get(one["why"], 0) + one["cases"]
-        yield UpstreamFile(path=written["file"], cases=tuple(cases), left=left)
-
-
-def _cases(test: Json) -> Iterator[UpstreamCase]:
-    for given in test.get("cases", ()):
-        whole = {**test.get("given", {}), **given}
-        yield UpstreamCase(
-            test=test["test"],
-            name=str(given["case"]),
-            case=_case(whole),
-            expected=_expectation(whole),
-            differs=given.get("differs", ""),
+        yield UpstreamFile(
+            path=written["file"], cases=tuple(cases), waking=tuple(waking), left=left
         )
 
 
-def _case(given: Json) -> Json:
-    objects = [node(one) for one in given.get("nodes", ())]
-    objects += _pods(given)
-    objects += [namespace(*one) for one in _namespaces(given).items()]
-    objects += [budget(one) for one in given.get("budgets", ())]
-    objects += [storage(one) for one in given.get("storage", ())]
-    made: Json = {"objects": objects, "pod": pod(given.get("pod", "p"))}
+def _case(test: str, given: Json) -> UpstreamCase:
+    made: Json = {"objects": _objects(given), "pod": pod(given.get("pod", "p"))}
     arguments = given.get("arguments", {})
     if arguments:
         made["pluginConfig"] = [{"name": name, "args": args} for name, args in arguments.items()]
-    return made
+    return UpstreamCase(
+        test=test,
+        name=str(given["case"]),
+        case=made,
+        expected=_expectation(given),
+        differs=given.get("differs", ""),
+    )
+
+
+def _waking(test: str, given: Json) -> WakingCase:
+    """`then` has what is new, or replaces what has its name; `gone` has kinds and names."""
+    objects = _objects(given)
+    known = {_identity(one): one for one in objects}
+    waiting = tuple(pod(one) for one in given["waiting"])
+    known_pods = known | {_identity(one): one for one in waiting}
+    changes = [
+        (MODIFIED if _identity(one) in known_pods else ADDED, one)
+        for one in _changeable(given.get("then", {}))
+    ]
+    changes += [(DELETED, known[tuple(one.split("/"))]) for one in given.get("gone", ())]
+    wakes = frozenset(given["wakes"].split())
+    return WakingCase(
+        test=test,
+        name=str(given["case"]),
+        objects=tuple(objects),
+        waiting=waiting,
+        changes=tuple(changes),
+        wakes=wakes,
+        binds=frozenset(given["binds"].split()) if "binds" in given else wakes,
+        differs=given.get("differs", ""),
+    )
+
+
+def _identity(one: Json) -> tuple[str, ...]:
+    return one["kind"], one["metadata"]["name"]
+
+
+def _objects(given: Json) -> list[Json]:
+    return [
+        *_changeable(given),
+        *(namespace(*one) for one in _namespaces(given).items()),
+        *(budget(one) for one in given.get("budgets", ())),
+    ]
+
+
+def _changeable(given: Json) -> list[Json]:
+    objects = [node(one) for one in given.get("nodes", ())]
+    objects += _pods(given)
+    return objects + [storage(one) for one in given.get("storage", ())]
 
 
 def _pods(given: Json) -> list[Json]:
@@ -121,14 +181,14 @@ def _namespaces(given: Json) -> dict[str, str]:
 def _expectation(given: Json) -> Expectation:
     nodes = [one.split()[0] for one in given.get("nodes", ())]
     refuses = given.get("refuses")
-    fits = given.get("fits")
+    fits, best = given.get("fits"), given.get("best")
     preempts = given.get("preempts")
     return Expectation(
         plugin=given.get("plugin", ""),
         refuses=None if refuses is None else _refusals(refuses, nodes),
         fits=None if fits is None else frozenset(_names(fits, nodes)),
         scores=given.get("scores"),
-        chosen=frozenset(given.get("chosen", "").split()),
+        best=None if best is None else frozenset(_names(best, nodes)),
         preempts=None if preempts is None else {one: _keys(preempts[one]) for one in preempts},
         message=given.get("message"),
     )

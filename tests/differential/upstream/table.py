@@ -24,14 +24,14 @@ def table(files: Iterable[UpstreamFile]) -> str:
 
 
 def _row(file: UpstreamFile) -> tuple[str, tuple[int, int, int], str]:
-    holding = sum(not one.differs for one in file.cases)
-    return file.path, (file.count, len(file.cases), holding), "; ".join(_others(file))
+    holding = sum(not one.differs for one in file.expressed)
+    return file.path, (file.count, len(file.expressed), holding), "; ".join(_others(file))
 
 
 def _others(file: UpstreamFile) -> Iterator[str]:
     for why, count in file.left.items():
         yield f"{count} {why}"
-    for one in file.cases:
+    for one in file.expressed:
         if one.differs:
             yield f"`{one.test}: {one.name}` {one.differs}"
 

@@ -12,9 +12,10 @@ _BOUND = "pv.kubernetes.io/bind-completed"
 def storage(text: str) -> Json:
     """One object.
 
-    `class NAME [waits] [by PROVISIONER]`, `claim NAME [of CLASS] [on VOLUME] [size 5Gi]
-    [mode ReadWriteOnce] [phase Lost] [in NAMESPACE]`, `volume NAME [of CLASS] [size 5Gi]
-    [mode ReadWriteOnce] [only key=value[,key=value]] [labels key=value[,key=value]]`.
+    - `class NAME [waits] [by PROVISIONER] [only key=value]`
+    - `claim NAME [of CLASS] [on VOLUME] [size 5Gi] [mode ReadWriteOnce] [phase Lost]`
+    - `volume NAME [of CLASS] [size 5Gi] [mode ReadWriteOnce] [only key=value[,key=value]]
+      [labels key=value[,key=value]]`
     """
     kind, name, *words = text.split()
     return _KINDS[kind](name, _values(words))
@@ -29,16 +30,20 @@ def _values(words: list[str]) -> dict[str, str]:
 
 def _class(name: str, given: Mapping[str, str]) -> Json:
     mode = "WaitForFirstConsumer" if "waits" in given else "Immediate"
-    return {
+    made: Json = {
         **{"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name}},
         "provisioner": given.get("by", "kubernetes.io/no-provisioner"),
         "volumeBindingMode": mode,
     }
+    if "only" in given:
+        pairs = _pairs(given["only"]).items()
+        expressions = [{"key": key, "values": [value]} for key, value in pairs]
+        made["allowedTopologies"] = [{"matchLabelExpressions": expressions}]
+    return made
 
 
 def _claim(name: str, given: Mapping[str, str]) -> Json:
-    namespace = given.get("in", "default")
-    metadata: Json = {"name": name, "namespace": namespace, "uid": f"{namespace}-{name}"}
+    metadata: Json = {"name": name, "namespace": "default", "uid": name}
     spec: Json = {
         "storageClassName": given.get("of", ""),
         "accessModes": [given.get("mode", "ReadWriteOnce")],
