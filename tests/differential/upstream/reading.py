@@ -155,7 +155,8 @@ def _objects(given: Json) -> list[Json]:
 def _changeable(given: Json) -> list[Json]:
     objects = [node(one) for one in given.get("nodes", ())]
     objects += _pods(given)
-    return objects + [storage(one) for one in given.get("storage", ())]
+    lines = [*given.get("classes", ()), *given.get("storage", ())]
+    return objects + [storage(one) for one in lines]
 
 
 def _pods(given: Json) -> list[Json]:

@@ -7,15 +7,17 @@ Json = dict[str, Any]
 
 _SMALL = "1Gi"
 _BOUND = "pv.kubernetes.io/bind-completed"
+_SELECTED = "volume.kubernetes.io/selected-node"
 
 
 def storage(text: str) -> Json:
     """One object.
 
     - `class NAME [waits] [by PROVISIONER] [only key=value]`
-    - `claim NAME [of CLASS] [on VOLUME] [size 5Gi] [mode ReadWriteOnce] [phase Lost]`
+    - `claim NAME [of CLASS] [on VOLUME] [size 5Gi] [mode ReadWriteOnce] [phase Lost] [to VOLUME]
+      [selected NODE] [owned POD]`; `to` names a volume to which the claim is not bound yet
     - `volume NAME [of CLASS] [size 5Gi] [mode ReadWriteOnce] [only key=value[,key=value]]
-      [labels key=value[,key=value]]`
+      [labels key=value[,key=value]] [for CLAIM]`
     """
     kind, name, *words = text.split()
     return _KINDS[kind](name, _values(words))
@@ -52,8 +54,15 @@ def _claim(name: str, given: Mapping[str, str]) -> Json:
     phase = "Pending"
     if "on" in given:
         metadata["annotations"] = {_BOUND: "yes"}
-        spec["volumeName"] = given["on"]
         phase = "Bound"
+    if "selected" in given:
+        metadata["annotations"] = {_SELECTED: given["selected"]}
+    if "on" in given or "to" in given:
+        spec["volumeName"] = given.get("on") or given["to"]
+    if "owned" in given:
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": given["owned"]}
+        owner["uid"] = f"default-{given['owned']}"
+        metadata["ownerReferences"] = [{**owner, "controller": True}]
     made = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata}
     return {**made, "spec": spec, "status": {"phase": given.get("phase", phase)}}
 
@@ -72,6 +81,8 @@ def _volume(name: str, given: Mapping[str, str]) -> Json:
         ]
         terms = [{"matchExpressions": expressions}]
         spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
+    if "for" in given:
+        spec["claimRef"] = {"name": given["for"], "namespace": "default", "uid": given["for"]}
     metadata = {"name": name, "labels": _pairs(given.get("labels", ""))}
     made = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": metadata}
     return {**made, "spec": spec, "status": {"phase": "Available"}}
