@@ -1,6 +1,7 @@
 """`kubectl kubeshare why`: first the answer in words, then node by node and card by card."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from rich.text import Text
@@ -149,13 +150,24 @@ def _nodes(nodes: Sequence[NodeWhy], indexes: Mapping[str, int], width: int | No
     header, *groups = grouped(columns, rows, None if width is None else width - GAP)
     following = iter(groups)
     lines = [Text(" " * GAP) + line for line in header] if rows else []
-    for node in nodes:
-        lines += _heading(node, width)
+    for names, node in _alike(nodes):
+        lines += _heading(names, node, width)
         lines += [Text(" " * GAP) + line for _ in node.shortfalls for line in next(following)]
     return lines
 
 
-def _heading(node: NodeWhy, width: int | None) -> list[Text]:
+def _alike(nodes: Iterable[NodeWhy]) -> Iterator[tuple[str, NodeWhy]]:
+    """Each node after its name; those that say the same in words alone are one, after all names."""
+    found: dict[NodeWhy | int, tuple[NodeWhy, list[str]]] = {}
+    for node in nodes:
+        in_words = not (node.fits or node.shortfalls)
+        alike = replace(node, name="") if in_words else len(found)
+        found.setdefault(alike, (node, []))[1].append(node.name)
+    for node, names in found.values():
+        yield ", ".join(names), node
+
+
+def _heading(names: str, node: NodeWhy, width: int | None) -> list[Text]:
     verdict = _fits(node) if node.fits else _verdict(node)
     not_ready = [
         f"{counted(one.cards, 'card')} with {one.reason}" for one in node.not_ready if one.reason
@@ -163,7 +175,7 @@ def _heading(node: NodeWhy, width: int | None) -> list[Text]:
     verdict += f"; its isolation does not work on {', '.join(not_ready)}" if not_ready else ""
     verdict += "".join(f"; {kept}" for kept in node.kept)
     verdict += f"; scaled GPUs {'; '.join(node.scaled)}" if node.scaled else ""
-    texts = wrapped(printable(f"{node.name}: {verdict}"), width)
+    texts = wrapped(printable(f"{names}: {verdict}"), width)
     return [Text(text, style="green" if node.fits else "bold") for text in texts]
 
 

@@ -472,6 +472,24 @@ def test_details_say_on_which_cards_each_back_end_works() -> None:
     assert "Isolation" not in pod_details(a_view(bare), (bare,), None).plain
 
 
+def test_why_says_once_what_several_nodes_lack_in_words() -> None:
+    taken = "node(s) didn't match pod anti-affinity rules"
+    full = (lacks("GPU-1", "gpu", 500, 250),)
+    nodes = (
+        NodeWhy(name="a", fits=False, reasons=(taken,)),
+        NodeWhy(name="b", fits=False, reasons=("no GPU",)),
+        NodeWhy(name="c", fits=False, reasons=(taken,)),
+        NodeWhy(name="d", fits=False, reasons=("Insufficient GPU",), shortfalls=full),
+        NodeWhy(name="e", fits=False, reasons=("Insufficient GPU",), shortfalls=full),
+    )
+    why = WhyView(pod=a_pod_view("a", "waiting"), message="waits", nodes=nodes)
+    lines = why_report(why, None).plain.splitlines()
+    assert [line.partition(": ")[0] for line in lines if ": " in line][-4:] == [
+        *("d", "e"),
+        *("a, c", "b"),
+    ]
+
+
 def test_why_in_a_large_cluster_shows_near_misses_and_counts_the_rest() -> None:
     far = NodeWhy(name="far", fits=False, reasons=("no GPU",))
     near = NodeWhy(
