@@ -71,7 +71,7 @@ def _type_at(kind: inspect.Type, steps: Sequence[str]) -> inspect.Type | None:
     """The type at a path; None if anything is allowed there."""
     found: inspect.Type | None = kind
     for step in steps:
-        match found:
+        match _given(found):
             case inspect.StructType(fields=fields):
                 found = next((one.type for one in fields if one.encode_name == step), None)
             case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
@@ -80,7 +80,14 @@ def _type_at(kind: inspect.Type, steps: Sequence[str]) -> inspect.Type | None:
                 found = value
             case _:
                 return None
-    return found
+    return _given(found)
+
+
+def _given(kind: inspect.Type | None) -> inspect.Type | None:
+    """The type of a value that may be left out, as None."""
+    if not isinstance(kind, inspect.UnionType):
+        return kind
+    return next((one for one in kind.types if not isinstance(one, inspect.NoneType)), None)
 
 
 def _value_at(document: object, steps: Sequence[str]) -> object:

@@ -96,14 +96,21 @@ class KubeClientConnection(ConfigurationStruct, frozen=True):
     burst: int | msgspec.UnsetType = msgspec.UNSET
 
 
-class KubeExtender(msgspec.Struct, frozen=True, rename="camel"):
-    """An HTTP extender, as far as what it decides; its other fields are not read."""
+class KubeExtender(ConfigurationStruct, frozen=True):
+    """An HTTP extender; only what it decides is read."""
 
-    url_prefix: str = msgspec.field(name="urlPrefix", default="")
+    url_prefix: str = ""
     filter_verb: str = ""
     preempt_verb: str = ""
+    score_verb: str = msgspec.field(name="prioritizeVerb", default="")
     bind_verb: str = ""
     managed_resources: tuple[dict[str, Any], ...] = ()
+    weight: Any = None
+    enable_https: Any = msgspec.field(name="enableHTTPS", default=None)
+    tls_config: Any = None
+    http_timeout: Any = None
+    node_cache_capable: Any = None
+    ignorable: Any = None
 
     def decides(self) -> Iterator[str]:
         """The fields by which it decides where pods may go."""

@@ -65,6 +65,7 @@ def test_settings_that_are_off_need_no_warning() -> None:
         ),
         ({"extenders": [{"urlPrefix": "http://here", "bindVerb": "b"}]}, "extenders[0].bindVerb: "),
         ({"extenders": [{"preemptVerb": "p"}]}, "extenders[0].preemptVerb: "),
+        ({"extenders": [{"filterverb": "p"}]}, "extenders[0].filterverb: no such field; there "),
         (
             {"extenders": [{"managedResources": [{"name": "a/b", "ignoredByScheduler": True}]}]},
             "extenders[0].managedResources: ",

@@ -161,6 +161,18 @@ def test_a_misspelt_plugin_of_kube_scheduler_is_recognised(
     assert said.endswith("; did you mean NodeAffinity?")
 
 
+def test_a_wrong_word_deep_in_arguments_is_an_error_with_the_right_ones() -> None:
+    wrong = {"key": "zone", "operator": "Ins", "values": ["a"]}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [wrong]}]}
+    args = {"addedAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    entry = {"name": "NodeAffinity", "args": args}
+    said = problem(kube(profiles=[{"schedulerName": MINE, "pluginConfig": [entry]}]))
+    assert said.endswith(
+        ".matchExpressions[0].operator: must be one of DoesNotExist, Exists, Gt, In, Lt, NotIn,"
+        " not 'Ins'"
+    )
+
+
 def test_a_misspelt_filter_is_an_error_with_the_name_that_may_be_meant() -> None:
     assert problem(with_plugins(filter=on("NodePort"))).endswith("; did you mean NodePorts?")
     assert "did you mean" not in problem(with_plugins(filter=on("TargetLoadPacking")))
