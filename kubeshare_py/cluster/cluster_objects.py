@@ -6,7 +6,8 @@ from types import MappingProxyType
 from typing import cast
 
 from kubeshare_py.devices.device_pools import DevicePools
-from kubeshare_py.domain.devices.device import DeviceKey, ResourceSlice
+from kubeshare_py.devices.device_table import DeviceTable
+from kubeshare_py.domain.devices.device import ResourceSlice
 from kubeshare_py.domain.devices.resource_claim import ResourceClaim
 from kubeshare_py.domain.events import AnyObject
 from kubeshare_py.domain.needs.cluster_objects import ObjectKey, ObjectT, WatchedKind
@@ -22,8 +23,11 @@ class ClusterObjects:
         self._versions: Counter[WatchedKind] = Counter()
         #: Grows with every change.
         self.changes = 0
-        self._pools: tuple[int, DevicePools] = (-1, DevicePools(()))
-        self._in_use: tuple[int, frozenset[DeviceKey]] = (-1, frozenset())
+        #: The devices of all slices, and which of them claims hold.
+        self.device_pools = DevicePools()
+        self.device_table = DeviceTable()
+        #: Claims that came, went or changed; `cluster/pods/pending_claims` empties it.
+        self.claims_changed: dict[ObjectKey, None] = {}
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -43,24 +47,6 @@ class ClusterObjects:
         """Why the objects of this kind are not known, as words that follow the kind's name."""
         return self._problems.get(kind, "are not read yet")
 
-    @property
-    def device_pools(self) -> DevicePools:
-        """The devices of all slices."""
-        version = self.version(WatchedKind.RESOURCE_SLICE)
-        if self._pools[0] != version:
-            self._pools = version, DevicePools(self.of(ResourceSlice).values())
-        return self._pools[1]
-
-    @property
-    def devices_in_use(self) -> frozenset[DeviceKey]:
-        """The devices that claims hold, with the ones that are being allocated."""
-        version = self.version(WatchedKind.RESOURCE_CLAIM)
-        if self._in_use[0] != version:
-            claims = self.of(ResourceClaim).values()
-            held = frozenset(key for one in claims for key in one.held_devices())
-            self._in_use = version, held
-        return self._in_use[1]
-
     def listed(self) -> Iterable[tuple[WatchedKind, tuple[AnyObject, ...], str]]:
         """The kinds that were listed, with their objects and problems."""
         for kind, problem in self._problems.items():
@@ -71,16 +57,20 @@ class ClusterObjects:
     def put(self, item: AnyObject) -> bool:
         """Add or change an object; whether that changes anything."""
         known = self._of[item.kind]
-        if known.get(item.key) == item:
+        before = known.get(item.key)
+        if before == item:
             return False
+        self._follow_devices(before, item)
         known[item.key] = item
         self._changed(item.kind)
         return True
 
     def drop(self, kind: WatchedKind, key: ObjectKey) -> bool:
         """Remove an object; whether it was there."""
-        if self._of[kind].pop(key, None) is None:
+        gone = self._of[kind].pop(key, None)
+        if gone is None:
             return False
+        self._follow_devices(gone, None)
         self._changed(kind)
         return True
 
@@ -106,6 +96,23 @@ class ClusterObjects:
         if changes:
             self._changed(kind)
         return changes
+
+    def _follow_devices(self, before: AnyObject | None, after: AnyObject | None) -> None:
+        """Keep devices as their slices and claims are."""
+        table, pools = self.device_table, self.device_pools
+        for one in (before, after):
+            if isinstance(one, ResourceClaim):
+                self.claims_changed[one.key] = None
+        if isinstance(before, ResourceSlice):
+            pools.drop(before)
+            table.drop(before)
+        elif isinstance(before, ResourceClaim):
+            table.hold(before.held_devices(), -1)
+        if isinstance(after, ResourceSlice):
+            pools.put(after)
+            table.put(after)
+        elif isinstance(after, ResourceClaim):
+            table.hold(after.held_devices(), 1)
 
     def _changed(self, kind: WatchedKind) -> None:
         self._versions[kind] += 1

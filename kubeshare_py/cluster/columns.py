@@ -17,6 +17,7 @@ from kubeshare_py.cluster.cluster_objects import ClusterObjects
 from kubeshare_py.cluster.node_images import NodeImages
 from kubeshare_py.cluster.numbering import SPARE_VALUES, Numbering
 from kubeshare_py.cluster.pods.placed_pods import PlacedPods, PodIndex
+from kubeshare_py.cluster.row_devices import RowDevices
 from kubeshare_py.cluster.volumes.storage_index import StorageIndex
 from kubeshare_py.domain.card_tags import CardTag
 from kubeshare_py.domain.identity import GpuUuid, NodeName
@@ -239,12 +240,14 @@ class Columns:
     pods: PodIndex = field(init=False)
     images: NodeImages = field(default_factory=NodeImages)
     storage: StorageIndex = field(init=False)
+    devices: RowDevices = field(init=False)
     #: For each row, the card slot of each position of its board.
     board_slots: list[tuple[int, ...]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.pods = PlacedPods(self.objects)
         self.storage = StorageIndex(self.objects)
+        self.devices = RowDevices(self.objects, self.names, self.row_of, self.uuids)
 
     @property
     def rows(self) -> int:
@@ -265,6 +268,7 @@ class Columns:
             row = self.free_rows.pop()
             self.row_of[name] = row
             self.names[row] = name
+            self.devices.renamed.add(row)
         return row
 
     def free_row(self, row: int) -> None:
@@ -351,6 +355,7 @@ class Columns:
         """Set the cards of a row, by slot."""
         old, new, alone = {*self.uuids[row]}, {*uuids}, (row,)
         self.uuids[row] = uuids
+        self.devices.renamed.add(row)
         for uuid in old - new:
             rows = tuple(other for other in self.rows_with[uuid] if other != row)
             if rows:

@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from kubeshare_py.cluster.columns import Columns, IntArray, TagCounts
 from kubeshare_py.cluster.numbering import ListView
 from kubeshare_py.cluster.pods.held_terms import SelectingTerm
+from kubeshare_py.cluster.row_devices import NumberedDevices, TermFlags
 from kubeshare_py.cluster.volumes.row_volumes import RowVolumes
 from kubeshare_py.devices.device_pools import DevicePools
-from kubeshare_py.domain.devices.device import DeviceKey
+from kubeshare_py.devices.device_table import DeviceTable
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.label_selector import Labels
 from kubeshare_py.domain.needs.cluster_objects import ObjectKey, ObjectT
@@ -210,6 +211,14 @@ class Rows(ABC):
         names = self._columns.names
         return [names[row] for row in self.index.tolist()]
 
+    def name(self, position: int) -> NodeName | None:
+        """The node's name of the asked row at this position."""
+        return self._columns.names[self.index.item(position)]
+
+    def card_uuids(self, position: int) -> Sequence[GpuUuid]:
+        """The uuids of this row's cards, as in `uuids`."""
+        return tuple(self._columns.uuids[self.index.item(position)])
+
     @property
     def uuids(self) -> list[tuple[GpuUuid, ...]]:
         """The uuids of each row's cards, by slot; shorter than width where slots are empty."""
@@ -255,7 +264,7 @@ class Rows(ABC):
         return RowVolumes(self, columns.storage, columns.pods.volumes)
 
     def device_claims(self) -> Collection[tuple[int, DeviceClaims]]:
-        """The pods that are placed but not bound, and use ResourceClaims, with their rows."""
+        """The placed pods with ResourceClaims that are not allocated, with their rows."""
         return self._columns.pods.device_claims().keys()
 
     @property
@@ -264,9 +273,13 @@ class Rows(ABC):
         return self._columns.objects.device_pools
 
     @property
-    def devices_in_use(self) -> frozenset[DeviceKey]:
-        """The devices that ResourceClaims hold."""
-        return self._columns.objects.devices_in_use
+    def device_table(self) -> DeviceTable:
+        """The same devices by number, and which of them ResourceClaims hold. Only to read."""
+        return self._columns.objects.device_table
+
+    def devices(self, terms: TermFlags) -> NumberedDevices:
+        """The devices of the asked rows; `terms` has what `device_pools.selectors` has."""
+        return self._columns.devices.of(self.index, terms)
 
     def objects(self, kind: type[ObjectT]) -> Mapping[ObjectKey, ObjectT]:
         """All objects of a kind that placement depends on, such as namespaces."""

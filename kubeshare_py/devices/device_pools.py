@@ -4,7 +4,8 @@ Rules: a pool counts in its newest generation, and once all of its slices are th
 https://kubernetes.io/docs/reference/kubernetes-api/resource/v1/resource-slice-v1/
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -40,16 +41,50 @@ class NodeDevices:
 class DevicePools:
     """All slices, found by node and by pool."""
 
-    def __init__(self, slices: Iterable[ResourceSlice]) -> None:
+    def __init__(self, slices: Iterable[ResourceSlice] = ()) -> None:
+        #: Each list is in the order of `_place`.
         self._on: dict[NodeName, list[ResourceSlice]] = {}
         self._anywhere: list[ResourceSlice] = []
         self._pools: dict[_Pool, list[ResourceSlice]] = {}
-        for one in sorted(slices, key=lambda one: (one.driver, one.pool, one.name)):
-            self._pools.setdefault((one.driver, one.pool), []).append(one)
-            if one.nodes is not None and one.nodes.name is not None:
-                self._on.setdefault(one.nodes.name, []).append(one)
-            else:
-                self._anywhere.append(one)
+        #: The nodes whose devices changed since `take_changed`; None: any node.
+        self._changed: dict[NodeName, None] | None = None
+        for one in slices:
+            self.put(one)
+
+    def put(self, item: ResourceSlice) -> None:
+        """Add a slice."""
+        insort(self._pools.setdefault((item.driver, item.pool), []), item, key=_place)
+        node = _node_of(item)
+        insort(self._anywhere if node is None else self._on.setdefault(node, []), item, key=_place)
+        self._note(item)
+
+    def drop(self, item: ResourceSlice) -> None:
+        """Remove a slice, as it was put."""
+        self._note(item)
+        pool, node = (item.driver, item.pool), _node_of(item)
+        _remove(self._pools[pool], item)
+        if not self._pools[pool]:
+            del self._pools[pool]
+        if node is None:
+            _remove(self._anywhere, item)
+            return
+        _remove(self._on[node], item)
+        if not self._on[node]:
+            del self._on[node]
+
+    def take_changed(self) -> Collection[NodeName] | None:
+        """The nodes whose devices may have changed since this was asked; None if all may have."""
+        changed, self._changed = self._changed, {}
+        return changed
+
+    def _note(self, item: ResourceSlice) -> None:
+        """The nodes of a slice's pool may use other devices than before."""
+        for one in self._pools[item.driver, item.pool]:
+            node = _node_of(one)
+            if node is None:
+                self._changed = None
+            elif self._changed is not None:
+                self._changed[node] = None
 
     def found(self, key: DeviceKey) -> tuple[ResourceSlice, Device] | None:
         """A device of its pool's newest generation, with its slice; None if there is none."""
@@ -105,6 +140,19 @@ class DevicePools:
         if len(set(names)) < len(names):
             return f"resource pool {'/'.join(pool)} has two devices of one name"
         return ""
+
+
+def _place(item: ResourceSlice) -> tuple[str, str, str]:
+    return item.driver, item.pool, item.name
+
+
+def _node_of(item: ResourceSlice) -> NodeName | None:
+    """The only node whose pods may use the slice's devices, if it names one."""
+    return None if item.nodes is None else item.nodes.name
+
+
+def _remove(slices: list[ResourceSlice], item: ResourceSlice) -> None:
+    del slices[bisect_left(slices, _place(item), key=_place)]
 
 
 def _by_pool(slices: Sequence[ResourceSlice]) -> Mapping[_Pool, list[ResourceSlice]]:

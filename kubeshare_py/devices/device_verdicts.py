@@ -1,11 +1,16 @@
-"""Which devices satisfy CEL expressions: each is evaluated once for each device of a slice."""
+"""Which devices satisfy CEL expressions: each is evaluated once for devices that it finds alike.
+
+An expression reads some parts of a device. Another device whose parts have the same values gets the
+same verdict.
+"""
 
 from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from kubeshare_py.devices.device_pools import PooledDevice
-from kubeshare_py.domain.devices.device import ResourceSlice
+from kubeshare_py.devices.device_reads import DeviceRead, ReadValue
+from kubeshare_py.domain.devices.device import Device
 from kubeshare_py.domain.devices.resource_claim import DeviceClass, DeviceRequest
 
 if TYPE_CHECKING:
@@ -13,8 +18,11 @@ if TYPE_CHECKING:
 
 #: Steps of expressions and of searches for one question; the rest is left to the next one.
 STEPS = 500_000
-#: The most slices whose verdicts are remembered.
-_MAX_SLICES = 20_000
+#: The most verdicts that are remembered.
+_MAX_VERDICTS = 100_000
+_NOT_SUPPORTED = "not supported in CEL: "
+Reads = tuple[DeviceRead, ...]
+_ReadValues = tuple[ReadValue, ...]
 
 
 class CannotJudge(ValueError):
@@ -26,7 +34,9 @@ class DeviceVerdicts:
 
     def __init__(self, steps: int = STEPS) -> None:
         self._steps = steps
-        self._of: dict[str, tuple[ResourceSlice, dict[str, list[bool | str | None]]]] = {}
+        #: By expression and by what it read of a device, the verdict for each value of that.
+        self._known: dict[str, dict[Reads, dict[_ReadValues, bool | str]]] = {}
+        self._count = 0
         self._left = steps
 
     def begin(self) -> None:
@@ -45,38 +55,45 @@ class DeviceVerdicts:
             candidate, request.selectors, f"request {request.name}"
         )
 
+    def verdict(self, expression: str, driver: str, device: Device) -> tuple[bool | str, Reads]:
+        """Whether a device satisfies an expression, or why that cannot be said.
+
+        With it what the verdict depends on. Raises CannotJudge if the question took too long.
+        """
+        known = self._known.get(expression)
+        if known is None:
+            known = self._known[expression] = {}
+        for reads, verdicts in known.items():
+            found = verdicts.get(tuple([read.of(driver, device) for read in reads]))
+            if found is not None:
+                return found, reads
+        return self._evaluated(expression, driver, device)
+
     def _all(self, candidate: PooledDevice, expressions: Sequence[str], whose: str) -> bool:
         for number, expression in enumerate(expressions):
-            verdict = self._verdict(candidate, expression)
+            verdict, _ = self.verdict(expression, candidate.key.driver, candidate.device)
             if isinstance(verdict, str):
-                raise CannotJudge(f"{whose}, selector {number}: {verdict}")
+                where = "" if verdict.startswith(_NOT_SUPPORTED) else f"device {candidate.key}: "
+                raise CannotJudge(f"{whose}, selector {number}: {where}{verdict}")
             if not verdict:
                 return False
         return True
 
-    def _verdict(self, candidate: PooledDevice, expression: str) -> bool | str:
-        known = self._of.get(candidate.slice.name)
-        if known is None or known[0] is not candidate.slice:
-            if len(self._of) >= _MAX_SLICES:
-                self._of.clear()
-            known = self._of[candidate.slice.name] = (candidate.slice, {})
-        verdicts = known[1].get(expression)
-        if verdicts is None:
-            verdicts = known[1][expression] = [None] * len(candidate.slice.devices)
-        verdict = verdicts[candidate.position]
-        if verdict is None:
-            verdict = verdicts[candidate.position] = self._evaluated(candidate, expression)
-        return verdict
-
-    def _evaluated(self, candidate: PooledDevice, expression: str) -> bool | str:
+    def _evaluated(self, expression: str, driver: str, device: Device) -> tuple[bool | str, Reads]:
         compiled = _compiled(expression)
         if isinstance(compiled, str):
-            return compiled
-        self.spend(compiled.steps)
-        try:
-            return compiled.matches(candidate.key.driver, candidate.device)
-        except ValueError as error:  # an EvaluationError, of a module that is not imported here
-            return f"device {candidate.key}: {error}"
+            verdict: bool | str = compiled
+            reads: Reads = ()
+        else:
+            self.spend(compiled.steps)
+            verdict, reads = compiled.judged(driver, device)
+        self._count += 1
+        if self._count > _MAX_VERDICTS:
+            self._known.clear()
+            self._count = 1
+        values = tuple([read.of(driver, device) for read in reads])
+        self._known.setdefault(expression, {}).setdefault(reads, {})[values] = verdict
+        return verdict, reads
 
 
 def _compiled(expression: str) -> "DeviceExpression | str":
@@ -89,5 +106,5 @@ def _compiled(expression: str) -> "DeviceExpression | str":
     try:
         found: DeviceExpression = expressions.compiled(expression)
     except ValueError as error:
-        return f"not supported in CEL: {error}"
+        return f"{_NOT_SUPPORTED}{error}"
     return found

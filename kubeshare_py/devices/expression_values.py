@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
+from kubeshare_py.devices.device_reads import DeviceRead, ReadValue
 from kubeshare_py.devices.semver import VersionRank, version_rank
 from kubeshare_py.domain.devices.device import Device, DeviceAttribute, DeviceCapacity
 from kubeshare_py.domain.quantity import BadQuantity, exact
@@ -25,53 +26,52 @@ class EvaluationError(ValueError):
 class DeviceNames:
     """The attributes or the capacity of a device in one domain, by name."""
 
-    __slots__ = ("_capacity", "_device", "_domain")
+    __slots__ = ("_domain", "_map")
 
-    def __init__(self, device: Device, domain: str, *, capacity: bool) -> None:
-        self._device, self._domain, self._capacity = device, domain, capacity
+    def __init__(self, domains: "DeviceDomains", domain: str) -> None:
+        self._map, self._domain = domains, domain
 
     def __contains__(self, name: str) -> bool:
-        return self._found(name) is not None
+        return self._map.found(self._domain, name) is not None
 
     def get(self, name: str) -> "CelValue":
         """The value. Raises EvaluationError."""
-        value = self._found(name)
+        value = self._map.found(self._domain, name)
         if value is None:
             raise EvaluationError(f"the device has no {self._domain}/{name}")
         return exact(value.quantity) if isinstance(value, DeviceCapacity) else _value(value)
-
-    def _found(self, name: str) -> DeviceAttribute | DeviceCapacity | None:
-        values = self._device.capacity if self._capacity else self._device.attributes
-        for one in values:
-            if one.name == name and one.domain == self._domain:
-                return one
-        return None
 
 
 class DeviceDomains:
     """The attributes or the capacity of a device; a domain that it does not have is empty."""
 
-    __slots__ = ("_capacity", "_device")
+    __slots__ = ("_field", "_variable")
 
-    def __init__(self, device: Device, *, capacity: bool) -> None:
-        self._device, self._capacity = device, capacity
+    def __init__(self, variable: "DeviceVariable", field: str) -> None:
+        self._variable, self._field = variable, field
 
     def __contains__(self, domain: str) -> bool:
-        values = self._device.capacity if self._capacity else self._device.attributes
-        return any(one.domain == domain for one in values)
+        return bool(self._variable.read(DeviceRead(self._field, domain)))
 
     def get(self, domain: str) -> DeviceNames:
         """The names of a domain."""
-        return DeviceNames(self._device, domain, capacity=self._capacity)
+        return DeviceNames(self, domain)
+
+    def found(self, domain: str, name: str) -> DeviceAttribute | DeviceCapacity | None:
+        """An entry, or None."""
+        found = self._variable.read(DeviceRead(self._field, domain, name))
+        assert found is None or isinstance(found, DeviceAttribute | DeviceCapacity)
+        return found
 
 
 class DeviceVariable:
-    """The variable `device`."""
+    """The variable `device`; `reads` is what was looked at of it."""
 
-    __slots__ = ("device", "driver")
+    __slots__ = ("device", "driver", "reads")
 
     def __init__(self, driver: str, device: Device) -> None:
         self.driver, self.device = driver, device
+        self.reads: dict[DeviceRead, None] = {}
 
     def __contains__(self, field: str) -> bool:
         return field in ("driver", "attributes", "capacity", "allowMultipleAllocations")
@@ -80,13 +80,18 @@ class DeviceVariable:
         """A field. Raises EvaluationError."""
         match field:
             case "driver":
-                return self.driver
+                return str(self.read(DeviceRead(field)))
             case "attributes" | "capacity":
-                return DeviceDomains(self.device, capacity=field == "capacity")
+                return DeviceDomains(self, field)
             case "allowMultipleAllocations":
-                return "allowMultipleAllocations" in self.device.unsupported
+                return bool(self.read(DeviceRead(field)))
             case _:
                 raise EvaluationError(f"device has no field {field}")
+
+    def read(self, what: DeviceRead) -> ReadValue:
+        """A part of the device, which decides the value of the expression with others."""
+        self.reads[what] = None
+        return what.of(self.driver, self.device)
 
 
 CelMap = DeviceVariable | DeviceDomains | DeviceNames

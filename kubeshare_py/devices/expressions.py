@@ -15,6 +15,7 @@ from celpy.celparser import CELParseError, CELParser
 from celpy.evaluation import CELEvalError, celstr, function_matches
 from lark import Token, Tree
 
+from kubeshare_py.devices.device_reads import DeviceRead
 from kubeshare_py.devices.expression_values import (
     FUNCTIONS,
     METHODS,
@@ -80,6 +81,15 @@ class DeviceExpression:
         """Whether the device satisfies it. Raises EvaluationError."""
         variable = DeviceVariable(driver, device)
         return truth(self._value({"device": lambda: variable}))
+
+    def judged(self, driver: str, device: Device) -> tuple[bool | str, tuple[DeviceRead, ...]]:
+        """Whether the device satisfies it, or why that cannot be said; and what was read of it."""
+        variable = DeviceVariable(driver, device)
+        try:
+            verdict: bool | str = truth(self._value({"device": lambda: variable}))
+        except EvaluationError as error:
+            verdict = str(error)
+        return verdict, tuple(variable.reads)
 
 
 @lru_cache(maxsize=256)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kubeshare_py.devices.device_verdicts import CannotJudge, DeviceVerdicts
+from kubeshare_py.devices.expressions import compiled
 from tests.devices.made import CLASSES, DRIVER, device, on_node, request, sliced
 
 _MODEL = f'device.attributes["{DRIVER}"].model == "A"'
@@ -23,8 +24,10 @@ def test_a_changed_slice_is_judged_anew() -> None:
 
 
 def test_a_question_ends_when_it_takes_too_many_steps() -> None:
-    verdicts, wanted = DeviceVerdicts(steps=20), request("r", 1, "true || false")
-    every = on_node(sliced(*(device(f"d{number}") for number in range(12)))).devices
+    expression = f'device.attributes["{DRIVER}"].at >= 0'
+    verdicts = DeviceVerdicts(steps=7 * compiled(expression).steps)
+    wanted = request("r", 1, expression)
+    every = on_node(sliced(*(device(f"d{number}", at=number) for number in range(12)))).devices
 
     def judge_all() -> bool:
         return all(verdicts.satisfies(one, wanted, CLASSES["any"]) for one in every)
@@ -34,6 +37,17 @@ def test_a_question_ends_when_it_takes_too_many_steps() -> None:
     verdicts.begin()
 
     assert judge_all()
+
+
+def test_devices_that_an_expression_finds_alike_are_judged_once() -> None:
+    verdicts, wanted = DeviceVerdicts(steps=40), request("r", 1, _MODEL)
+    every = [device(f"d{number}", model="AB"[number % 2], uuid=f"{number}") for number in range(99)]
+
+    found = [
+        verdicts.satisfies(one, wanted, CLASSES["any"]) for one in on_node(sliced(*every)).devices
+    ]
+
+    assert found == [True, False] * 49 + [True]
 
 
 def test_cel_is_not_imported_without_expressions() -> None:

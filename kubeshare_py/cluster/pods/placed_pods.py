@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from kubeshare_py.cluster.cluster_objects import ClusterObjects
 from kubeshare_py.cluster.pods.held_terms import HeldTerm, HeldTerms
+from kubeshare_py.cluster.pods.pending_claims import PendingClaims
 from kubeshare_py.cluster.pods.pod_kinds import KindFlags, PodKinds
 from kubeshare_py.cluster.volumes.mounted import MountedVolumes, PlacedVolumes
 from kubeshare_py.domain.label_selector import Labels
@@ -61,7 +62,7 @@ class PodIndex(Protocol):
         """What the pods mount."""
 
     def device_claims(self) -> Mapping[tuple[int, DeviceClaims], int]:
-        """Pods that are placed but not bound, and use ResourceClaims: their rows; 1 for each."""
+        """Pods with a ResourceClaim that is not allocated yet: their rows; 1 for each."""
 
 
 class _SelectorCounts:
@@ -86,7 +87,7 @@ class PlacedPods:
         self.volumes: MountedVolumes = (mounted := PlacedVolumes())
         self._mounted = mounted
         self._ports: dict[int, Counter[HostPort]] = {}
-        self._device_claims: Counter[tuple[int, DeviceClaims]] = Counter()
+        self._device_claims = PendingClaims(objects)
         self._kinds = PodKinds(objects)
         #: The number of pods of each kind on each row, as entries of arrays.
         self._entry_of: dict[tuple[int, int], int] = {}
@@ -125,9 +126,7 @@ class PlacedPods:
         if pod.volumes is not None:
             self._mounted.add(row, pod, sign)
         if pod.device_claims is not None:
-            self._device_claims[row, pod.device_claims] += sign
-            if not self._device_claims[row, pod.device_claims]:
-                del self._device_claims[row, pod.device_claims]
+            self._device_claims.add(row, pod.device_claims, sign)
         self.changes += 1
         if self._is_counting:
             self._count(self._kinds.number(pod), row, sign)
@@ -138,7 +137,7 @@ class PlacedPods:
 
     def device_claims(self) -> Mapping[tuple[int, DeviceClaims], int]:
         """See PodIndex."""
-        return self._device_claims
+        return self._device_claims.pending()
 
     def selecting(self, namespace: str, labels: Labels) -> Sequence[HeldTerm]:
         """See PodIndex."""

@@ -1,16 +1,20 @@
 """Devices for the claims of pods, node by node: what DynamicResources asks the allocator."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kubeshare_plugins.kubernetes.node_affinity import required_affinity
+from kubeshare_py.devices.alike import alike_rows
 from kubeshare_py.devices.allocation_result import allocation_of
 from kubeshare_py.devices.allocator import Chosen, Impossible, InUse, allocate, problem_of
+from kubeshare_py.devices.device_kinds import device_kinds
 from kubeshare_py.devices.device_pools import NodeDevices, PooledDevice
 from kubeshare_py.devices.device_verdicts import DeviceVerdicts
+from kubeshare_py.devices.table_verdicts import TableVerdicts
 from kubeshare_py.domain.devices.resource_claim import (
     ClaimAllocation,
     DeviceClass,
@@ -18,7 +22,14 @@ from kubeshare_py.domain.devices.resource_claim import (
 )
 from kubeshare_py.domain.needs.cluster_objects import ObjectKey
 from kubeshare_py.domain.needs.device_claims import DeviceClaims
-from kubeshare_py.plugin import HELD_BACK, GpuUuid, NodeTerm, Rows, Shape
+from kubeshare_py.plugin import HELD_BACK, NodeTerm, Rows, Shape
+
+
+class RowReason(NamedTuple):
+    """Rows by their positions, (n,), and why claims cannot be allocated there; "" if they can."""
+
+    positions: NDArray[np.int64]
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +53,40 @@ class DeviceSearch:
         self._claims, self._found, self._rows = claims, found, rows
         self._verdicts = verdicts
         self._classes = classes_in(rows)
-        self._pools, self._in_use = rows.device_pools, rows.devices_in_use
-        self._names, self._uuids = rows.names, rows.uuids
+        self._pools, self._table = rows.device_pools, rows.device_table
         self._busy = (rows.tenants > 0) | (rows.flags & HELD_BACK > 0)
         selectors = dict.fromkeys(map(tuple, self._pools.selectors()))
         self._terms = {terms: terms_hold(terms, rows) for terms in selectors}
-        #: Pods whose claims are chosen but not written, by row.
+        #: Pods whose claims are chosen but not written, by row; and the rows of each such claim.
         self._pending: dict[int, list[DeviceClaims]] = {}
+        self._rows_of: dict[ObjectKey, set[int]] = {}
+        known = rows.objects(ResourceClaim)
         for row, other in rows.device_claims():
-            if other.uid != claims.uid:
+            if other.uid == claims.uid:
+                continue
+            keys = [key for key in other.objects() if key in known]
+            opened = [key for key in keys if known[key].allocation is None]
+            if opened:
                 self._pending.setdefault(row, []).append(other)
+            for key in opened:
+                self._rows_of.setdefault(key, set()).add(row)
+
+    def reasons(self, asked: NDArray[np.int64], known: TableVerdicts) -> Iterator[RowReason]:
+        """Why the claims cannot be allocated on these rows, which are positions, (n,).
+
+        Rows whose devices are alike are asked about once.
+        """
+        index = self._rows.index
+        crowded = np.isin(index[asked], [*self._pending])
+        for position in asked[crowded].tolist():
+            yield RowReason(np.array([position]), self.reason(position))
+        alone = asked[~crowded]
+        if len(alone):
+            firsts, groups = alike_rows(self._kinds(alone, known))
+            order = np.argsort(groups, kind="stable")
+            ends = np.cumsum(np.bincount(groups, minlength=len(firsts)))
+            for first, members in zip(firsts.tolist(), np.split(order, ends[:-1]), strict=True):
+                yield RowReason(alone[members], self.reason(alone.item(first)))
 
     def reason(self, position: int) -> str:
         """Why the claims cannot be allocated on a row; "" if they can."""
@@ -69,20 +104,34 @@ class DeviceSearch:
             if one in self._found.unallocated
         }
 
+    def _kinds(self, asked: NDArray[np.int64], known: TableVerdicts) -> NDArray[np.int64]:
+        """A row of numbers for each of these rows: equal rows get the same answer, (n, width)."""
+        here = self._rows.devices(self._terms)
+        kinds, is_sure = device_kinds(self._found.unallocated, self._classes, self._table, known)
+        found = np.append(2 * kinds, -1)[here.numbers[asked]]
+        if (here.slots >= 0).any():
+            busy = np.pad(self._busy[asked], ((0, 0), (0, 1)))  # slot -1 is never busy
+            for slots in here.slots[:, asked]:
+                found |= np.take_along_axis(busy, slots, 1) & (found > 0)
+        if is_sure:  # only how many there are of each kind decides
+            found.sort(axis=1)
+        return np.column_stack((here.unusable[asked], found))
+
     def _chosen(self, position: int) -> Sequence[Chosen] | Impossible:
-        elsewhere = self._pending_elsewhere(position)
+        row = self._rows.index.item(position)
         for one in self._found.unallocated:
-            if any(one.key in other.objects() for other in elsewhere):
+            if self._rows_of.get(one.key, set()) - {row}:
                 reason = f"resource claim {one.key} is in the process of being allocated"
                 return Impossible(reason)
         together = self._together(position)
-        in_use = self._judge(position, bool(elsewhere))
+        is_pending = bool(self._pending.keys() - {row})
+        in_use = self._judge(position, is_pending)
         return allocate(together, self._classes, self._devices(position), self._verdicts, in_use)
 
     def _together(self, position: int) -> list[ResourceClaim]:
         """All claims that are to be allocated on a row, in the order of pods' names."""
         known = self._rows.objects(ResourceClaim)
-        pods = [*self._pending.get(int(self._rows.index[position]), ()), self._claims]
+        pods = [*self._pending.get(self._rows.index.item(position), ()), self._claims]
         found: dict[ObjectKey, ResourceClaim] = {}
         for pod in sorted(pods, key=lambda pod: (pod.namespace, pod.pod, pod.uid)):
             for key in pod.objects():
@@ -91,34 +140,20 @@ class DeviceSearch:
                     found[key] = one
         return [one for one in found.values() if not problem_of(one, self._classes)]
 
-    def _pending_elsewhere(self, position: int) -> list[DeviceClaims]:
-        row = int(self._rows.index[position])
-        known = self._rows.objects(ResourceClaim)
-        return [
-            pod
-            for at, pods in self._pending.items()
-            for pod in pods
-            if at != row
-            and any(key in known and known[key].allocation is None for key in pod.objects())
-        ]
-
     def _devices(self, position: int) -> NodeDevices:
-        name = self._names[position]
+        name = self._rows.name(position)
         assert name is not None
         return self._pools.on(name, lambda terms: bool(self._terms[tuple(terms)][position]))
 
     def _judge(self, position: int, is_pending: bool) -> InUse:
         """Why a device is not free for this row's claims."""
-        busy: set[GpuUuid] = {
-            uuid
-            for uuid, held in zip(
-                self._uuids[position], self._busy[position].tolist(), strict=False
-            )
-            if held
+        cards = self._rows.card_uuids(position)
+        busy = {
+            uuid for uuid, held in zip(cards, self._busy[position].tolist(), strict=False) if held
         }
 
         def in_use(one: PooledDevice) -> str:
-            if one.key in self._in_use:
+            if self._table.is_held(one.key):
                 return "in use"
             if not busy.isdisjoint(one.device.cards()):
                 return "cards that pods hold"

@@ -21,6 +21,7 @@ from kubeshare_plugins.kubernetes.device_search import (
 )
 from kubeshare_py.devices.allocator import claims_in_words, problem_of
 from kubeshare_py.devices.device_verdicts import DeviceVerdicts
+from kubeshare_py.devices.table_verdicts import TableVerdicts
 from kubeshare_py.domain.devices.resource_claim import (
     MAX_CONSUMERS,
     ClaimAllocation,
@@ -60,6 +61,7 @@ class DynamicResources:
 
     def __init__(self) -> None:
         self._verdicts = DeviceVerdicts()
+        self._known = TableVerdicts(self._verdicts)
 
     def filter(self, shape: Shape, reasons: ReasonTable) -> RowFilter | None:
         """No question for pods without claims."""
@@ -117,10 +119,10 @@ class DynamicResources:
         if not found.unallocated:
             return masks
         search = self._search(claims, found, rows)
-        for position in np.flatnonzero((masks == 0) & rows.present).tolist():
-            reason = search.reason(position)
+        asked = np.flatnonzero((masks == 0) & rows.present)
+        for positions, reason in search.reasons(asked, self._known):
             if reason:
-                masks[position] = mask(reason, True)
+                masks[positions] = mask(reason, True)
         return masks
 
     def _search(self, claims: DeviceClaims, found: FoundClaims, rows: Rows) -> DeviceSearch:

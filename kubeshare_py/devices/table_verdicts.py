@@ -1,0 +1,82 @@
+"""Which devices of a table satisfy the selectors of requests: evaluated once for devices alike."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kubeshare_py.devices.alike import Numbers, alike
+from kubeshare_py.devices.device_reads import DeviceRead
+from kubeshare_py.devices.device_table import DeviceFlags, DeviceTable
+from kubeshare_py.devices.device_verdicts import CannotJudge, DeviceVerdicts
+
+#: Verdicts by number: not evaluated yet, no, yes; from `_ERRORS` on, that cannot be said.
+UNKNOWN, NO, YES, _ERRORS = 0, 1, 2, 3
+#: The most expressions whose verdicts on all devices are remembered.
+_MAX_EXPRESSIONS = 128
+
+
+class TableVerdicts:
+    """Verdicts on all devices of a table, which is always the same one."""
+
+    def __init__(self, verdicts: DeviceVerdicts) -> None:
+        self._verdicts = verdicts
+        self._of: dict[str, Numbers] = {}
+        self._epoch = -1
+        #: A number for each sentence.
+        self._sentences: dict[str, int] = {}
+
+    def all_of(self, table: DeviceTable, expressions: Sequence[str]) -> Numbers:
+        """The verdict of the first expression that a device does not satisfy, (devices,), or YES.
+
+        Equal numbers are equal verdicts. Later expressions are evaluated for devices that satisfy
+        those before.
+        """
+        found = np.full(len(table.devices), YES)
+        for expression in expressions:
+            still = found == YES
+            found = np.where(still, self._one(table, expression, still), found)
+        return found
+
+    def _one(self, table: DeviceTable, expression: str, wanted: DeviceFlags) -> Numbers:
+        if self._epoch != table.epoch:
+            self._of.clear()
+            self._epoch = table.epoch
+        known, count = self._of.get(expression), len(table.devices)
+        if known is None or len(known) < count:
+            if known is None and len(self._of) >= _MAX_EXPRESSIONS:
+                self._of.pop(next(iter(self._of)))
+            before = 0 if known is None else len(known)
+            more = np.full(count - before, UNKNOWN)
+            known = more if known is None else np.concatenate((known, more))
+            self._of[expression] = known
+        missing = np.flatnonzero(wanted & (known == UNKNOWN))
+        if len(missing):
+            self._fill(table, expression, known, missing)
+        return known
+
+    def _fill(self, table: DeviceTable, expression: str, known: Numbers, missing: Numbers) -> None:
+        """Evaluate an expression for these devices, as far as the question's steps go."""
+        reads: dict[DeviceRead, None] = {}
+        done = False
+        while not done:
+            columns = [table.column(read)[missing] for read in reads]
+            firsts, groups = alike(columns, len(missing))
+            values = np.full(len(firsts), UNKNOWN)
+            done = True
+            for group, first in enumerate(firsts.tolist()):
+                one = table.devices[missing[first]]
+                try:
+                    verdict, by = self._verdicts.verdict(expression, one.key.driver, one.device)
+                except CannotJudge:
+                    break
+                if not reads.keys() >= {*by}:
+                    reads.update(dict.fromkeys(by))
+                    done = False
+                    break
+                values[group] = self._number(verdict)
+        known[missing] = values[groups]
+
+    def _number(self, verdict: bool | str) -> int:
+        if isinstance(verdict, str):
+            return _ERRORS + self._sentences.setdefault(verdict, len(self._sentences))
+        return YES if verdict else NO

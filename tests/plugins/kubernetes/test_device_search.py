@@ -1,0 +1,158 @@
+"""Rows with devices alike are asked about once: each gets the answer that it gets alone."""
+
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pytest
+
+from kubeshare_plugins.kubernetes.device_search import DeviceSearch, FoundClaims
+from kubeshare_py.cluster.rows import AllRows, OneRow, Rows, SomeRows
+from kubeshare_py.devices.device_verdicts import DeviceVerdicts
+from kubeshare_py.devices.table_verdicts import TableVerdicts
+from kubeshare_py.domain.devices.device import (
+    Device,
+    DeviceAttribute,
+    DeviceNodes,
+    DeviceTaint,
+    ResourceSlice,
+)
+from kubeshare_py.domain.devices.resource_claim import (
+    AllocationMode,
+    DeviceRequest,
+    MatchAttribute,
+    ResourceClaim,
+)
+from kubeshare_py.domain.events import InventoryRead, NodeGone, NodeSeen, ObjectGone
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.label_selector import Requirement
+from kubeshare_py.domain.needs.cluster_objects import ObjectKey, WatchedKind
+from kubeshare_py.domain.needs.device_claims import DeviceClaimName, DeviceClaims
+from kubeshare_py.domain.pod import NodeTerm
+from tests.builders import a_claim, a_node, a_pod, a_shape
+from tests.devices.made import DRIVER, claim, request, sliced
+from tests.scale import seeds
+from tests.scheduling.device_driver import DeviceDriver, a_claim_of, a_claiming_pod, an_open_claim
+
+NODES = [f"n{number}" for number in range(6)]
+_RACK = NodeTerm((Requirement("rack", "In", ("r1",)),))
+_SELECTORS = (
+    f'device.attributes["{DRIVER}"].model == "A"',
+    f'device.attributes["{DRIVER}"].at < 2',
+    f'has(device.attributes["{DRIVER}"].model)',
+)
+
+
+def _any_device(rng: Random, name: str, uuids: list[str]) -> Device:
+    found = [DeviceAttribute(DRIVER, "at", rng.randint(0, 3))]
+    if rng.random() < 0.9:
+        found.append(DeviceAttribute(DRIVER, "model", text=rng.choice("AB")))
+    for key in ("parentUUID", "uuid"):
+        if uuids and rng.random() < 0.4:
+            found.append(DeviceAttribute(DRIVER, key, text=rng.choice(uuids)))
+    taints = (DeviceTaint("broken", "", "NoSchedule"),) if rng.random() < 0.1 else ()
+    unsupported = ("consumesCounters",) if rng.random() < 0.1 else ()
+    return Device(name=name, attributes=tuple(found), taints=taints, unsupported=unsupported)
+
+
+def _any_slice(rng: Random, driver: DeviceDriver) -> ResourceSlice:
+    node = rng.choice(NODES)
+    gpus = driver.machine.ledger.inventory.get(NodeName(node), ())
+    uuids = [str(gpu.uuid) for gpu in gpus]
+    devices = [_any_device(rng, f"gpu-{at}", uuids) for at in range(rng.randint(0, 3))]
+    made = sliced(*devices, node=node)
+    choice = rng.random()
+    if choice < 0.1:
+        return replace(made, name="all", pool="all", nodes=DeviceNodes(everywhere=True))
+    if choice < 0.2:
+        return replace(made, name="rack", pool="rack", nodes=DeviceNodes(terms=(_RACK,)))
+    if choice < 0.3:
+        return replace(made, slice_count=2)
+    return made
+
+
+def _any_request(rng: Random, name: str) -> DeviceRequest:
+    selectors = rng.sample(_SELECTORS, rng.choice((0, 0, 1, 2)))
+    made = request(name, rng.choice((1, 1, 2)), *selectors)
+    return replace(made, mode=AllocationMode.ALL) if rng.random() < 0.1 else made
+
+
+def _any_claim(rng: Random, name: str) -> ResourceClaim:
+    requests = [_any_request(rng, f"r{at}") for at in range(rng.choice((1, 1, 2)))]
+    constraints = (MatchAttribute(DRIVER, rng.choice(("at", "model"))),) * (rng.random() < 0.5)
+    made = claim(*requests, name=name, constraints=constraints)
+    if rng.random() < 0.2:
+        made = replace(made, requests=(*made.requests, (_any_request(rng, "x/a"), request("x/b"))))
+    return replace(made, namespace="default", resource_version="1")
+
+
+def _change(rng: Random, driver: DeviceDriver) -> None:
+    """Something happens to the cluster."""
+    node = NodeName(rng.choice(NODES))
+    match rng.randint(0, 8):
+        case 0 | 1 | 2:
+            driver.see(_any_slice(rng, driver))
+        case 3:
+            name = rng.choice([*NODES, "all", "rack"])
+            driver.tell(ObjectGone(WatchedKind.RESOURCE_SLICE, ObjectKey("", name)))
+        case 4:
+            name = f"held-{rng.randint(0, 3)}"
+            held = a_claim_of(f"gpu-{rng.randint(0, 2)}", node=node)
+            driver.see(replace(held, name=name, resource_version=str(rng.random())))
+        case 5:
+            name = f"held-{rng.randint(0, 3)}"
+            driver.tell(ObjectGone(WatchedKind.RESOURCE_CLAIM, ObjectKey("default", name)))
+        case 6:
+            driver.show(a_pod(f"s{rng.random()}", a_shape(a_claim(100))))
+        case 7 if rng.random() < 0.5:
+            driver.tell(NodeSeen(a_node(node, labels={"rack": rng.choice(("r1", "r2"))})))
+        case 7:
+            gone = [NodeName(one) for one in rng.sample(NODES, 2)]
+            driver.tell(*map(NodeGone, gone))
+            driver.tell(*(NodeSeen(a_node(one)) for one in gone))
+        case _:
+            gpus = driver.machine.ledger.inventory.get(node, ())
+            cards = [replace(gpu, index=1 - gpu.index) for gpu in gpus]
+            driver.tell(InventoryRead(((node, tuple(cards)),)))
+
+
+def _answers(search: DeviceSearch, rows: Rows, known: TableVerdicts) -> list[bool]:
+    """Whether claims can be allocated, by position."""
+    asked = np.flatnonzero(rows.present)
+    found = {
+        position: not reason
+        for positions, reason in search.reasons(asked, known)
+        for position in positions.tolist()
+    }
+    assert [*sorted(found)] == asked.tolist()
+    return [found.get(position, False) for position in range(len(rows.index))]
+
+
+@pytest.mark.parametrize("seed", seeds(300))
+def test_any_rows_get_the_answers_that_each_gets_alone(seed: int) -> None:
+    rng = Random(seed)
+    driver = DeviceDriver(dict.fromkeys(NODES, 2), slices=False)
+    known = TableVerdicts(DeviceVerdicts())
+    if rng.random() < 0.3:
+        driver.see(an_open_claim("pending"), sliced(Device(name="p"), node="n0", pool="p"))
+        driver.show(a_claiming_pod("pending", "pending"))
+    for _ in range(8):
+        for _ in range(rng.randint(1, 6)):
+            _change(rng, driver)
+        wanted = tuple(_any_claim(rng, name) for name in ("a", "b")[: rng.randint(1, 2)])
+        driver.see(*wanted)
+        names = tuple(DeviceClaimName(one.name, one.name) for one in wanted)
+        asking = DeviceClaims(namespace="default", pod="asking", uid="uid-asking", names=names)
+        columns, found = driver.machine.ledger.columns, FoundClaims(wanted, wanted)
+        every: Rows = AllRows(columns)
+        if rng.random() < 0.3:
+            some = rng.sample(range(columns.rows), 3)
+            every = SomeRows(columns, np.array(some))
+
+        together = DeviceSearch(asking, found, every, DeviceVerdicts())
+
+        answers = _answers(together, every, known)
+        for position, row in enumerate(every.index.tolist()):
+            if columns.present[row]:
+                alone = DeviceSearch(asking, found, OneRow(columns, row), DeviceVerdicts())
+                assert answers[position] == (not alone.reason(0))
