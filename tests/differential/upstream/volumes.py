@@ -5,6 +5,7 @@ from typing import Any
 
 Json = dict[str, Any]
 
+_STORAGE = "storage.k8s.io/v1"
 _SMALL = "1Gi"
 _BOUND = "pv.kubernetes.io/bind-completed"
 _SELECTED = "volume.kubernetes.io/selected-node"
@@ -17,9 +18,12 @@ def storage(text: str) -> Json:
     - `claim NAME [of CLASS] [on VOLUME] [size 5Gi] [mode ReadWriteOnce] [phase Lost] [to VOLUME]
       [selected NODE] [owned POD]`; `to` names a volume to which the claim is not bound yet
     - `volume NAME [of CLASS] [size 5Gi] [mode ReadWriteOnce] [only key=value[,key=value]]
-      [labels key=value[,key=value]] [for CLAIM]`
+      [labels key=value[,key=value]] [for CLAIM] [by DRIVER]`
+    - `attachment NAME to NODE by DRIVER of VOLUME`, and `limits NODE DRIVER COUNT ...`, a CSINode
     """
     kind, name, *words = text.split()
+    if kind == "limits":
+        return _limits(name, words)
     return _KINDS[kind](name, _values(words))
 
 
@@ -33,7 +37,7 @@ def _values(words: list[str]) -> dict[str, str]:
 def _class(name: str, given: Mapping[str, str]) -> Json:
     mode = "WaitForFirstConsumer" if "waits" in given else "Immediate"
     made: Json = {
-        **{"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name}},
+        **{"apiVersion": _STORAGE, "kind": "StorageClass", "metadata": {"name": name}},
         "provisioner": given.get("by", "kubernetes.io/no-provisioner"),
         "volumeBindingMode": mode,
     }
@@ -72,8 +76,11 @@ def _volume(name: str, given: Mapping[str, str]) -> Json:
         "storageClassName": given.get("of", ""),
         "accessModes": [given.get("mode", "ReadWriteOnce")],
         "capacity": {"storage": given.get("size", _SMALL)},
-        "hostPath": {"path": "/tmp"},
     }
+    if "by" in given:
+        spec["csi"] = {"driver": given["by"], "volumeHandle": name}
+    else:
+        spec["hostPath"] = {"path": "/tmp"}
     if "only" in given:
         expressions = [
             {"key": key, "operator": "In", "values": [value]}
@@ -88,10 +95,26 @@ def _volume(name: str, given: Mapping[str, str]) -> Json:
     return {**made, "spec": spec, "status": {"phase": "Available"}}
 
 
+def _attachment(name: str, given: Mapping[str, str]) -> Json:
+    made = {"apiVersion": _STORAGE, "kind": "VolumeAttachment", "metadata": {"name": name}}
+    source = {"persistentVolumeName": given["of"]}
+    spec = {"attacher": given["by"], "nodeName": given["to"], "source": source}
+    return {**made, "spec": spec, "status": {"attached": True}}
+
+
+def _limits(node: str, words: list[str]) -> Json:
+    drivers = [
+        {"name": driver, "nodeID": node, "allocatable": {"count": int(count)}}
+        for driver, count in zip(words[::2], words[1::2], strict=True)
+    ]
+    made = {"apiVersion": _STORAGE, "kind": "CSINode", "metadata": {"name": node}}
+    return {**made, "spec": {"drivers": drivers}}
+
+
 def _pairs(text: str) -> dict[str, str]:
     return dict(one.split("=", 1) for one in text.split(",") if one)
 
 
 _KINDS: Mapping[str, Callable[[str, Mapping[str, str]], Json]] = {
-    **{"class": _class, "claim": _claim, "volume": _volume},
+    **{"class": _class, "claim": _claim, "volume": _volume, "attachment": _attachment},
 }
