@@ -207,19 +207,20 @@ class PotentialVictims:
             group.violations = sum(self._use_up(record, allowed) for record in group.records)
 
     def _use_up(self, record: Record, allowed: dict[PodKey, int]) -> bool:
-        """Whether one of the pod's budgets did not allow this eviction.
+        """Whether one of the pod's budgets did not allow this eviction; all of them are used up.
 
-        Further budgets of such a pod are not used up, as in kube-scheduler.
+        As filterPodsWithPDBViolation in pkg/scheduler/framework/plugins/defaultpreemption.
         """
         pod = record.pod
         if record.state is PodState.PREBINDING:
             return False  # budgets are about pods that run
+        is_violated = False
         for key, budget in self._budgets.items():
             if pod.key.name not in budget.disrupted and budget.covers(pod.key, pod.labels):
                 allowed[key] -= 1
                 if allowed[key] < 0:
-                    return True
-        return False
+                    is_violated = True
+        return is_violated
 
 
 def is_leaving(record: Record) -> bool:

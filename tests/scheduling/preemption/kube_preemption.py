@@ -109,12 +109,12 @@ class KubeCluster:
         return [pod for pod in pods if self._violates(pod, left)]
 
     def _violates(self, pod: Pod, left: list[int]) -> bool:
+        is_violated = False
         for number, budget in enumerate(self.budgets):
             if budget.covers(pod.key, pod.labels) and pod.key.name not in budget.disrupted:
                 left[number] -= 1
-                if left[number] < 0:
-                    return True
-        return False
+                is_violated |= left[number] < 0
+        return is_violated
 
 
 def needs(pod: Pod) -> Mapping[str, int]:
