@@ -197,7 +197,6 @@ _DEFAULTS: Mapping[str, tuple[EnabledPlugin, ...]] = {
         EnabledPlugin("NodeUnschedulable"),
         EnabledPlugin("TaintToleration"),
         EnabledPlugin("NodeAffinity"),
-        EnabledPlugin("NodeDeclaredFeatures"),
         EnabledPlugin("NodePorts"),
         EnabledPlugin("NodeResourcesFit"),
         EnabledPlugin("VolumeRestrictions"),
@@ -207,6 +206,7 @@ _DEFAULTS: Mapping[str, tuple[EnabledPlugin, ...]] = {
         EnabledPlugin("PodTopologySpread"),
         EnabledPlugin("InterPodAffinity"),
         EnabledPlugin("DynamicResources"),
+        EnabledPlugin("NodeDeclaredFeatures"),
     ),
     "card_filter": (
         EnabledPlugin("GpuFit"),

@@ -1,5 +1,6 @@
 """Why a pod waits, as data: the condition, the event, `why` and the metrics render it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -26,16 +27,19 @@ class WaitingReason(StrEnum):
 class Diagnosis:
     """Either one sentence about the pod itself, or counts of reasons over the nodes.
 
-    `counts` are (reason, nodes) pairs; one node may give several reasons. UNCOUNTED is the number
-    of a reason that is about the pod itself. `plugins` are the names
-    of those that gave them. `preface` says what the counts are about if not the pod alone; `remark`
-    is additional. `reason` is that of the condition. `limit` is what no node could ever give, with
-    the largest node, in front of the counts. `topic` is the constant part of a sentence whose
-    numbers change.
+    `counts` are (reason, nodes) pairs: the reasons of the first plugin that refuses each node, of
+    which there may be several. UNCOUNTED is the number of a reason that is about the pod itself.
+    `plugins` are the names of those that gave them. `in_reach`: how many nodes evictions could
+    help against. `post_filter` is what is said of evictions, after the counts. `preface` says what
+    the counts are about if not the pod alone; `remark` is additional. `reason` is that of the
+    condition. `limit` is what no node could ever give, with the largest node, in front of the
+    counts. `topic` is the constant part of a sentence whose numbers change.
     """
 
     nodes: int = 0
     counts: tuple[tuple[str, int], ...] = ()
+    in_reach: int = 0
+    post_filter: str = ""
     sentence: str = ""
     preface: str = ""
     remark: str = ""
@@ -52,8 +56,9 @@ class Diagnosis:
 
     @property
     def message(self) -> str:
-        """The text in kube-scheduler's form, entries sorted as strings so that events aggregate.
+        """The text in kube-scheduler's form, which is that of FitError.Error.
 
+        (pkg/scheduler/framework/types.go.) Entries are sorted as strings, so that events aggregate.
         It is cut to MAX_MESSAGE characters: a pod may ask for many resources of long names.
         """
         return beginning(self.sentence or self._histogram(), MAX_MESSAGE)
@@ -65,9 +70,14 @@ class Diagnosis:
         remark = f" {self.remark}" if self.remark else ""
         if not self.nodes:
             return f"{preface}no nodes available to schedule pods{remark and f'.{remark}'}"
-        entries = (f"{count} {reason}" if count else reason for reason, count in self.counts)
-        histogram = ", ".join(sorted(entries))
-        return f"{preface}0/{self.nodes} nodes are available: {histogram}.{remark}"
+        evictions = f" {self.post_filter}" if self.post_filter else ""
+        return f"{preface}{histogram(self.nodes, self.counts)}{evictions}{remark}"
+
+
+def histogram(nodes: int, counts: Iterable[tuple[str, int]]) -> str:
+    """How many of so many nodes give each reason, as kube-scheduler says it."""
+    entries = (f"{count} {reason}" if count else reason for reason, count in counts)
+    return f"0/{nodes} nodes are available: {', '.join(sorted(entries))}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from kubeshare_py.framework.evaluation_cost import ASKING, DIAGNOSING, Evaluatio
 from kubeshare_py.framework.ledger_fit import guarded
 from kubeshare_py.framework.plugin_calls import Hint, bounds, hints
 from kubeshare_py.framework.points import MAX_PODS, RowHeadroom
-from kubeshare_py.framework.reasons import NO_NODE, Reason
+from kubeshare_py.framework.reasons import NO_CARD, NO_NODE, NO_USABLE_GPU, Reason
 from kubeshare_py.framework.result_cache import CachedResults, ResultCache
 from kubeshare_py.framework.row_evaluation import RowEvaluation
 from kubeshare_py.framework.scheduler_profile import Profile
@@ -253,14 +253,47 @@ class Evaluator:
         enough: IntArray = near[prepared.may_fit_later(SomeRows(self.tables.columns, near))]
         return enough
 
+    def first_in_reach(self, shape: Shape) -> IntArray:
+        """The rows whose first refusal evictions could lift: their indices, (k,) int64.
+
+        kube-scheduler tries evictions on these. `within_reach` has fewer: other filters may refuse
+        a row, too, whatever is evicted. For shapes that claim GPUs they are the same. Raises
+        PluginFailed.
+        """
+        answers = self.results.refreshed(shape)
+        if answers.questions.asks_cards or answers.failure is not None:
+            return self.within_reach(shape)
+        reasons = answers.questions.reasons
+        found, at = np.unique(np.maximum(-answers.keys, 0), return_inverse=True)
+        if reasons.first_of_pod(int(np.bitwise_or.reduce(found, initial=0))) is not None:
+            return np.zeros(0, np.int64)
+        near = [
+            mask > 0 and not mask & NO_NODE and all(one.resolvable for one in reasons.first(mask))
+            for mask in found.tolist()
+        ]
+        rows: IntArray = np.flatnonzero(np.array(near, np.bool_)[at])
+        return rows
+
     def fits(self, shape: Shape, rows: Rows) -> NDArray[np.bool_]:
         """Which of these rows the shape fits, (k,) bool; the rows need not be those of the tables.
 
         Raises PluginFailed.
         """
-        self.work.rows += len(rows.index)
-        fitting: NDArray[np.bool_] = self.keys_on(shape, rows) == 0
+        fitting: NDArray[np.bool_] = self.masks_on(shape, rows) == 0
         return fitting
+
+    def masks_on(self, shape: Shape, rows: Rows) -> IntArray:
+        """The mask of each of these rows, (k,) int64, with NO_CARD for all reasons of cards.
+
+        Raises PluginFailed.
+        """
+        self.work.rows += len(rows.index)
+        return -self.keys_on(shape, rows)
+
+    def first_texts(self, shape: Shape, mask: int) -> tuple[str, ...]:
+        """What kube-scheduler would say of a row with this mask of `masks_on`."""
+        found = self.results.refreshed(shape).questions.reasons.first(mask & ~NO_CARD)
+        return tuple(one.text for one in found) or (NO_USABLE_GPU,)
 
     def lack_only_cards(self, shape: Shape, rows: Rows) -> NDArray[np.bool_]:
         """Which of these rows fit in everything but their cards, (k,) bool.

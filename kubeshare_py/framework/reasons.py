@@ -1,5 +1,6 @@
 """Reasons as bits: a filter answers a mask per row, and each bit has a text and a plugin."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 #: Stands for the reasons of a row's cards until they are asked for. It must be 1 (see Evaluator).
@@ -18,13 +19,15 @@ class Reason:
     """One reason why a shape does not fit.
 
     `resolvable`: evicting pods from the node could help. `is_of_pod`: it is about the pod, whatever
-    the node, and hides what is said of nodes.
+    the node, and hides what is said of nodes. `narrows`: its plugin left the node out before any
+    filter was asked.
     """
 
     plugin: str
     text: str
     resolvable: bool
     is_of_pod: bool = False
+    narrows: bool = False
 
 
 class ReasonTable:
@@ -34,7 +37,9 @@ class ReasonTable:
     register near misses first.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, order: Iterable[str] = ()) -> None:
+        """`order`: the names of the profile's filters; those of cards come after them."""
+        self._rank = {name: number for number, name in enumerate(order)}
         self._bits: dict[Reason, int] = {}
         #: Whether each reason has its own bit: masks may then be added instead of combined.
         self.distinct = True
@@ -50,6 +55,15 @@ class ReasonTable:
     def refuse(self, plugin: str, text: str) -> int:
         """The mask of a reason why the pod fits no node: kube-scheduler's PreFilter."""
         return self._bit_of(Reason(plugin, text, resolvable=False, is_of_pod=True))
+
+    def narrow(self, plugin: str) -> int:
+        """The mask of the reason of nodes that a plugin left out: a PreFilterResult's node names.
+
+        kube-scheduler asks no filter about such nodes (RunPreFilterPlugins in
+        pkg/scheduler/framework/runtime).
+        """
+        text = f"node(s) didn't satisfy plugin(s) [{plugin}]"
+        return self._bit_of(Reason(plugin, text, resolvable=False, narrows=True))
 
     def _bit_of(self, reason: Reason) -> int:
         if reason not in self._bits:
@@ -72,3 +86,21 @@ class ReasonTable:
     def of(self, mask: int) -> list[Reason]:
         """The reasons in a mask."""
         return [reason for reason, bit in self._bits.items() if mask >> bit & 1]
+
+    def first(self, mask: int) -> list[Reason]:
+        """The reasons in a mask that kube-scheduler would give.
+
+        It asks its filters in turn, and none after the first that refuses the node. All that is
+        said of a node's cards counts as one filter, the last.
+        """
+        found = self.of(mask)
+        first = min(map(self._stands_at, found), default=0)
+        return [one for one in found if self._stands_at(one) == first]
+
+    def first_of_pod(self, mask: int) -> Reason | None:
+        """The first reason in a mask that is about the pod, whatever the node."""
+        found = [one for one in self.of(mask) if one.is_of_pod]
+        return min(found, key=self._stands_at, default=None)
+
+    def _stands_at(self, reason: Reason) -> int:
+        return -1 if reason.narrows else self._rank.get(reason.plugin, len(self._rank))

@@ -34,17 +34,19 @@ def diagnosis(shape: Shape, answers: CachedResults, columns: Columns, ledger: Le
     """How many nodes give which reason, for a shape that fits nowhere now."""
     if answers.failure is not None:
         return failed(answers.failure)
-    found, counts = np.unique(masks(answers, columns), return_counts=True)
+    found, counts = np.unique(_first_masks(answers, columns), return_counts=True)
     reasons = answers.questions.reasons
     totals: Counter[str] = Counter()
     plugins: set[str] = set()
-    nodes, union = 0, int(np.bitwise_or.reduce(found, initial=0))
-    about_the_pod = next((one for one in reasons.of(union) if one.is_of_pod), None)
+    nodes, in_reach, union = 0, 0, int(np.bitwise_or.reduce(found, initial=0))
+    about_the_pod = reasons.first_of_pod(union)
     for mask, count in zip(found.tolist(), counts.tolist(), strict=True):
         if mask & NO_NODE:
             continue
         nodes += count
-        for reason in reasons.of(mask):
+        first = reasons.first(mask)
+        in_reach += count * all(one.resolvable for one in first)
+        for reason in first:
             totals[reason.text] += count
             plugins.add(reason.plugin)
     if about_the_pod is not None:
@@ -54,6 +56,7 @@ def diagnosis(shape: Shape, answers: CachedResults, columns: Columns, ledger: Le
     return Diagnosis(
         nodes=nodes,
         counts=tuple(sorted(totals.items())),
+        in_reach=in_reach,
         plugins=tuple(sorted(plugins)),
         # Of pods without GPUs, reports say what kube-scheduler's say.
         limit=impossible(shape, ledger) if shape.claims else "",
@@ -78,6 +81,16 @@ def reason_set(answers: CachedResults) -> int:
     if answers.failure is not None:
         return -1 - crc32(str(answers.failure).encode())
     return int(np.bitwise_or.reduce(np.maximum(-answers.keys, 0))) & ~NO_NODE
+
+
+def _first_masks(answers: CachedResults, columns: Columns) -> IntArray:
+    """`masks`, with reasons of cards only on rows that are refused for nothing else."""
+    found: IntArray = np.maximum(-answers.keys, 0)
+    if answers.questions.asks_cards:
+        rows = np.flatnonzero(found == NO_CARD)
+        found[rows] = _card_reasons(answers.questions, SomeRows(columns, rows))
+        found &= ~NO_CARD
+    return found
 
 
 def _card_reasons(prepared: PreparedPlugins, rows: SomeRows) -> IntArray | int:

@@ -90,6 +90,7 @@ def assemble(
     preemption = Preemption(
         pods, queues, charges, in_use, budget, preemption_rules, steps.pre_binds
     )
+    reports.post_filter, preemption.told = preemption.texts.text, reports.told
     retries = PluginRetries(evaluators, ledger, queues, in_use.boundary.failures)
     pod_cycles = PodCycles(
         pods.records, queues, charges.reservations, steps, in_use.snapshots, reports, gang_cycles

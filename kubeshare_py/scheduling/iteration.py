@@ -153,7 +153,7 @@ class Iterations:
         if outcome is _PLACED:
             return Tried(1, effects)
         if outcome is Outcome.UNSCHEDULABLE:
-            self._preemption.queue.unschedulable(shape_queue)
+            self._preemption.does_not_fit(shape_queue, now)
             self._reservations.does_not_fit(uid, now)
         elif outcome is Outcome.CONSTRAINED:
             self._reservations.does_not_fit(uid, now)

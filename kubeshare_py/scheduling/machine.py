@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 import numpy as np
 
 from kubeshare_py.cluster.ledger import ANYWHERE
+from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import Effect, LogPluginFailure, ReportPodWarning, ReportWaiting
 from kubeshare_py.domain.events import (
     BindAnswered,
@@ -49,7 +50,7 @@ from kubeshare_py.scheduling.binding.overcommitment import Overcommitment
 from kubeshare_py.scheduling.pod_groups.gang_repair import RepairRules
 from kubeshare_py.scheduling.preemption.rules import PreemptionRules
 from kubeshare_py.scheduling.queue import queue_moves
-from kubeshare_py.scheduling.queue.pod_records import PodProgress, PodState
+from kubeshare_py.scheduling.queue.pod_records import PodProgress, PodState, Record
 from kubeshare_py.scheduling.queue.queue_rules import QueueRules
 from kubeshare_py.scheduling.reservations.reservation_patience import ReservationRules
 from kubeshare_py.scheduling.respread import is_about_spread, respread
@@ -176,6 +177,10 @@ class Machine:
         for record in self.records.values():
             if record.reported is not None:
                 yield ReportWaiting(record.pod.uid, record.pod.key, record.reported)
+
+    def diagnosis_of(self, record: Record) -> Diagnosis | None:
+        """Why a pod of an unschedulable queue waits, as it is reported."""
+        return self._reports.diagnosis_of(record)
 
     def standing_warnings(self) -> Iterator[ReportPodWarning]:
         """Problems of bound pods, for a process that begins to lead."""

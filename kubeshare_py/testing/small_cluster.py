@@ -1,5 +1,6 @@
 """A ledger and one profile of a few plugins: what they say to shapes, by node name."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import AllRows, OneRow, Rows
 from kubeshare_py.domain.allocation import Allocation, CardCharge
-from kubeshare_py.domain.diagnosis import Shortfall
+from kubeshare_py.domain.diagnosis import UNCOUNTED, Shortfall
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.node import Node
@@ -122,8 +123,14 @@ class SmallCluster:
         }
 
     def why(self, shape: Shape) -> dict[str, int]:
-        """How many nodes give which reason."""
-        return dict(self.evaluator.diagnose(shape).counts)
+        """How many nodes give which reason, whichever plugin refuses them first."""
+        told = dict(self.evaluator.diagnose(shape).counts)
+        if UNCOUNTED in told.values():
+            return told
+        found: Counter[str] = Counter()
+        for mask in self.evaluator.masks(shape)[self.ledger.columns.present].tolist():
+            found.update(one.text for one in self.evaluator.reasons_in(shape, mask))
+        return dict(found)
 
     def best(self, shape: Shape) -> tuple[str, list[str]] | None:
         """The chosen node and cards."""

@@ -91,6 +91,21 @@ def _victims(expected: CaseAnswer, found: CaseAnswer) -> Iterator[Difference]:
         yield Difference("victims", f"{ours}, not one of {theirs}")
 
 
+def _message(expected: CaseAnswer, found: CaseAnswer) -> Iterator[Difference]:
+    """The condition's message of a pod that fits nowhere.
+
+    If a PreFilter refuses the pod before that of DynamicResources, kube-scheduler adds "not found",
+    which is an error of that plugin's PostFilter.
+    """
+    if expected.feasible or found.feasible:
+        return
+    right = expected.message
+    if not expected.is_complete:
+        right = right.removesuffix(" not found")
+    if found.message != right:
+        yield Difference("message", f"{found.message!r}, not {right!r}")
+
+
 _CHECKS: tuple[Callable[[CaseAnswer, CaseAnswer], Iterator[Difference]], ...] = (
-    *(_nodes, _filters, _feasible, _scores, _outcome, _victims),
+    *(_nodes, _filters, _feasible, _scores, _outcome, _victims, _message),
 )

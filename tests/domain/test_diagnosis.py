@@ -1,4 +1,4 @@
-from kubeshare_py.domain.diagnosis import Diagnosis
+from kubeshare_py.domain.diagnosis import UNCOUNTED, Diagnosis
 from kubeshare_py.domain.printable import MAX_MESSAGE
 
 
@@ -10,3 +10,12 @@ def test_a_message_is_not_as_long_as_all_the_names_in_it() -> None:
     assert message.startswith("0/1 nodes are available: 1 Insufficient example.com/000aaa")
     assert message.endswith("aaa…")
     assert Diagnosis(sentence="one").message == "one"
+
+
+def test_what_is_said_of_evictions_comes_after_the_counts_and_before_remarks() -> None:
+    found = Diagnosis(nodes=2, counts=(("full", 2),), post_filter="preemption: no.", remark="So.")
+    assert found.message == "0/2 nodes are available: 2 full. preemption: no. So."
+    assert found.reasons == {"full", "So."}
+    of_pod = Diagnosis(nodes=2, counts=(("no claim", UNCOUNTED),))
+    assert of_pod.message == "0/2 nodes are available: no claim."
+    assert Diagnosis(post_filter="x").message == "no nodes available to schedule pods"

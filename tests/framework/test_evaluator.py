@@ -244,7 +244,7 @@ def test_diagnoses_count_nodes_and_not_rows() -> None:
     diagnosis = evaluator.diagnose(a_shape(whole(3), cpu=20))
     assert diagnosis.message == (
         "impossible: no node has 3 GPUs: the largest has 2 (node n0). "
-        "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable, 2 too few GPUs."
+        "0/2 nodes are available: 1 node(s) were unschedulable, 1 too few GPUs."
     )
     assert Evaluator(PROFILES["default"], Ledger()).diagnose(a_shape()).message == (
         "no nodes available to schedule pods"

@@ -203,6 +203,10 @@ class Stage:
 
         return str(scheduled_condition(await self.expect_eventually(name, told))["message"])
 
+    async def expect_reasons(self, name: str, text: str = "") -> str:
+        """The message of a pod that waits, without what is said of evictions."""
+        return (await self.expect_waiting(name, text)).partition(" preemption: ")[0]
+
     async def warm_up(self) -> None:
         """Wait until the scheduler knows the cards: it places a tiny pod."""
         await self.create("warm-up", gpu("0.001"))

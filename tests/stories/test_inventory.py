@@ -55,7 +55,7 @@ async def test_a_restarted_scheduler_keeps_off_used_cards_before_it_knows_their_
         await stage.expect_waiting("more", "GPU inventory not read yet")
         stage.cluster.collectors.prometheus_answers = True
         reason = "0/3 nodes are available: 1 no GPU, 2 Insufficient GPU."
-        assert await stage.expect_waiting("more", "nodes are available") == reason
+        assert await stage.expect_reasons("more", "nodes are available") == reason
 
 
 async def test_a_card_that_is_gone_takes_nobody_and_its_pod_stays(stage: Stage) -> None:
@@ -125,7 +125,7 @@ async def test_cards_that_come_later_are_used(empty_stage: Stage) -> None:
     async with stage.scheduler():
         await stage.create("a", gpu("0.5"))
         known = "no GPU of any node is known. 0/3 nodes are available: 3 no GPU."
-        assert await stage.expect_waiting("a", "no GPU") == known
+        assert await stage.expect_reasons("a", "no GPU") == known
         uuid = targets.restore_card(N2, 1)
         assert await stage.place("a") == ("n2", uuid)
 
@@ -251,7 +251,7 @@ async def test_the_cards_that_nodes_tell_of_themselves(empty_stage: Stage) -> No
         assert await stage.place("first") == ("n2", a.uuid)
         await stage.create("second", gpu("0.7"))
         reason = "0/3 nodes are available: 1 Insufficient GPU, 2 no GPU."
-        assert await stage.expect_waiting("second", "nodes are available") == reason
+        assert await stage.expect_reasons("second", "nodes are available") == reason
         await tell("n1", b)
         assert await stage.place("second") == ("n1", b.uuid)
         # A card that is ill, or of which nobody tells any more, takes no others.

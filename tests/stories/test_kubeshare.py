@@ -28,7 +28,7 @@ async def test_a_request_of_nothing_finds_a_place_on_a_full_card(stage: Stage) -
     await stage.expect_deleted("a")
     await stage.expect_deleted("b")
     await stage.create("whole", gpu("2", "2"))
-    assert await stage.expect_waiting("whole") == "0/1 nodes are available: 1 Insufficient GPU."
+    assert await stage.expect_reasons("whole") == "0/1 nodes are available: 1 Insufficient GPU."
 
 
 async def test_ports_go_up_before_they_are_used_again(empty_stage: Stage) -> None:
@@ -54,7 +54,7 @@ async def test_a_finished_pod_gives_back_all_it_had_and_once(stage: Stage, code:
     await stage.create("whole", gpu("2", "2"))
     await stage.expect_running("whole")
     await stage.create("more", gpu("0.001"))
-    assert await stage.expect_waiting("more") == "0/1 nodes are available: 1 Insufficient GPU."
+    assert await stage.expect_reasons("more") == "0/1 nodes are available: 1 Insufficient GPU."
 
 
 async def test_labels_and_owners_stay_and_the_pod_keeps_its_uid(stage: Stage) -> None:
@@ -71,7 +71,7 @@ async def test_a_model_is_asked_for_by_its_name_with_dashes(stage: Stage) -> Non
     await stage.create("a", gpu("0.5", gpu_model="T4"))
     await stage.expect_running("a")
     await stage.create("b", gpu("0.5", gpu_model="A100"))
-    assert await stage.expect_waiting("b") == (
+    assert await stage.expect_reasons("b") == (
         "impossible: no node has a GPU of a model that it takes; there is T4. "
         "0/1 nodes are available: 1 no GPU of model A100."
     )

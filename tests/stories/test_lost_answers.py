@@ -15,7 +15,7 @@ async def the_card_is_used_exactly(stage: Stage) -> None:
     await stage.create("rest", gpu("0.4"))
     await stage.expect_running("rest")
     await stage.create("more", gpu("0.001"))
-    assert await stage.expect_waiting("more") == "0/1 nodes are available: 1 Insufficient GPU."
+    assert await stage.expect_reasons("more") == "0/1 nodes are available: 1 Insufficient GPU."
 
 
 async def scheduled_events(stage: Stage, name: str) -> int:

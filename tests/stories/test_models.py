@@ -45,7 +45,7 @@ async def test_a_denied_model_is_never_taken_and_the_reason_names_it(stage: Stag
         await stage.create(f"p{number}", gpu("1.0"), annotations=said)
     await stage.expect_bound(2)
     [waits] = [pod for pod in await stage.all_pods() if not pod["spec"].get("nodeName")]
-    text = await stage.expect_waiting(waits["metadata"]["name"])
+    text = await stage.expect_reasons(waits["metadata"]["name"])
     assert text == (
         "0/3 nodes are available: 1 Insufficient GPU, 2 GPU of a denied model (T4, H100)."
     )
@@ -83,7 +83,7 @@ async def test_a_gang_starts_on_one_model_and_keeps_to_it(stage: Stage) -> None:
         await stage.create(f"f{number}", gpu("0.9", gpu_model=T4))
         await stage.expect_running(f"f{number}")
     await stage.create("g3", gpu("0.9", **group), annotations=said)
-    text = await stage.expect_waiting("g3")
+    text = await stage.expect_reasons("g3")
     assert text == f"0/3 nodes are available: 1 no GPU of model {T4}, 2 Insufficient GPU."
     await stage.expect_deleted("f0")
     assert await model_of(stage, "g3") == T4

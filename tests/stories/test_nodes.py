@@ -27,7 +27,7 @@ async def test_a_cordoned_node_takes_nobody_until_it_is_uncordoned(stage: Stage)
     await stage.create("a", gpu("1"))
     assert (await stage.place("a"))[0] == "n2"
     await stage.create("b", gpu("1"))
-    message = await stage.expect_waiting("b")
+    message = await stage.expect_reasons("b")
     assert message == (
         "0/3 nodes are available: 1 Insufficient GPU, 1 no GPU, 1 node(s) were unschedulable."
     )
@@ -115,7 +115,7 @@ async def test_cpu_can_be_what_is_missing(stage: Stage) -> None:
         await stage.create(f"on-{name}", requests={"cpu": "30"}, nodeSelector=here)
         await stage.expect_running(f"on-{name}")
     await stage.create("both", gpu("0.5"), requests={"cpu": "4"})
-    message = await stage.expect_waiting("both")
+    message = await stage.expect_reasons("both")
     assert message == "0/3 nodes are available: 1 no GPU, 2 Insufficient cpu."
     await stage.delete("on-n2")
     assert (await stage.place("both"))[0] == "n2"

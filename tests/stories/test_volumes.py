@@ -72,14 +72,14 @@ async def test_volumes_of_different_nodes_have_no_common_place(stage: Stage) -> 
     await a_volume(stage, "data2", "n2")
     await stage.create("both", gpu("0.5"), volumes=mounting("data1", "data2"))
     elsewhere = "3 node(s) didn't match PersistentVolume's node affinity"
-    assert await stage.expect_waiting("both", "affinity") == (
+    assert await stage.expect_reasons("both", "affinity") == (
         f"0/3 nodes are available: {elsewhere}."
     )
 
 
 async def test_a_pod_waits_for_its_claim_and_goes_on_once_it_is_bound(stage: Stage) -> None:
     await stage.create("early", gpu("0.5"), volumes=mounting("data"))
-    assert await stage.expect_waiting("early") == (
+    assert await stage.expect_reasons("early") == (
         '0/3 nodes are available: persistentvolumeclaim "data" not found.'
     )
     await a_volume(stage, "data", "n3")

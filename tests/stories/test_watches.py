@@ -25,7 +25,7 @@ async def test_watches_cut_during_a_burst_of_halves(stage: Stage) -> None:
         await stage.create(f"last-{number}", gpu("0.5"))
     await stage.expect_bound(2 * CARDS)
     await stage.create("over", gpu("0.001"))
-    assert await stage.expect_waiting("over") == "0/4 nodes are available: 4 Insufficient GPU."
+    assert await stage.expect_reasons("over") == "0/4 nodes are available: 4 Insufficient GPU."
 
 
 async def test_pods_deleted_while_nobody_watched_are_missed_from_the_next_list(

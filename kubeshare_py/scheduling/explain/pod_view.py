@@ -75,23 +75,22 @@ def _message(
     gang = machine.gangs.of(record.pod.uid)
     if gang is not None and gang.needs_quorum:
         return _gang_message(record, gang, decides=machine.decides)
-    shape_queue = machine.queue.queue_of(record.pod.uid)
-    return "" if shape_queue is None else _queue_message(machine, reading, shape_queue, messages)
+    return _queue_message(machine, reading, record, messages)
 
 
 def _queue_message(
-    machine: Machine, reading: ClusterReading, shape_queue: ShapeQueue, messages: QueueMessages
+    machine: Machine, reading: ClusterReading, record: Record, messages: QueueMessages
 ) -> str:
-    if not machine.decides:
-        if shape_queue not in messages:
-            known = machine.ready and machine.inventory_read
-            messages[shape_queue] = _supposed(reading, shape_queue) if known else ""
-        return messages[shape_queue]
-    return (
-        shape_queue.diagnosis.message
-        if shape_queue.unschedulable and shape_queue.diagnosis is not None
-        else ""
-    )
+    if machine.decides:
+        diagnosis = machine.diagnosis_of(record)
+        return "" if diagnosis is None else diagnosis.message
+    shape_queue = machine.queue.queue_of(record.pod.uid)
+    if shape_queue is None:
+        return ""
+    if shape_queue not in messages:
+        known = machine.ready and machine.inventory_read
+        messages[shape_queue] = _supposed(reading, shape_queue) if known else ""
+    return messages[shape_queue]
 
 
 def _gang_message(record: Record, gang: Gang, *, decides: bool) -> str:

@@ -7,7 +7,7 @@ holds, if the nominee does not fit although all victims have left, or if victims
 time. Without another plan the nominee gives up.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -25,11 +25,13 @@ from kubeshare_py.scheduling.preemption.hold import Evicted, PreemptionHold
 from kubeshare_py.scheduling.preemption.lowest_priority import LowestPriority
 from kubeshare_py.scheduling.preemption.nominations import Nominations
 from kubeshare_py.scheduling.preemption.planner import Planner, Where, preemptor_of
+from kubeshare_py.scheduling.preemption.post_filter_text import PostFilterTexts, searched_in_vain
 from kubeshare_py.scheduling.preemption.preemptor_queue import PreemptionQueue
 from kubeshare_py.scheduling.preemption.resumption import Resumption
 from kubeshare_py.scheduling.preemption.rules import PreemptionRules
 from kubeshare_py.scheduling.preemption.survey import Survey
 from kubeshare_py.scheduling.queue.gangs import Gang
+from kubeshare_py.scheduling.queue.pod_queue import ShapeQueue
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
 from kubeshare_py.scheduling.queue.reservations import (
     Nominee,
@@ -54,7 +56,8 @@ class PreemptionInFlight:
     """A plan that is carried out until `until` (s).
 
     `evicted` are its victims, those of the nominee's earlier plans, and those of other plans that
-    leave its cards. `awaited` are the pods that still hold something.
+    leave its cards. `awaited` are the pods that still hold something. `was_tried`: the nominee was
+    tried since, and does not fit yet.
     """
 
     nominee: Nominee
@@ -62,6 +65,7 @@ class PreemptionInFlight:
     until: float
     evicted: Sequence[Evicted]
     awaited: set[PodUid] = field(default_factory=set)
+    was_tried: bool = False
 
 
 class Preemption:
@@ -81,6 +85,7 @@ class Preemption:
         self._ledger, self._reservations = charges.ledger, charges.reservations
         self._lingering = charges.lingering
         self._attempts, self._work = queues.attempts, profiles.work
+        self._snapshots = profiles.snapshots
         records = pods.records
         planner = self.planner = Planner(
             charges.ledger,
@@ -107,6 +112,9 @@ class Preemption:
             records, queues, planner, budget, self.under_way, self.ranks, most
         )
         self._now = 0.0
+        #: Called with a pod about which something else is to be said now.
+        self.told: Callable[[PodUid, float], None] = lambda uid, now: None
+        self.texts = PostFilterTexts(profiles.profiles, self.queue, self.under_way)
         self._searched = False
         #: Searches that take several iterations.
         self._surveys: dict[Nominee, Survey] = {}
@@ -234,10 +242,25 @@ class Preemption:
         if survey is not None and not survey.is_done:
             return []
         self._surveys.pop(nominee, None)
-        if plan is None:
+        if plan is not None:
+            return self._begin(nominee, plan, now)
+        if survey is None or isinstance(nominee, Gang):
             self.queue.futile(nominee, now)
-            return []
-        return self._begin(nominee, plan, now)
+        else:
+            evaluators = self._snapshots.shown.evaluators
+            evaluator = evaluators[self._records[nominee].pod.scheduler_name]
+            self.queue.futile(nominee, now, searched_in_vain(survey, evaluator))
+            self.told(nominee, now)
+        return []
+
+    def does_not_fit(self, shape_queue: ShapeQueue, now: float) -> None:
+        """A shape queue was tried and does not fit."""
+        alone = shape_queue.key.alone
+        plan = None if alone is None else self.under_way.get(alone)
+        if alone is not None and plan is not None and not plan.was_tried:
+            plan.was_tried = True
+            self.told(alone, now)
+        self.queue.unschedulable(shape_queue)
 
     # --- inside --------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod
@@ -38,6 +39,18 @@ NOBODY, NOTHING = (math.inf, True), (-math.inf, False)
 _Alike = tuple[object, ...]
 
 
+class Futile(NamedTuple):
+    """Searches in vain: how many, when (s) the next is due, and what the last one found.
+
+    That is a text about so many nodes, "" if there is none.
+    """
+
+    tries: int = 0
+    until: float = 0.0
+    nodes: int = 0
+    text: str = ""
+
+
 class PreemptionQueue:
     """Unschedulable queues and gangs: new ones, and those whose failed search is due again."""
 
@@ -72,7 +85,7 @@ class PreemptionQueue:
         #: Candidates still to be looked at, some in each iteration.
         self._unlooked: list[ShapeQueue | Gang] = []
         self._retry: Timers[ShapeQueue | Gang] = Timers()
-        self._futile: dict[_Alike, tuple[int, float]] = {}
+        self._futile: dict[_Alike, Futile] = {}
         self._futile_bytes = 0
         #: The lowest bound rank when a candidate that could evict no pod was passed over; the
         #: highest such rank.
@@ -201,20 +214,32 @@ class PreemptionQueue:
             self._shares.spend(shape_queue.owner, cost)
             self._queue_shares.spend(shape_queue.owner, cost)
 
-    def futile(self, nominee: Nominee, now: float) -> None:
-        """Record that no eviction would help; the search is tried again later."""
+    def futile(self, nominee: Nominee, now: float, found: tuple[int, str] = (0, "")) -> None:
+        """Record that no eviction would help; the search is tried again later.
+
+        `found`: the number of nodes, and what is said of them.
+        """
         alike = self._alike(nominee)
-        tries = self._futile.get(alike, (0, 0.0))[0] + 1
+        tries = self._futile.get(alike, Futile()).tries + 1
         if alike not in self._futile and not isinstance(nominee, Gang):
             self._futile_bytes += weight_of(self._records[nominee].shape)
         if len(self._futile) > FUTILE_KEPT or self._futile_bytes > MAX_BYTES:
             self._futile.clear()
             self._futile_bytes = 0
         until = now + backoff_s(tries)
-        self._futile[alike] = tries, until
+        self._futile[alike] = Futile(tries, until, *found)
         shape_queue = nominee if isinstance(nominee, Gang) else self._pod_queue.queue_of(nominee)
         if shape_queue is not None:
             self._retry.add(until, shape_queue)
+
+    def is_above_another(self, nominee: Nominee) -> bool:
+        """Whether some pod that may be evicted ranks lower."""
+        preemptor = preemptor_of([one.pod for one in needed(nominee, self._records)])
+        return self._lowest() < (preemptor.priority, preemptor.guarantee)
+
+    def searched(self, record: Record) -> Futile | None:
+        """What the last search for a pod like this one found, if it was in vain."""
+        return self._futile.get(self._alike(record.pod.uid))
 
     # --- inside --------------------------------------------------------------------------------
 
@@ -279,7 +304,7 @@ class PreemptionQueue:
             or not self._planner.is_on(shape_queue.profile)
         ):
             return None
-        if not self._is_above_another(head[1]):
+        if not self.is_above_another(head[1]):
             return None
         # Thousands may wait in one shape queue, most of them equal: one verdict serves all of
         # those, and pods far behind the first are not looked at.
@@ -313,9 +338,11 @@ class PreemptionQueue:
         return nominee if isinstance(nominee, Gang) else self._records[nominee]
 
     def _may_search(self, nominee: Nominee, now: float) -> bool:
-        if nominee in self._under_way or self._futile.get(self._alike(nominee), (0, 0.0))[1] > now:
+        if nominee in self._under_way:
             return False
-        return self.may_plan(nominee) and self._is_above_another(nominee)
+        if self._futile.get(self._alike(nominee), Futile()).until > now:
+            return False
+        return self.may_plan(nominee) and self.is_above_another(nominee)
 
     def _look_at_all(self) -> None:
         """Look at all waiting pods again, because a lower rank is bound now."""
@@ -326,10 +353,6 @@ class PreemptionQueue:
 
     def _lowest(self) -> tuple[float, bool]:
         return self._ranks.lowest() or NOBODY
-
-    def _is_above_another(self, nominee: Nominee) -> bool:
-        preemptor = preemptor_of([one.pod for one in needed(nominee, self._records)])
-        return self._lowest() < (preemptor.priority, preemptor.guarantee)
 
     def _alike(self, nominee: Nominee) -> _Alike:
         if isinstance(nominee, Gang):

@@ -98,9 +98,21 @@ class PreemptionSearch:
             near = [np.intersect1d(rows, among) for rows in near]
         if start is not None:
             rows = near[0]
-            count = len(rows)
-            return np.sort(np.roll(rows, -(start % count))[:MAX_NODES]) if count else rows
+            some = np.roll(rows, -(start % max(1, len(rows))))[:MAX_NODES]
+            return np.union1d(some, self._refused_later(kinds[0], rows, among, len(some)))
         return np.unique(np.concatenate([*near, self._fitting(kinds, among)]))
+
+    def _refused_later(
+        self, kind: ProfileShape, near: IntArray, among: IntArray | None, taken: int
+    ) -> IntArray:
+        """Rows that a later filter refuses, whatever is evicted; kube-scheduler tries them, too.
+
+        They are for what is said of a search in vain.
+        """
+        rows = np.setdiff1d(self._evaluators[kind[0]].first_in_reach(kind[1]), near)
+        if among is not None:
+            rows = np.intersect1d(rows, among)
+        return rows[: MAX_NODES - taken]
 
     def _fitting(self, kinds: Sequence[ProfileShape], among: IntArray | None) -> IntArray:
         """The rows where pods of one of these kinds fit without victims."""

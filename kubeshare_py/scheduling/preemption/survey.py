@@ -14,6 +14,7 @@ class Survey:
     """The search for a pod of this shape.
 
     `number` is that of `Where`. `node` is the best node yet, and `cost` the cost of its victims.
+    `refused` says why no eviction helps on the nodes looked at; None if the search was not made.
     """
 
     number: int
@@ -22,12 +23,14 @@ class Survey:
     begin: int = 0
     node: NodeName | None = None
     cost: tuple[int, ...] = ()
+    refused: dict[NodeName, tuple[str, ...]] | None = None
     is_done: bool = False
 
     def looked(self, draft: DraftPlan | None, portion: Portion, models: int) -> bool:
         """Record the outcome of a portion; whether that portion was the whole search."""
         if draft is not None and (self.node is None or cost(draft.groups) < self.cost):
             self.node, self.cost = draft.names[draft.placements[0].position], cost(draft.groups)
+        self.refused = {**(self.refused or {}), **portion.refused}
         is_all = not self.begin and portion.end is None and models == 1
         self.begin = portion.end or 0
         self.model += portion.end is None

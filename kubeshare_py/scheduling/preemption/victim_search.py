@@ -6,7 +6,7 @@ plugins say that the preemptor still fits. The pods that remain are needed: none
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations, islice
 
 import numpy as np
@@ -28,14 +28,21 @@ from kubeshare_py.scheduling.queue.pod_records import Record
 CANDIDATES_AT_ONCE = 96
 #: The most sets of cards in all, and on each node; there are 70 sets of 4 cards out of 8.
 SETS_IN_ALL, SETS_OF_A_NODE = 16_384, 70
+#: What kube-scheduler says of a node (pkg/scheduler/framework/plugins/defaultpreemption).
+NO_VICTIMS = "No preemption victims found for incoming pod"
 
 
 @dataclass(slots=True)
 class Portion:
-    """The positions from `begin` on that one iteration searches; `end` None means all of them."""
+    """The positions from `begin` on that one iteration searches; `end` None means all of them.
+
+    `refused`: what is said of nodes on which no eviction makes room, by the first filter that
+    refuses them then.
+    """
 
     begin: int = 0
     end: int | None = None
+    refused: dict[NodeName, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -73,13 +80,17 @@ class VictimSearch:
             positions = positions[portion.begin :]
             if not len(positions):
                 return []  # some nodes are gone since the last portion
+        refused = {} if portion is None else portion.refused
         only_cards = self._evaluator.lack_only_cards(shape, self._rows.take(np.array(positions)))
         candidates: list[Candidate] = []
         for position, cards_alone in zip(positions, only_cards.tolist(), strict=True):
             if portion is not None and len(candidates) >= CANDIDATES_AT_ONCE:
                 portion.end = position
                 break
-            records = self._potential_victims.on(self._name(position))
+            name = self._name(position)
+            records = self._potential_victims.on(name)
+            # Members of gangs that must stay are no victims either.
+            refused[name] = (NO_VICTIMS,)
             if not records:
                 continue
             sets = _distinct(self._sets(shape, position, records, most))
@@ -91,7 +102,7 @@ class VictimSearch:
                 for some in sets
                 for groups in self._potential_victims.choices(some)
             ]
-        found = self._lean(shape, candidates)
+        found = self._lean(shape, candidates, refused)
         for candidate in found:
             candidate.cost = cost(candidate.groups)
         return sorted(found, key=lambda candidate: (candidate.cost, candidate.position))
@@ -142,8 +153,16 @@ class VictimSearch:
                     found.setdefault(slot, []).append(record)
         return found
 
-    def _lean(self, shape: Shape, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """The candidates that make enough room, each with only the groups that it needs."""
+    def _lean(
+        self,
+        shape: Shape,
+        candidates: Sequence[Candidate],
+        refused: dict[NodeName, tuple[str, ...]],
+    ) -> list[Candidate]:
+        """The candidates that make enough room, each with only the groups that it needs.
+
+        What still refuses the others is put into `refused`.
+        """
         if not candidates:
             return []
         amounts, first = self._amounts(candidates)
@@ -153,7 +172,11 @@ class VictimSearch:
             some = np.flatnonzero(counts > number)
             rows.add(some, amounts, first[some] + number, -1)
         rows.derive(np.arange(len(candidates)))
-        fits = self._evaluator.fits(shape, rows)
+        masks = self._evaluator.masks_on(shape, rows)
+        for candidate, mask in zip(candidates, masks.tolist(), strict=True):
+            texts = self._evaluator.first_texts(shape, mask) if mask else ()
+            refused[self._name(candidate.position)] = texts
+        fits = masks == 0
         needed: list[list[EvictionGroup]] = [[] for _ in candidates]
         for number in range(int(counts.max())):
             some = np.flatnonzero((counts > number) & fits)

@@ -75,6 +75,9 @@ class ShapeQueue:
     diagnosed_from: int = -1
     look_again_at: float = math.inf
     reason_set: int = 0
+    #: What pods of each priority were last told of evictions, and when (s) that changed.
+    told: dict[int, str] = field(default_factory=dict)
+    told_at: float = 0.0
     #: Pods without a report yet.
     unreported: dict[PodUid, None] = field(default_factory=dict)
 

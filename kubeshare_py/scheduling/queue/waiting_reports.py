@@ -7,7 +7,7 @@ again after n/100 seconds at the earliest.
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from kubeshare_py.domain.diagnosis import Diagnosis, WaitingReason
@@ -51,6 +51,8 @@ class WaitingReports:
         #: Shape queues by number, because an empty shape queue may be dropped before its time.
         self._due: Timers[int] = Timers()
         self._synced = synced
+        #: What is said of evictions for a pod with this diagnosis.
+        self.post_filter: Callable[[Record, Diagnosis], str] = lambda record, diagnosis: ""
 
     def unschedulable(self, shape_queue: ShapeQueue, evaluator: Evaluator, now: float) -> None:
         """The shape queue was just found to fit nowhere."""
@@ -130,9 +132,40 @@ class WaitingReports:
             shape_queue.look_again_at = when
             self._due.add(when, shape_queue.number)
 
+    def told(self, uid: PodUid, now: float) -> None:
+        """Something else is to be said of evictions for a pod, and for others of its priority.
+
+        The first text is reported at once, another one as seldom as new numbers.
+        """
+        shape_queue = self._queue.queue_of(uid)
+        if shape_queue is None or not shape_queue.unschedulable or shape_queue.diagnosis is None:
+            return
+        record = self._records[uid]
+        priority = record.pod.priority
+        before = shape_queue.told.get(priority)
+        text = self.post_filter(record, shape_queue.diagnosis)
+        if before is None or before == text:
+            return  # its first report is still to come
+        if before and now < shape_queue.told_at + _wait(shape_queue, SAME_REASONS_S):
+            return
+        shape_queue.told_at = now
+        records = self._records
+        alike = (one for one in shape_queue.waiting if records[one].pod.priority == priority)
+        self._pending.extend(alike)
+
+    def diagnosis_of(self, record: Record) -> Diagnosis | None:
+        """Why a pod of an unschedulable queue waits, as it is reported."""
+        shape_queue = self._queue.queue_of(record.pod.uid)
+        if shape_queue is None or not shape_queue.unschedulable or shape_queue.diagnosis is None:
+            return None
+        text = self.post_filter(record, shape_queue.diagnosis)
+        return replace(shape_queue.diagnosis, post_filter=text)
+
     def portion(self) -> list[ReportWaiting]:
         """The next reports, for pods that still wait in an unschedulable queue."""
         reports: list[ReportWaiting] = []
+        # Thousands of pods share few diagnoses.
+        made: dict[tuple[int, str], Diagnosis] = {}
         while self._pending and len(reports) < REPORTS_PER_ITERATION:
             uid = self._pending.popleft()
             shape_queue = self._queue.queue_of(uid)
@@ -141,8 +174,14 @@ class WaitingReports:
                 and shape_queue.unschedulable
                 and shape_queue.diagnosis is not None
             ):
-                key = self._records[uid].pod.key
-                reports.append(ReportWaiting(uid, key, shape_queue.diagnosis))
+                record = self._records[uid]
+                text = self.post_filter(record, shape_queue.diagnosis)
+                shape_queue.told[record.pod.priority] = text
+                known = made.get((shape_queue.number, text))
+                if known is None:
+                    known = replace(shape_queue.diagnosis, post_filter=text)
+                    made[shape_queue.number, text] = known
+                reports.append(ReportWaiting(uid, record.pod.key, known))
         return reports
 
     @property

@@ -77,7 +77,13 @@ class DynamicResources:
                 known[sentence] = reasons.register(self.name, sentence, resolvable=resolvable)
             return known[sentence]
 
-        return lambda rows: self._masks(claims, rows, mask)
+        def refuse(sentence: str) -> int:
+            if sentence not in known:
+                told = len(known) < _MAX_REASONS
+                known[sentence] = reasons.refuse(self.name, sentence if told else _ELSEWHERE)
+            return known[sentence]
+
+        return lambda rows: self._masks(claims, rows, mask, refuse)
 
     def pre_bind(self, pod: Pod, row: Rows, placement: PendingPlacement) -> PreBindAnswer:
         """Write allocations and reservations, and wait until that is done."""
@@ -108,13 +114,17 @@ class DynamicResources:
         )
 
     def _masks(
-        self, claims: DeviceClaims, rows: Rows, mask: Callable[[str, bool], int]
+        self,
+        claims: DeviceClaims,
+        rows: Rows,
+        mask: Callable[[str, bool], int],
+        refuse: Callable[[str], int],
     ) -> IntArray:
-        """The reasons of each row, (k,)."""
+        """The reasons of each row, (k,): of the row by `mask`, of the pod by `refuse`."""
         count = len(rows.index)
         found = _found(claims, rows)
         if isinstance(found, str):
-            return np.full(count, mask(found, False))
+            return np.full(count, refuse(found))
         masks: IntArray = np.where(_available(found, rows), 0, mask(_NOT_HERE, False))
         if not found.unallocated:
             return masks

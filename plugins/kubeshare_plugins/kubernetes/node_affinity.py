@@ -23,8 +23,6 @@ from kubeshare_py.plugin import (
 
 _UNMATCHED = "node(s) didn't match Pod's node affinity/selector"
 _ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
-#: On nodes that are not among those that the pod names, as a DaemonSet's pods do.
-_NOT_NAMED = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
 _CONFLICT = "pod affinity terms conflict"
 
 
@@ -53,8 +51,10 @@ class NodeAffinity:
         unmatched = reasons.register(self.name, _UNMATCHED, resolvable=False)
         unenforced = reasons.register(self.name, _ENFORCED, resolvable=False)
         named = named_nodes(shape.terms or ())
-        text = _NOT_NAMED if named else _CONFLICT
-        unnamed = 0 if named is None else reasons.register(self.name, text, resolvable=False)
+        unnamed = 0
+        if named is not None:
+            # Other nodes than the pod names, as a DaemonSet's pods do, are left out at once.
+            unnamed = reasons.narrow(self.name) if named else reasons.refuse(self.name, _CONFLICT)
 
         def ask(rows: Rows) -> IntArray:
             masks: IntArray = np.zeros(len(rows.index), np.int64)
