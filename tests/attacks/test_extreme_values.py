@@ -127,7 +127,7 @@ async def test_gates_that_open_and_claims_that_nobody_fills_hold_their_pod_alone
     for number in range(30):
         await attack.create(gpu_pod(f"gated-{number}", schedulingGates=[{"name": "a/b"}]))
     await attack.expect_victim_bound()
-    await attack.expect_waiting("claims", text="resourceClaims")
+    await attack.expect_waiting("claims", text='resourceclaim.resource.k8s.io "none" not found')
     for number in range(30):
         opened = {"spec": {"schedulingGates": None}}
         path = f"{pods_of(ATTACKER)}/gated-{number}"

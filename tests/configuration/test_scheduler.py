@@ -44,7 +44,6 @@ def test_an_empty_document_is_the_default_profile() -> None:
             "NodeUnschedulable",
             "TaintToleration",
             "NodeAffinity",
-            "NodeDeclaredFeatures",
             "NodePorts",
             "NodeResourcesFit",
             "VolumeRestrictions",
@@ -54,6 +53,7 @@ def test_an_empty_document_is_the_default_profile() -> None:
             "PodTopologySpread",
             "InterPodAffinity",
             "DynamicResources",
+            "NodeDeclaredFeatures",
         ],
         "card_filters": ["GpuFit", "GpuModel", "GpuUuids", "GpuTags", "OneModel", "NumaBinding"],
         "scores": [
@@ -379,7 +379,6 @@ def test_what_is_in_effect_is_printed_with_every_default() -> None:
             ("NodeUnschedulable", 1),
             ("TaintToleration", 1),
             ("NodeAffinity", 1),
-            ("NodeDeclaredFeatures", 1),
             ("NodePorts", 1),
             ("NodeResourcesFit", 1),
             ("VolumeRestrictions", 1),
@@ -389,6 +388,7 @@ def test_what_is_in_effect_is_printed_with_every_default() -> None:
             ("PodTopologySpread", 1),
             ("InterPodAffinity", 1),
             ("DynamicResources", 1),
+            ("NodeDeclaredFeatures", 1),
         ],
         "cardFilter": [
             ("GpuFit", 1),

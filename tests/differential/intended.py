@@ -95,6 +95,8 @@ NOT_SHOWN = (
     "a device that is a card of the inventory",
     "score of `firstAvailable` alternatives",
     "an allocated claim that is available nowhere",
+    "spread of pods without constraints, without a file of kube-scheduler",
+    "a Service or controller that changes while pods wait for a default constraint",
 )
 
 
