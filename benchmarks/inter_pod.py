@@ -10,7 +10,9 @@ is spread over zones. Then pods come one by one, are placed and stay. Counted is
 `none-there` and `plain`: a pod that asks nothing, in a cluster without such terms, and with them;
 `selected`: the same, of an app that terms of placed pods select; `anti`: required anti-affinity;
 `affinity`: required affinity to another app; `preferred`: two preferences; `hard` and `soft`:
-spread over zones, and over nodes; `all`: all of these. `new`: each pod of an app of its own, which
+spread over zones, and over nodes; `all`: all of these. `default`: a pod that asks nothing, under a
+profile with kube-scheduler's default constraints and a Service for each app; `unselected`: the
+same, of an app without a Service. `new`: each pod of an app of its own, which
 is a new shape; `again`: pods of one app, which is a shape seen before.
 """
 
@@ -30,11 +32,14 @@ from kubeshare_py.domain.events import (
     BindSlotsFree,
     Bound,
     NodesListed,
+    ObjectsListed,
     PodSeen,
     PodsListed,
 )
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.label_selector import Requirement
+from kubeshare_py.domain.needs.cluster_objects import WatchedKind
+from kubeshare_py.domain.needs.default_spread import ServiceObject
 from kubeshare_py.domain.needs.inter_pod import (
     AffinityTerm,
     InterPodTerms,
@@ -123,11 +128,29 @@ ASKINGS: dict[str, Asking] = {
 }
 
 
+#: A Service of each app, of those that are there and of new ones.
+SERVICES = tuple(
+    ServiceObject(name=app, namespace=NAMESPACE, endpoint_labels=(("app", app),))
+    for app in (
+        *(f"app-{number}" for number in range(APPS)),
+        *(f"new-{number}" for number in range(ASKED)),
+        "new",
+    )
+)
+#: A profile with kube-scheduler's default constraints.
+SPREADING = {
+    "profiles": [
+        {"pluginConfig": [{"name": "PodTopologySpread", "args": {"defaultingType": "System"}}]}
+    ]
+}
+
+
 class Crowd:
     """A machine that knows nodes and placed pods."""
 
-    def __init__(self, nodes: int, pods: int, asking: Asking) -> None:
-        self.machine = Machine(profiles(read(None), IN_TREE), "bench")
+    def __init__(self, nodes: int, pods: int, asking: Asking, configuration: object = None) -> None:
+        self.machine = Machine(profiles(read(configuration), IN_TREE), "bench")
+        self.machine.handle(ObjectsListed(WatchedKind.SERVICE, SERVICES), 0.0)
         self.count = 0
         names = [NodeName(f"node-{number:05d}") for number in range(nodes)]
         there = []
@@ -183,15 +206,24 @@ def measured(nodes: int, pods: int) -> dict[str, dict[str, float]]:
     }
     for name, asking in ASKINGS.items():
         rows[name] = _row(nodes, pods, placed_terms, asking, "new-{}", "new")
+    plain = ASKINGS["plain"]
+    rows["unselected"] = _row(nodes, pods, plain, plain, "other-{}", "other", SPREADING)
+    rows["default"] = _row(nodes, pods, plain, plain, "new-{}", "new", SPREADING)
     return rows
 
 
 def _row(
-    nodes: int, pods: int, there: Asking, asking: Asking, apps: str, app: str
+    nodes: int,
+    pods: int,
+    there: Asking,
+    asking: Asking,
+    apps: str,
+    app: str,
+    configuration: object = None,
 ) -> dict[str, float]:
     found: dict[str, float] = {}
     for _ in range(ROUNDS):
-        crowd = Crowd(nodes, pods, there)
+        crowd = Crowd(nodes, pods, there, configuration)
         crowd.decide("first", asking)
         times = {
             "new": [crowd.decide(apps.format(number), asking) for number in range(ASKED)],
