@@ -224,6 +224,7 @@ _DEFAULTS: Mapping[str, tuple[EnabledPlugin, ...]] = {
         EnabledPlugin("NodeAffinity", 2),
         EnabledPlugin("PodTopologySpread", 2),
         EnabledPlugin("InterPodAffinity", 2),
+        EnabledPlugin("DynamicResources", 2),
         EnabledPlugin("Topology", 10),
         _READY,
         _PREFERENCE,

@@ -1,6 +1,6 @@
 """Devices for the claims of pods, node by node: what DynamicResources asks the allocator."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,12 +24,22 @@ from kubeshare_py.domain.needs.cluster_objects import ObjectKey
 from kubeshare_py.domain.needs.device_claims import DeviceClaims
 from kubeshare_py.plugin import HELD_BACK, NodeTerm, Rows, Shape
 
+#: The most alternatives of a request, FirstAvailableDeviceRequestMaxSize (resource/v1/types.go).
+_MOST_ALTERNATIVES = 8
+
 
 class RowReason(NamedTuple):
     """Rows by their positions, (n,), and why claims cannot be allocated there; "" if they can."""
 
     positions: NDArray[np.int64]
     reason: str
+
+
+class RowPoints(NamedTuple):
+    """Rows by their positions, (n,), and the points of the alternatives that claims get there."""
+
+    positions: NDArray[np.int64]
+    points: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +86,42 @@ class DeviceSearch:
 
         Rows whose devices are alike are asked about once.
         """
-        index = self._rows.index
-        crowded = np.isin(index[asked], [*self._pending])
+        for positions, first in self._alike(asked, known):
+            yield RowReason(positions, self.reason(first))
+
+    def points(self, asked: NDArray[np.int64], known: TableVerdicts) -> Iterator[RowPoints]:
+        """How good the alternatives are that the claims get on these rows, positions, (n,).
+
+        As kube-scheduler's Score: 8 for the first alternative of a request, 7 for the second.
+        """
+        for positions, first in self._alike(asked, known, in_order=True):
+            chosen = self._chosen(first)
+            if not isinstance(chosen, Impossible):
+                taken = zip(self._together(first), chosen, strict=True)
+                points = sum(
+                    alternative_points(one, {request.name for request, _ in devices})
+                    for one, devices in taken
+                    if one in self._found.unallocated
+                )
+                yield RowPoints(positions, points)
+
+    def _alike(
+        self, asked: NDArray[np.int64], known: TableVerdicts, *, in_order: bool = False
+    ) -> Iterator[tuple[NDArray[np.int64], int]]:
+        """These rows in groups that get the same answer, each with one of the group.
+
+        `in_order`: they get the same devices too, one by one.
+        """
+        crowded = np.isin(self._rows.index[asked], [*self._pending])
         for position in asked[crowded].tolist():
-            yield RowReason(np.array([position]), self.reason(position))
+            yield np.array([position]), position
         alone = asked[~crowded]
         if len(alone):
-            firsts, groups = alike_rows(self._kinds(alone, known))
+            firsts, groups = alike_rows(self._kinds(alone, known, in_order=in_order))
             order = np.argsort(groups, kind="stable")
             ends = np.cumsum(np.bincount(groups, minlength=len(firsts)))
             for first, members in zip(firsts.tolist(), np.split(order, ends[:-1]), strict=True):
-                yield RowReason(alone[members], self.reason(alone.item(first)))
+                yield alone[members], alone.item(first)
 
     def reason(self, position: int) -> str:
         """Why the claims cannot be allocated on a row; "" if they can."""
@@ -104,7 +139,9 @@ class DeviceSearch:
             if one in self._found.unallocated
         }
 
-    def _kinds(self, asked: NDArray[np.int64], known: TableVerdicts) -> NDArray[np.int64]:
+    def _kinds(
+        self, asked: NDArray[np.int64], known: TableVerdicts, *, in_order: bool
+    ) -> NDArray[np.int64]:
         """A row of numbers for each of these rows: equal rows get the same answer, (n, width)."""
         here = self._rows.devices(self._terms)
         kinds, is_sure = device_kinds(self._found.unallocated, self._classes, self._table, known)
@@ -113,7 +150,7 @@ class DeviceSearch:
             busy = np.pad(self._busy[asked], ((0, 0), (0, 1)))  # slot -1 is never busy
             for slots in here.slots[:, asked]:
                 found |= np.take_along_axis(busy, slots, 1) & (found > 0)
-        if is_sure:  # only how many there are of each kind decides
+        if is_sure and not in_order:  # only how many there are of each kind decides
             found.sort(axis=1)
         return np.column_stack((here.unusable[asked], found))
 
@@ -175,3 +212,13 @@ def terms_hold(terms: tuple[NodeTerm, ...], rows: Rows) -> NDArray[np.bool_]:
 def classes_in(rows: Rows) -> Mapping[str, DeviceClass]:
     """The device classes by name."""
     return {key.name: one for key, one in rows.objects(DeviceClass).items()}
+
+
+def alternative_points(claim: ResourceClaim, taken: Collection[str]) -> int:
+    """The points of a claim whose devices are for the requests and alternatives of these names."""
+    return sum(
+        _MOST_ALTERNATIVES - place
+        for alternatives in claim.requests
+        for place, one in enumerate(alternatives)
+        if one.name != one.top_name and one.name in taken
+    )

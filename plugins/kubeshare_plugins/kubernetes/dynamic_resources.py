@@ -1,4 +1,4 @@
-"""Filter and PreBind: the devices of a pod's ResourceClaims (dynamic resource allocation).
+"""Filter, Score and PreBind: the devices of a pod's ResourceClaims (dynamic resource allocation).
 
 A pod is placed where its allocated claims may be used, and where the others can be allocated. The
 allocation is written before the pod is bound. A device that is a card of the inventory is only
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from kubeshare_plugins.kubernetes.device_search import (
     DeviceSearch,
     FoundClaims,
+    alternative_points,
     classes_in,
     terms_hold,
 )
@@ -30,8 +31,10 @@ from kubeshare_py.domain.devices.resource_claim import (
 from kubeshare_py.domain.needs.cluster_objects import ObjectKey
 from kubeshare_py.domain.needs.device_claims import DeviceClaims
 from kubeshare_py.domain.needs.object_writes import ObjectRef, ReserveDevices
+from kubeshare_py.framework.scores import maximum
 from kubeshare_py.plugin import (
     READY,
+    BestCards,
     Depends,
     IntArray,
     PendingPlacement,
@@ -41,6 +44,7 @@ from kubeshare_py.plugin import (
     Rejected,
     RowFilter,
     Rows,
+    RowScore,
     Shape,
     Wait,
 )
@@ -54,10 +58,15 @@ _LIMIT_S = 60.0
 
 
 class DynamicResources:
-    """Places pods where their ResourceClaims are, or can be allocated; allocates and reserves."""
+    """Places pods where their ResourceClaims are, or can be allocated; allocates and reserves.
+
+    Of nodes where claims with alternatives (`firstAvailable`) can be allocated, the one with the
+    first alternatives gets 100 points, and the others in proportion.
+    """
 
     name = "DynamicResources"
-    depends = Depends.CLUSTER
+    depends = score_depends = Depends.CLUSTER
+    normaliser = staticmethod(maximum)
 
     def __init__(self) -> None:
         self._verdicts = DeviceVerdicts()
@@ -84,6 +93,17 @@ class DynamicResources:
             return known[sentence]
 
         return lambda rows: self._masks(claims, rows, mask, refuse)
+
+    def score(self, shape: Shape) -> RowScore | None:
+        """Which alternatives the claims get; no question for pods without claims."""
+        claims = shape.device_claims
+        if claims is None:
+            return None
+
+        def ask(rows: Rows, cards: BestCards | None) -> IntArray:
+            return self._points(claims, rows)
+
+        return ask
 
     def pre_bind(self, pod: Pod, row: Rows, placement: PendingPlacement) -> PreBindAnswer:
         """Write allocations and reservations, and wait until that is done."""
@@ -135,6 +155,22 @@ class DynamicResources:
                 masks[positions] = mask(reason, True)
         return masks
 
+    def _points(self, claims: DeviceClaims, rows: Rows) -> IntArray:
+        """The points of each row, (k,), before they are normalised."""
+        points: IntArray = np.zeros(len(rows.index), np.int64)
+        found = _found(claims, rows)
+        if isinstance(found, str):
+            return points
+        for one in found.claims:
+            if one.allocation is not None:
+                taken = {device.request for device in one.allocation.devices}
+                points += alternative_points(one, taken)
+        if any(_has_alternatives(one) for one in found.unallocated):
+            asked = np.flatnonzero(rows.present)
+            for positions, more in self._search(claims, found, rows).points(asked, self._known):
+                points[positions] += more
+        return points
+
     def _search(self, claims: DeviceClaims, found: FoundClaims, rows: Rows) -> DeviceSearch:
         self._verdicts.begin()
         return DeviceSearch(claims, found, rows, self._verdicts)
@@ -179,6 +215,11 @@ def _problem(claims: DeviceClaims, one: ResourceClaim, generated: bool) -> str:
     if held is not None and held.unsupported:
         return f"resourceclaim {one.key}: not supported yet: {', '.join(held.unsupported)}"
     return ""
+
+
+def _has_alternatives(one: ResourceClaim) -> bool:
+    requests = (request for alternatives in one.requests for request in alternatives)
+    return any(request.name != request.top_name for request in requests)
 
 
 def _available(found: FoundClaims, rows: Rows) -> NDArray[np.bool_]:

@@ -6,7 +6,12 @@ from random import Random
 import numpy as np
 import pytest
 
-from kubeshare_plugins.kubernetes.device_search import DeviceSearch, FoundClaims
+from kubeshare_plugins.kubernetes.device_search import (
+    DeviceSearch,
+    FoundClaims,
+    alternative_points,
+)
+from kubeshare_plugins.kubernetes.dynamic_resources import DynamicResources
 from kubeshare_py.cluster.rows import AllRows, OneRow, Rows, SomeRows
 from kubeshare_py.devices.device_verdicts import DeviceVerdicts
 from kubeshare_py.devices.table_verdicts import TableVerdicts
@@ -30,7 +35,7 @@ from kubeshare_py.domain.needs.cluster_objects import ObjectKey, WatchedKind
 from kubeshare_py.domain.needs.device_claims import DeviceClaimName, DeviceClaims
 from kubeshare_py.domain.pod import NodeTerm
 from tests.builders import a_claim, a_node, a_pod, a_shape
-from tests.devices.made import DRIVER, claim, request, sliced
+from tests.devices.made import DRIVER, claim, device, request, sliced
 from tests.scale import seeds
 from tests.scheduling.device_driver import DeviceDriver, a_claim_of, a_claiming_pod, an_open_claim
 
@@ -156,3 +161,43 @@ def test_any_rows_get_the_answers_that_each_gets_alone(seed: int) -> None:
             if columns.present[row]:
                 alone = DeviceSearch(asking, found, OneRow(columns, row), DeviceVerdicts())
                 assert answers[position] == (not alone.reason(0))
+
+
+def test_the_first_alternatives_have_the_most_points() -> None:
+    first, second = request("r/a", 1, _SELECTORS[0]), request("r/b")
+    one = replace(claim((first, second)), namespace="default", resource_version="1")
+    driver = DeviceDriver(dict.fromkeys(NODES[:3], 0), slices=False)
+    driver.see(
+        one,
+        sliced(device("gpu", model="B"), node="n0"),
+        sliced(device("gpu", model="A"), node="n1"),
+    )
+    rows = AllRows(driver.machine.ledger.columns)
+    asked = a_claiming_pod().shape
+
+    score = DynamicResources().score(asked)
+
+    assert score is not None
+    points = score(rows, None)[np.flatnonzero(rows.present)]
+    assert points.tolist() == [7, 8, 0]
+
+
+def test_a_pod_goes_where_its_claim_gets_the_first_alternative() -> None:
+    first, second = request("r/a", 1, _SELECTORS[0]), request("r/b")
+    driver = DeviceDriver({"n0": 0, "n1": 0}, slices=False)
+    driver.see(
+        replace(an_open_claim(), requests=((first, second),)),
+        sliced(device("gpu", model="B"), node="n0"),
+        sliced(device("gpu", model="A"), node="n1"),
+    )
+
+    driver.show(a_claiming_pod())
+
+    assert driver.devices() == [f"{DRIVER}/n1/gpu"]
+
+
+def test_allocated_alternatives_count_on_every_node() -> None:
+    named = replace(an_open_claim(), requests=((request("r/a"), request("r/b")), (request("x"),)))
+
+    assert alternative_points(named, {"r/b", "x"}) == 7
+    assert alternative_points(named, {"x"}) == 0
