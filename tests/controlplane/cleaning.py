@@ -37,10 +37,10 @@ _LISTS = (
     "/apis/policy/v1/poddisruptionbudgets",
     "/apis/scheduling.k8s.io/v1/priorityclasses",
     "/apis/coordination.k8s.io/v1/leases",
-    "/api/v1/namespaces/kube-system/services",
+    "/api/v1/services",
 )
 #: Made by the control plane itself.
-_KEPT = {"kube-root-ca.crt", "system-cluster-critical", "system-node-critical"}
+_KEPT = {"kube-root-ca.crt", "kubernetes", "system-cluster-critical", "system-node-critical"}
 _PROMPTLY = {
     "apiVersion": "v1",
     "kind": "DeleteOptions",
