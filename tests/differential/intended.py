@@ -65,7 +65,9 @@ def _shares_claims(case: Json) -> bool:
 
 INTENDED = (
     Intended("pods that are being deleted", frozenset({"victims", "message"}), _leaves),
-    Intended("pods of one node with the same host port", frozenset({"victims"}), _shares_ports),
+    Intended(
+        "pods of one node with the same host port", frozenset({"victims", "message"}), _shares_ports
+    ),
     Intended(
         "a pod that mounts an unbound claim twice",
         frozenset({"filter VolumeBinding", "feasible", "outcome", "victims", "message"}),
