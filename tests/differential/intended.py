@@ -95,7 +95,6 @@ NOT_SHOWN = (
     "devices with shared counters, binding conditions, capacity requests, `adminAccess`",
     "extended resources that a device class stands for",
     "a device that is a card of the inventory",
-    "score of `firstAvailable` alternatives",
     "an allocated claim that is available nowhere",
     "spread of pods without constraints, without a file of kube-scheduler",
     "a Service or controller that changes while pods wait for a default constraint",
