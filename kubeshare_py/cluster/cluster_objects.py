@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import cast
 
@@ -11,6 +12,23 @@ from kubeshare_py.domain.devices.device import ResourceSlice
 from kubeshare_py.domain.devices.resource_claim import ResourceClaim
 from kubeshare_py.domain.events import AnyObject
 from kubeshare_py.domain.needs.cluster_objects import ObjectKey, ObjectT, WatchedKind
+from kubeshare_py.domain.needs.storage import PersistentVolume, PersistentVolumeClaim
+
+
+def with_version_of(item: AnyObject, other: AnyObject) -> AnyObject:
+    """An object with the version of another view of it.
+
+    Updates of what placement does not depend on, such as an annotation, change only the version.
+    """
+    match item, other:
+        case PersistentVolumeClaim(), PersistentVolumeClaim(version=version):
+            return replace(item, version=version)
+        case PersistentVolume(), PersistentVolume(version=version):
+            return replace(item, version=version)
+        case ResourceClaim(), ResourceClaim(resource_version=version):
+            return replace(item, resource_version=version)
+        case _:
+            return item
 
 
 class ClusterObjects:
@@ -55,7 +73,7 @@ class ClusterObjects:
     # --- changing ------------------------------------------------------------------------------
 
     def put(self, item: AnyObject) -> bool:
-        """Add or change an object; whether that changes anything."""
+        """Add or change an object; whether that changes more than its version."""
         known = self._of[item.kind]
         before = known.get(item.key)
         if before == item:
@@ -63,7 +81,7 @@ class ClusterObjects:
         self._follow_devices(before, item)
         known[item.key] = item
         self._changed(item.kind)
-        return True
+        return before is None or with_version_of(item, before) != before
 
     def drop(self, kind: WatchedKind, key: ObjectKey) -> bool:
         """Remove an object; whether it was there."""

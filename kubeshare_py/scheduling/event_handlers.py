@@ -58,7 +58,8 @@ class EventHandlers:
             record = self._table.add(pod)
             effects = self._enqueuer.enqueue(record, now, queue_moves.POD_ADD)
         elif record.state in UNDECIDED:
-            if _matters(record.pod, pod) or _belongs(record.pod) != _belongs(pod):
+            moved = _belongs(record.pod) != _belongs(pod)
+            if _matters(record.pod, pod) or (moved and self._enqueuer.asks_otherwise(record, pod)):
                 event = queue_moves.update_event(record.pod, pod)
                 effects = self._enqueuer.edited(record, pod, now, event)
             else:
@@ -86,9 +87,7 @@ class EventHandlers:
         if record.state is PodState.BOUND and record.node == node:
             # What it holds was decided when it was bound: an edit of the annotation takes and frees
             # no card. A resize changes what it takes of the node, and labels what others see of it.
-            old = record.pod
-            if (pod.shape.charged, pod.placed) != (old.shape.charged, old.placed):
-                self._assumer.edited(record, pod)
+            self._charge_as_shown(record, pod)
             warnings = external_binds.changed(record.pod, pod, is_ours)
             record.pod = pod
             self._table.update(record)
@@ -97,6 +96,8 @@ class EventHandlers:
         ours = record.allocation
         if ours is not None and record.node == node and _token(pod) == ours.token:
             effects.extend(self._binding_cycles.seen(record, node))
+            # It may have been edited or deleted meanwhile, and its claims have what they need.
+            self._charge_as_shown(record, pod)
         else:
             self._binding_cycles.release(record)
             self._reservations.end(pod.uid)
@@ -111,6 +112,13 @@ class EventHandlers:
         record.pod = pod
         self._table.transition(record, PodState.BOUND)
         return effects
+
+    def _charge_as_shown(self, record: Record, pod: Pod) -> None:
+        """Charge a bound pod what it takes of its node now; what it holds of cards stays."""
+        charge = self._ledger.charge_of(pod.uid)
+        assert charge is not None
+        if (charge.resources, charge.pod) != (pod.shape.charged, pod.placed):
+            self._assumer.edited(record, pod)
 
     def gone(self, event: PodGone, now: float, *, missing: bool = False) -> list[Effect]:
         """The pod is gone or has finished; `missing`: a list does not have it.

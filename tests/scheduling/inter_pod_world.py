@@ -6,6 +6,7 @@ placement after the other, and add up what pods hold of each node.
 
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 from kubeshare_py.domain.effects import Bind, Effect, Evict
 from kubeshare_py.domain.events import (
@@ -61,6 +62,8 @@ class InterPodWorld:
         self.sent: list[Bind] = []
         #: Where pods are or will be: from their Bind on until they are gone.
         self.placed: dict[PodUid, tuple[str, Pod]] = {}
+        #: Pods that are evicted, which the watch does not show yet.
+        self.victims: dict[PodUid, None] = {}
         self.placements = self.evictions = 0
         self.tell(PodsListed((), 0.0))
         self.tell(NodesListed(tuple(self.node(name) for name in NODES)))
@@ -113,10 +116,9 @@ class InterPodWorld:
         return effects
 
     def evict(self, effect: Evict) -> None:
-        """A victim begins to leave; it is gone some steps later."""
+        """A victim is to leave; the watch shows some steps later that it does."""
         self.evictions += 1
-        node, pod = self.placed[effect.uid]
-        self.placed[effect.uid] = (node, replace(pod, deleting=True))
+        self.victims[effect.uid] = None
 
     # --- what happens --------------------------------------------------------------------------
 
@@ -134,7 +136,9 @@ class InterPodWorld:
                 self.answer,
                 self.move_zone,
                 self.move_team,
+                self.terminate,
                 self.leave,
+                self.relabel,
             )
         )()
         if random.random() < 0.6:
@@ -214,6 +218,31 @@ class InterPodWorld:
         if uid is not None:
             self.gone(uid)
 
+    def terminate(self) -> None:
+        """The watch shows that a victim is being deleted, or any other pod that has a place."""
+        uid = self.some([*self.victims] or [*self.placed])
+        if uid is not None:
+            self.victims.pop(uid, None)
+            self.edit(uid, deleting=True)
+
+    def relabel(self) -> None:
+        """A pod has other labels from now on."""
+        uid = self.some([*self.stored])
+        if uid is None:
+            return
+        labels: Labels = (("app", self.random.choice(APPS)),) if self.random.random() < 0.8 else ()
+        shape = self.stored[uid].shape
+        if shape.inter_pod is not None:
+            shape = replace(shape, inter_pod=replace(shape.inter_pod, labels=labels))
+        self.edit(uid, labels=labels, shape=shape)
+
+    def edit(self, uid: PodUid, **fields: Any) -> None:
+        """Change a pod; what others see of one that is being bound changes once it is bound."""
+        pod = replace(self.stored[uid], **fields)
+        if pod.node_name is not None:
+            self.placed[uid] = (pod.node_name, pod)
+        self.show(pod)
+
     def leave(self) -> None:
         """A victim has left."""
         uid = self.some([uid for uid, (_, pod) in self.placed.items() if pod.deleting])
@@ -222,6 +251,7 @@ class InterPodWorld:
 
     def gone(self, uid: PodUid) -> None:
         del self.stored[uid]
+        self.victims.pop(uid, None)
         self.placed.pop(uid, None)
         self.sent = [bind for bind in self.sent if bind.uid != uid]
         self.tell(PodGone(uid, stopped=True))
@@ -240,9 +270,13 @@ class InterPodWorld:
             outcome = Bound()
         self.tell(BindAnswered(bind.uid, bind.allocation.token, outcome))
         if not refused and bind.uid in self.stored:
-            pod = replace(self.placed[bind.uid][1], node_name=bind.node, allocation=bind.allocation)
-            self.placed[bind.uid] = (bind.node, pod)
-            self.show(pod)
+            self.bound(bind)
+
+    def bound(self, bind: Bind) -> None:
+        """The watch shows the pod bound, as it is by then."""
+        pod = replace(self.stored[bind.uid], node_name=bind.node, allocation=bind.allocation)
+        self.placed[bind.uid] = (bind.node, pod)
+        self.show(pod)
 
     def move_zone(self) -> None:
         name = self.random.choice(NODES)
@@ -261,11 +295,9 @@ class InterPodWorld:
                 bind = self.sent.pop(0)
                 self.tell(BindAnswered(bind.uid, bind.allocation.token, Bound()))
                 if bind.uid in self.stored:
-                    pod = self.placed[bind.uid][1]
-                    bound = replace(pod, node_name=bind.node, allocation=bind.allocation)
-                    self.placed[bind.uid] = (bind.node, bound)
-                    self.show(bound)
-            for uid in [uid for uid, (_, pod) in self.placed.items() if pod.deleting]:
+                    self.bound(bind)
+            leaving = [uid for uid, (_, pod) in self.placed.items() if pod.deleting]
+            for uid in {**self.victims, **dict.fromkeys(leaving)}:
                 self.gone(uid)
             self.now += 120.0
             for _ in range(6):
@@ -275,7 +307,9 @@ class InterPodWorld:
     def waiting(self) -> list[Pod]:
         """Pods without a place that are in no gang."""
         return [
-            pod for uid, pod in self.stored.items() if uid not in self.placed and pod.group is None
+            pod
+            for uid, pod in self.stored.items()
+            if uid not in self.placed and pod.group is None and not pod.deleting
         ]
 
 

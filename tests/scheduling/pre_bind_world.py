@@ -125,7 +125,7 @@ class PreBindReference(ReferenceModel):
             self.problems.append(f"{pod.key} on {node}: {self.node_refusal(pod, node)}")
         self._check_cards(pod, node, allocation)
         cpu = dict(pod.shape.resources).get("cpu", 0)
-        self.held[pod.uid] = Holding(node, cpu, allocation)
+        self.held[pod.uid] = Holding(node, cpu, allocation, ports=pod.shape.host_ports)
         self.charged[pod.uid] = allocation.token
 
     def unreserved(self, pod: Pod) -> None:

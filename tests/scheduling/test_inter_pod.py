@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from kubeshare_py.domain.effects import Bind, ReportWaiting
 from kubeshare_py.domain.events import (
     BindSlotsFree,
@@ -175,3 +177,45 @@ def test_a_pod_that_terminates_makes_room_for_spread_and_not_for_anti_affinity()
 
 def on(node: str, shape: Shape) -> Shape:
     return replace(shape, node_selector=((HOSTNAME, node),))
+
+
+@pytest.mark.parametrize("shown_first", [False, True])
+def test_labels_that_change_while_a_pod_is_bound_count(shown_first: bool) -> None:
+    driver = a_driver(n1="east", n2="west")
+    pod = replace(a_web("first"), labels=())
+    (bind,) = driver.seen(pod)
+    pod = replace(pod, labels=(("app", "web"),))
+    if shown_first:
+        driver.tell(PodSeen(pod))
+    driver.tell(PodSeen(replace(pod, node_name=bind.node, allocation=bind.allocation)))
+    (second,) = driver.seen(a_web("second", **far()))
+    assert second.node != bind.node
+
+
+def test_a_pod_that_is_deleted_while_it_is_bound_does_not_count_for_spread() -> None:
+    zones = {"n1": "east", "n2": "west"}
+    driver = a_driver(**zones)
+    (bind,) = driver.seen(a_web("first"))
+    gone = replace(a_web("first"), deleting=True)
+    driver.tell(PodSeen(replace(gone, node_name=bind.node, allocation=bind.allocation)))
+    ((other, zone),) = (pair for pair in zones.items() if pair[0] != bind.node)
+    driver.tell(NodeSeen(a_node(other, labels={ZONE: zone}, unschedulable=True)))
+    assert nodes(driver.seen(a_web("next", spread=(EVEN,)))) == {"next": bind.node}
+
+
+def test_a_pod_that_gets_a_label_while_it_waits_keeps_away_from_what_minds_it() -> None:
+    driver = a_driver(n1="east")
+    driver.place(a_web("minds", **far()))
+    big = driver.place(a_pod("big", a_shape(a_claim(900))))
+    waits = a_pod("waits", a_shape(a_claim(500)))
+    assert driver.seen(waits) == []
+    driver.tell(PodSeen(replace(waits, labels=(("app", "web"),))))
+    driver.tell(PodGone(big.uid, stopped=True))
+    assert driver.decide() == []
+
+
+def test_a_pod_that_loses_the_label_which_kept_it_away_is_tried_at_once() -> None:
+    driver = a_driver(n1="east")
+    driver.place(a_web("minds", **far()))
+    assert driver.seen(a_web("waits")) == []
+    assert nodes(driver.seen(replace(a_web("waits"), labels=()))) == {"waits": "n1"}

@@ -20,20 +20,25 @@ from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.isolation import Isolation, IsolationBackend
 from kubeshare_py.domain.needs.object_writes import ObjectWrite
 from kubeshare_py.domain.needs.placed_pod import PlacedPod
+from kubeshare_py.domain.needs.volumes import VolumeChoice
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.request import ContainerClaim
 from kubeshare_py.framework.choice import Choice
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.plugin_calls import PluginCalls
 from kubeshare_py.framework.points import PendingPlacement, PreBindAnswer, Rejected
+from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.queue import queue_moves
 from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
 
 R = TypeVar("R")
 
-#: Why a placement is refused whose claims would stay without their volumes.
+#: The plugin without which ResourceClaims of pods would not be allocated.
+_DEVICES = "DynamicResources"
+#: Why a placement is refused whose claims would stay without their volumes, or without devices.
 NO_PRE_BIND = "its claims need volumes, and its profile has no PreBind plugin that binds them"
+NO_DEVICES = f"it has spec.resourceClaims, and its profile has no plugin {_DEVICES}"
 
 
 class Assumer:
@@ -85,8 +90,9 @@ class Assumer:
         placed = pod.placed
         if placed.volumes is not None:
             placed = OneRow(columns, choice.row).volumes.with_choice(placed)
-        if placed.choice is not None and not self._profiles[pod.scheduler_name].pre_binds:
-            return NO_PRE_BIND
+        lack = _lack(pod, placed.choice, self._profiles[pod.scheduler_name])
+        if lack is not None:
+            return lack
         problem = self.charge(record, node, allocation, placed)
         if problem is not None:
             self.take_back(record)
@@ -101,6 +107,9 @@ class Assumer:
             return Rejected(f'node "{node}" not found'), ""
         charge = self._ledger.charge_of(record.pod.uid)
         choice = charge.pod.choice if charge is not None and charge.pod is not None else None
+        lack = _lack(record.pod, choice, self._profiles[record.pod.scheduler_name])
+        if lack is not None:  # the profile is another one than when the pod was placed
+            return Rejected(lack), ""
         placement = PendingPlacement(choice=choice, written=tuple(written))
         return self._calls.pre_bind(record.pod, OneRow(columns, row), placement)
 
@@ -217,6 +226,21 @@ class Assumer:
         else:
             limit = _limit(pod.request.claims[0], cards, profile.capacities)
         return Isolation(backend, limit)
+
+
+def allocates_devices(profile: Profile) -> bool:
+    """Whether the profile sees to it that ResourceClaims are allocated before a pod is bound."""
+    filters, pre_binds = profile.filters, profile.pre_binds
+    return all(any(one.name == _DEVICES for one in some) for some in (filters, pre_binds))
+
+
+def _lack(pod: Pod, choice: VolumeChoice | None, profile: Profile) -> str | None:
+    """Why nothing would get a pod's claims what they need before it is bound."""
+    if choice is not None and not profile.pre_binds:
+        return NO_PRE_BIND
+    if pod.shape.device_claims is not None and not allocates_devices(profile):
+        return NO_DEVICES
+    return None
 
 
 def _limit(claim: ContainerClaim, cards: Sequence[CardCharge], capacities: Capacities) -> int:

@@ -18,6 +18,7 @@ from kubeshare_py.framework.answer_checks import SortKeys
 from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.plugin_calls import PluginCalls
 from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.scheduling.binding.assume import NO_DEVICES, allocates_devices
 from kubeshare_py.scheduling.queue import queue_moves
 from kubeshare_py.scheduling.queue.asked_shapes import AskedShapes, is_scaled
 from kubeshare_py.scheduling.queue.gangs import Gang, Gangs
@@ -41,8 +42,6 @@ OUTSIDE_PATIENCE_S = 30.0
 #: Seconds without an edit after which a pod's next edit counts at once again.
 CALM_S = 10.0
 _UNPLACED = (PodState.NEW, *UNDECIDED)
-#: The plugin without which claims of pods would not be allocated.
-_DEVICES = "DynamicResources"
 
 
 class Enqueuer:
@@ -135,6 +134,10 @@ class Enqueuer:
             return False
         record.shape_version = version
         return self._shapes.of(pod, profile) != record.asked
+
+    def asks_otherwise(self, record: Record, pod: Pod) -> bool:
+        """Whether a waiting pod's shape is another one by the labels and controller it has now."""
+        return self._shapes.of(pod, self._profiles[pod.scheduler_name]) != record.asked
 
     def gate(self, record: Record, reason: str, event: str) -> Sequence[Effect]:
         """Do not try the pod, and report the reason if there is one."""
@@ -364,8 +367,8 @@ def report_waiting(record: Record, sentence: str, reason: WaitingReason) -> list
 
 def _gates_of(pod: Pod, profile: Profile) -> Iterator[str]:
     """The reasons of the pod's profile to gate it."""
-    if pod.shape.device_claims is not None and not _allocates_devices(profile):
-        yield f"it has spec.resourceClaims, and its profile has no plugin {_DEVICES}"
+    if pod.shape.device_claims is not None and not allocates_devices(profile):
+        yield NO_DEVICES
     if is_scaled(pod) and scaled(pod.shape, profile.capacities) is None:
         named = (claim.share_of for claim in pod.shape.claims if claim.share_of)
         model = next(model for model in named if profile.capacities.of(model) is None)
@@ -373,9 +376,3 @@ def _gates_of(pod: Pod, profile: Profile) -> Iterator[str]:
     if chosen_backend(pod, profile) is not None and not profile.isolation.allows(pod.isolation):
         allowed = ", ".join(profile.isolation.allowed)
         yield f'sharedgpu/isolation="{pod.isolation}": this scheduler allows {allowed}'
-
-
-def _allocates_devices(profile: Profile) -> bool:
-    """Whether the profile sees to it that claims are allocated before a pod is bound."""
-    filters, pre_binds = profile.filters, profile.pre_binds
-    return all(any(one.name == _DEVICES for one in some) for some in (filters, pre_binds))

@@ -88,6 +88,8 @@ class _ClaimLook:
             raise _PreBindFailed(
                 f'failed to check binding: persistentvolumes "{volume_name}" not found'
             )
+        if volume.claim is not None and not volume.claim.names(claim):
+            raise _PreBindFailed(f'pv "{volume.name}" is bound to another claim')
         on = (_ref(claim), _ref(volume))
         if volume.claim is None or not volume.claim.uid:
             write = self._last(ClaimVolume, volume=volume.name)
@@ -98,8 +100,6 @@ class _ClaimLook:
                 raise _PreBindFailed(f'ClaimRef got reset for pv "{volume.name}"')
             yield _ClaimStep(None, on)  # the watch has not shown it yet
             return
-        if not volume.claim.names(claim):
-            raise _PreBindFailed(f'pv "{volume.name}" is bound to another claim')
         self._check_node(volume)
         if not claim.is_bound:
             yield _ClaimStep(None, on)

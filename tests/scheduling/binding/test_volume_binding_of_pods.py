@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+from kubeshare_plugins import IN_TREE
+from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.effects import Bind, Effect, WriteObject
 from kubeshare_py.domain.events import (
     AnyObject,
@@ -22,6 +24,8 @@ from kubeshare_py.domain.needs.storage import (
 )
 from kubeshare_py.domain.needs.volumes import PodClaim, PodVolumes
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.framework.profile_making import profiles
+from kubeshare_py.framework.scheduler_profile import ProfilesReplaced
 from kubeshare_py.scheduling.queue.pod_records import PodState
 from tests.builders import NO_PREEMPTION, a_claim, a_pod, a_shape
 from tests.cluster.volumes.storage_world import HOST, on
@@ -199,3 +203,48 @@ def test_a_volume_that_was_made_elsewhere_ends_the_placement() -> None:
     assert driver.put(bound) == []
     assert "node affinity doesn't match" in driver.told["p"]
     assert driver.machine.ledger.charge_of(a_pod("p").uid) is None
+
+
+def test_volumes_that_claims_have_are_not_remembered_as_chosen() -> None:
+    driver = StorageDriver({"n1": 1}, MADE, a_pvc("c"))
+    driver.show(mounting("p", "c"))
+    driver.done()
+    driver.put(a_pvc("c", version="2", selected_node="n1"))
+    driver.put(PersistentVolume(name="pv", claim=ClaimReference("default", "c", "uid-c")))
+    have = a_pvc("c", version="3", selected_node="n1", volume="pv", bind_completed=True)
+    driver.bound(driver.put(have))
+    assert not driver.machine.ledger.placed_pods.volumes.choices()
+
+
+def test_a_volume_that_someone_keeps_for_another_claim_meanwhile_is_left_alone() -> None:
+    free = PersistentVolume(
+        name="v", capacity=10, class_name="local", phase="Available", version="7"
+    )
+    driver = StorageDriver({"n1": 1}, LOCAL, a_pvc("c", "local"), free)
+    driver.show(mounting("p", "c"))
+    (effect,) = driver.writes
+    driver.tell(ObjectWritten(effect.uid, effect.token, effect.write, WriteOutcome.UNKNOWN, "?"))
+    driver.put(replace(free, claim=ClaimReference("default", "another"), version="8"))
+    driver.later(30)
+    assert driver.writes == [effect]
+    assert driver.state("p") is PodState.WAITING
+
+
+def test_a_pod_is_not_bound_without_its_volume_if_the_configuration_loses_the_plugin() -> None:
+    driver = StorageDriver({"n1": 1}, MADE, a_pvc("c"))
+    driver.show(mounting("p", "c"))
+    points = {"preBind": {"disabled": [{"name": "*"}]}}
+    configuration = read({"profiles": [{"plugins": points}]})
+    driver.tell(ProfilesReplaced(tuple(profiles(configuration, IN_TREE))))
+    assert driver.turn() == []
+    assert driver.later(60) == []
+
+
+def test_an_update_that_changes_only_the_version_of_an_object_wakes_nobody() -> None:
+    driver = StorageDriver({"n1": 1}, MADE, a_pvc("c"))
+    improved = driver.machine.ledger.improved
+    before = improved.end
+    driver.put(a_pvc("c", version="2"))
+    assert improved.end == before
+    driver.put(a_pvc("c", version="3", requested=6))
+    assert improved.end > before
