@@ -7,7 +7,14 @@ import pytest
 from kubeshare_py.domain.devices.device import Device, DeviceNodes
 from kubeshare_py.domain.devices.resource_claim import ClaimAllocation, ResourceClaim
 from kubeshare_py.domain.effects import Bind
-from kubeshare_py.domain.events import NodeGone, NodeSeen, ObjectGone, PodGone, WriteOutcome
+from kubeshare_py.domain.events import (
+    NodeGone,
+    NodeSeen,
+    ObjectGone,
+    ObjectsListed,
+    PodGone,
+    WriteOutcome,
+)
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.needs.cluster_objects import ObjectKey, WatchedKind
 from kubeshare_py.domain.needs.device_claims import DeviceClaimName
@@ -312,3 +319,41 @@ def test_a_device_of_several_nodes_is_found_on_each() -> None:
     assert driver.writes[0].allocation is not None
     assert driver.writes[0].allocation.terms is None
     driver.tell(PodGone(a_pod("p").uid))
+
+
+def test_a_claim_between_the_two_patches_of_a_write_is_not_free() -> None:
+    driver = DeviceDriver({"n1": 1})
+    a = an_open_claim("a")
+    driver.see(a, an_open_claim("b"))
+    driver.show(a_claiming_pod("p", "a"))
+    driver.bound(driver.wrote())
+
+    driver.see(replace(a, resource_version="2", is_protected=True))
+    driver.show(a_claiming_pod("q", "b"))
+    assert len(driver.writes) == 1
+
+    driver.see(as_written(a, driver.writes[0]))
+    driver.gone(a_pod("p"))
+    driver.see(replace(a, resource_version="9"))
+    assert [one.device_claim for one in driver.writes] == ["a", "b"]
+
+
+def test_an_allocation_of_a_claim_that_a_list_cannot_read_ends_as_any_other() -> None:
+    driver = DeviceDriver({"n1": 1})
+    a, b = an_open_claim("a"), an_open_claim("b")
+    driver.see(a, b)
+    driver.show(a_claiming_pod("p", "a"))
+    kind = WatchedKind.RESOURCE_CLAIM
+    driver.tell(ObjectsListed(kind, (b,), unreadable=frozenset({a.key})))
+    driver.wrote(WriteOutcome.REFUSED)
+
+    driver.show(a_claiming_pod("q", "b"))
+    assert driver.writes[-1].device_claim == "b"
+
+
+def test_claims_of_bound_pods_are_not_searched_for_again() -> None:
+    driver = DeviceDriver({"n1": 2})
+    driver.see(an_open_claim())
+    driver.show(a_claiming_pod())
+    driver.bound(driver.wrote())
+    assert not driver.machine.ledger.placed_pods.device_claims()

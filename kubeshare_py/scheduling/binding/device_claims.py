@@ -42,6 +42,14 @@ class _AssumedClaim:
     uid: PodUid
     is_sent: bool = True
 
+    def still_holds(self, item: ResourceClaim) -> bool:
+        """Whether the claim is as before the write, or as between its two patches."""
+        before, version = self.shown, item.resource_version
+        if item.is_assumed or version == before.resource_version:
+            return True
+        between = replace(before, resource_version=version, is_protected=True)
+        return not before.is_protected and item == between
+
 
 @dataclass(frozen=True, slots=True)
 class ClaimedCards:
@@ -162,8 +170,9 @@ class ClaimedDevices:
 
     def _seen(self, item: ResourceClaim) -> bool:
         known = self._assumed.get(item.key)
-        if known is not None and known.shown.resource_version == item.resource_version:
-            return False  # the version before the write
+        if known is not None and known.still_holds(item):
+            known.shown = item
+            return False
         self._assumed.pop(item.key, None)
         return self._put(item)
 
@@ -171,9 +180,13 @@ class ClaimedDevices:
         """All claims were listed: those whose allocation is being written stay assumed."""
         claims = self._objects.of(ResourceClaim)
         self._assumed = {
-            key: one for key, one in self._assumed.items() if claims.get(key) == one.shown
+            key: one
+            for key, one in self._assumed.items()
+            if key in claims and one.still_holds(claims[key])
         }
-        for one in self._assumed.values():
+        for key, one in self._assumed.items():
+            if not claims[key].is_assumed:  # it is as it was read last if it cannot be read now
+                one.shown = claims[key]
             self._objects.put(one.assumed)
         for key in {**self._allocated, **dict.fromkeys(claims)}:
             self._charge(key)
