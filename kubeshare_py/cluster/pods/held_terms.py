@@ -1,7 +1,7 @@
 """Affinity terms of placed pods, which ask something of the pods that come later."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -13,10 +13,16 @@ from kubeshare_py.cluster.cluster_objects import ClusterObjects
 from kubeshare_py.cluster.pods.pod_kinds import selects
 from kubeshare_py.domain.label_selector import Labels
 from kubeshare_py.domain.needs.cluster_objects import WatchedKind
-from kubeshare_py.domain.needs.inter_pod import AffinityTerm, InterPodTerms
+from kubeshare_py.domain.needs.inter_pod import AffinityTerm, InterPodTerms, PodSelector
 
 #: The most answers that are kept.
 ANSWERS_KEPT = 1024
+#: A term that names more namespaces is found as if it named all.
+MAX_NAMESPACES = 16
+#: A label that every pod has that a term selects; of any value if that is None.
+_Label = tuple[str, str | None]
+#: A namespace, None for all, and a label, None if there is none that every such pod has.
+_TermKey = tuple[str | None, _Label | None]
 
 
 class TermKind(Enum):
@@ -60,8 +66,7 @@ class HeldTerms:
     def __init__(self, objects: ClusterObjects) -> None:
         self._objects = objects
         self._rows: dict[HeldTerm, Counter[int]] = {}
-        #: Terms by a label that every pod has that they select; None for terms without one.
-        self._by_label: dict[tuple[str, str] | None, dict[HeldTerm, None]] = {}
+        self._index: dict[_TermKey, dict[HeldTerm, None]] = {}
         self._keys: Counter[str] = Counter()
         self._answers: dict[tuple[str, Labels], tuple[HeldTerm, ...]] = {}
         self._answered = (0, 0)
@@ -90,13 +95,13 @@ class HeldTerms:
             rows = self._rows.get(held)
             if rows is None:
                 rows = self._rows[held] = Counter()
-                self._index(held, 1)
+                self._take_in(held, 1)
             rows[row] += sign
             if not rows[row]:
                 del rows[row]
                 if not rows:
                     del self._rows[held]
-                    self._index(held, -1)
+                    self._take_in(held, -1)
 
     def selecting(self, namespace: str, labels: Labels) -> tuple[HeldTerm, ...]:
         """The terms that select a pod of this namespace with these labels."""
@@ -111,25 +116,39 @@ class HeldTerms:
             named = dict(labels)
             found = self._answers[namespace, labels] = tuple(
                 held
-                for label in (None, *labels)
-                for held in self._by_label.get(label, ())
+                for space in (None, namespace)
+                for label in (None, *labels, *((key, None) for key in named))
+                for held in self._index.get((space, label), ())
                 if selects(held.term.selector, namespace, named, self._objects)
             )
         return found
 
-    def _index(self, held: HeldTerm, sign: int) -> None:
+    def _take_in(self, held: HeldTerm, sign: int) -> None:
         self.version += 1
         requirements = held.term.selector.labels or ()
         self._keys.update({one.key: sign * 1 for one in requirements})
         for key in [one.key for one in requirements if self._keys[one.key] <= 0]:
             del self._keys[key]
-        exact = next((one for one in requirements if one.operator == "In"), None)
-        labels = [None] if exact is None else [(exact.key, value) for value in {*exact.values}]
-        for label in labels:
-            held_there = self._by_label.setdefault(label, {})
+        for place in _places(held.term.selector):
+            held_there = self._index.setdefault(place, {})
             if sign > 0:
                 held_there[held] = None
             else:
                 held_there.pop(held, None)
                 if not held_there:
-                    del self._by_label[label]
+                    del self._index[place]
+
+
+def _places(selector: PodSelector) -> list[_TermKey]:
+    """Where the index has a selector: all pods that it selects are in one of these places."""
+    spaces: Sequence[str | None] = selector.namespaces
+    if selector.namespace_selector is not None or len(spaces) > MAX_NAMESPACES:
+        spaces = [None]
+    labels: list[_Label | None] = [None]
+    for one in selector.labels or ():
+        if one.operator == "In":
+            labels = [(one.key, value) for value in {*one.values}]
+            break
+        if one.operator == "Exists":
+            labels = [(one.key, None)]
+    return [(space, label) for space in spaces for label in labels]

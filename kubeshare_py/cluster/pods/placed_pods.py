@@ -99,6 +99,8 @@ class PlacedPods:
         self._forgotten = 0
         self._counts: OrderedDict[tuple[AllSelectors, bool], _SelectorCounts] = OrderedDict()
         self._is_counting = False
+        #: Whether the kinds, entries and counts are those of the pods now.
+        self._is_counted = False
         self.changes = 0
         #: All placed pods with their rows; the ledger says.
         self.all: Callable[[], Iterable[tuple[int, PlacedPod]]] = tuple
@@ -128,8 +130,10 @@ class PlacedPods:
         if pod.device_claims is not None:
             self._device_claims.add(row, pod.device_claims, sign)
         self.changes += 1
-        if self._is_counting:
+        if self._is_counted:
             self._count(self._kinds.number(pod), row, sign)
+            if self._has_spare_kinds():  # there was no question for long
+                self._forget()
 
     def host_ports(self, row: int) -> Mapping[HostPort, int]:
         """See PodIndex."""
@@ -157,8 +161,8 @@ class PlacedPods:
 
     def counts(self, selectors: AllSelectors, rows: int, *, terminating: bool) -> NDArray[np.int64]:
         """See PodIndex, (rows,)."""
-        if not self._is_counting or len(self._kinds) > self._spare_kinds + 2 * len(self._entry_of):
-            self._is_counting = True
+        self._is_counting = True
+        if not self._is_counted:
             self._count_anew()
         key = (selectors, terminating)
         known = self._counts.get(key)
@@ -210,14 +214,22 @@ class PlacedPods:
         self._entries += 1
         return self._entries - 1
 
-    def _count_anew(self) -> None:
-        """Forget all counts and kinds, and number the kinds of all pods."""
+    def _has_spare_kinds(self) -> bool:
+        return len(self._kinds) > self._spare_kinds + 2 * len(self._entry_of)
+
+    def _forget(self) -> None:
+        """Forget all counts and kinds until the next question."""
+        self._is_counted = False
         self._kinds = PodKinds(self.objects)
         self._entry_of.clear()
         self._free.clear()
         self._entries = 0
         self._pods_at.fill(0)
         self._counts.clear()
+
+    def _count_anew(self) -> None:
+        """Number the kinds of all pods."""
+        self._is_counted = True
         for row, pod in self.all():
             self._count(self._kinds.number(pod), row, 1)
 

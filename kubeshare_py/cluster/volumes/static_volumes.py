@@ -17,6 +17,8 @@ from kubeshare_py.domain.needs.storage import PersistentVolume, PersistentVolume
 
 #: In place of a volume's number: the claim gets none on that row.
 NONE = -1
+#: What decides which free volumes a claim may have.
+_OfferKey = tuple[object, ...]
 
 
 class StaticVolumes:
@@ -35,6 +37,12 @@ class StaticVolumes:
         #: Volumes by number.
         self.volumes: list[PersistentVolume] = []
         self._numbers: dict[str, int] = {}
+        #: The rows on which a volume may be and no claim has it; of all its rows if not there.
+        self._left: dict[str, NDArray[np.int64]] = {}
+        #: Volumes that are given away on all their rows.
+        self._given: set[str] = set()
+        #: Volumes that such claims may have, without most of those.
+        self._offers: dict[_OfferKey, list[PersistentVolume]] = {}
 
     def choose(self, claims: Sequence[PersistentVolumeClaim]) -> NDArray[np.int64]:
         """The number of the volume of each claim on each row, (claims, k), or NONE.
@@ -49,31 +57,33 @@ class StaticVolumes:
                 allowed = self._labels.where_any_of(kept.node_terms)
                 chosen[at][allowed] = self._number(kept)
                 continue
-            candidates = self._candidates(claim)
-            if candidates:
-                self._take_first(chosen, at, self._nearest(candidates, at + 1))
+            asked = _asked(claim)
+            offers = self._offers.get(asked)
+            if offers is None:
+                offers = self._candidates(claim)
+            self._take_first(chosen[at], offers)
+            self._offers[asked] = [one for one in offers if one.name not in self._given]
         return chosen
 
-    def _take_first(self, chosen: NDArray[np.int64], at: int, offers: NDArray[np.int64]) -> None:
-        """Give the claim `at` on each row the first offer, (offers, k), that no claim has."""
-        for offer in offers:
-            taken = (chosen[:at] == offer).any(0)
-            free = (chosen[at] == NONE) & ~taken
-            chosen[at][free] = offer[free]
+    def _take_first(self, chosen: NDArray[np.int64], offers: Sequence[PersistentVolume]) -> None:
+        """Give a claim on each row the first of the volumes that may be there and is left."""
+        missing = len(chosen)
+        for volume in offers:
+            if not missing:
+                return
+            rows = self._rows_left(volume)
+            is_missing = chosen[rows] == NONE
+            given = rows[is_missing]
+            if len(given):
+                chosen[given] = self._number(volume)
+                self._left[volume.name] = rows[~is_missing]
+                missing -= len(given)
+                if len(given) == len(rows):
+                    self._given.add(volume.name)
 
-    def _nearest(self, candidates: Sequence[PersistentVolume], most: int) -> NDArray[np.int64]:
-        """The first `most` candidates that may be on each row: numbers or NONE, (most, k)."""
-        count = self._labels.count
-        offers: NDArray[np.int64] = np.full((most, count), NONE, np.int64)
-        filled = np.zeros(count, np.int64)
-        for volume in candidates:
-            rows = self._labels.where_any_of(volume.node_terms)
-            rows = rows[filled[rows] < most]
-            offers[filled[rows], rows] = self._number(volume)
-            filled[rows] += 1
-            if volume.node_terms is None and filled.min(initial=most) >= most:
-                break
-        return offers
+    def _rows_left(self, volume: PersistentVolume) -> NDArray[np.int64]:
+        left = self._left.get(volume.name)
+        return self._labels.where_any_of(volume.node_terms) if left is None else left
 
     def _named(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
         """The first volume that is this claim's and large enough."""
@@ -102,6 +112,17 @@ class StaticVolumes:
         if number == len(self.volumes):
             self.volumes.append(volume)
         return number
+
+
+def _asked(claim: PersistentVolumeClaim) -> _OfferKey:
+    return (
+        claim.class_name,
+        claim.requested,
+        claim.access_modes,
+        claim.volume_mode,
+        claim.selector,
+        claim.attributes_class,
+    )
 
 
 def _is_like(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:

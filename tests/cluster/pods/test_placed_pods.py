@@ -1,5 +1,9 @@
 """Placed pods against a list of them."""
 
+import sys
+from collections import Counter
+from types import FrameType
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,7 +15,7 @@ from kubeshare_py.cluster.pods.placed_pods import PlacedPods
 from kubeshare_py.cluster.pods.pods_overlay import PodsOverlay
 from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.needs.cluster_objects import NamespaceObject
-from kubeshare_py.domain.needs.inter_pod import PodSelector
+from kubeshare_py.domain.needs.inter_pod import AffinityTerm, InterPodTerms, PodSelector
 from kubeshare_py.domain.needs.placed_pod import PlacedPod
 from tests.cluster.pods.any_pods import ROWS, count, namespaces, selectors, selects, steps
 
@@ -138,6 +142,44 @@ def test_kinds_of_pods_that_are_gone_are_forgotten() -> None:
         books.pods.counts(asked, ROWS, terminating=True)
     assert len(books.pods._kinds) < 40
     assert books.pods.counts(asked, ROWS, terminating=True).tolist() == [3, 0, 0, 0]
+
+
+def test_kinds_of_pods_that_are_gone_are_forgotten_without_questions() -> None:
+    books = Books(spare_kinds=10)
+    asked = (PodSelector(("a",), (Requirement("job", "Exists"),)),)
+    books.pods.counts(asked, ROWS, terminating=True)
+    for number in range(100):
+        books.take((0, PlacedPod(namespace="a", labels=(("job", str(number)),))))
+        if number > 2:
+            books.take((0, 0))
+    assert len(books.pods._kinds) < 40
+    assert books.pods.is_counting, "what waits because of counts is still to be woken"
+    assert books.pods.counts(asked, ROWS, terminating=True).tolist() == [3, 0, 0, 0]
+
+
+def calls_to_find(namespace: str, terms: int) -> int:
+    """How many calls it takes to find the terms that select a pod, of so many in `a`."""
+    books = Books()
+    for number in range(terms):
+        selector = PodSelector(("a",), (Requirement(f"key-{number}", "NotIn", ("x",)),))
+        far = InterPodTerms(namespace="a", anti_affinity=(AffinityTerm(selector, "zone"),))
+        books.take((0, PlacedPod(namespace="a", terms=far)))
+    calls: Counter[str] = Counter()
+
+    def count_call(_frame: FrameType, event: str, _argument: object) -> None:
+        calls[event] += 1
+
+    sys.setprofile(count_call)
+    try:
+        found = books.pods.selecting(namespace, (("app", "x"),))
+    finally:
+        sys.setprofile(None)
+    assert len(found) == (terms if namespace == "a" else 0)
+    return calls["call"]
+
+
+def test_terms_about_one_namespace_cost_pods_of_others_nothing() -> None:
+    assert calls_to_find("b", 200) == calls_to_find("b", 2) < calls_to_find("a", 200)
 
 
 def test_counts_that_fell_far_behind_are_made_anew() -> None:
