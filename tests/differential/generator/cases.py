@@ -33,7 +33,7 @@ def case(seed: int, index: int, subjects: Iterable[str] = ()) -> Json:
     rng = Random(f"differential {seed} {index}")
     among = sorted(subjects) or [*SUBJECTS]
     chosen = rng.sample(among, min(len(among), rng.choice((0, 1, 1, 2, 2, 3))))
-    there = nodes(rng)
+    there = nodes(rng, chosen)
     objects = [*there, *namespaces(rng)]
     if there:
         objects += crowd(rng, [node["metadata"]["name"] for node in there], chosen)

@@ -1,5 +1,6 @@
 """Nodes: labels, zones, taints, capacities, images."""
 
+from collections.abc import Collection
 from random import Random
 
 from tests.differential.generator.words import (
@@ -18,14 +19,22 @@ from tests.differential.generator.words import (
 )
 
 TAINTS = (("dedicated", "gpu"), ("dedicated", "db"), ("spot", ""), ("node.example/bad", "x"))
+FEATURES = (
+    *("GuaranteedQoSPodCPUResize", "RestartAllContainersOnContainerExits"),
+    "UserNamespacesHostNetworkSupport",
+)
 EFFECTS = ("NoSchedule", "NoExecute", "PreferNoSchedule")
 
 
-def nodes(rng: Random) -> list[Json]:
+def nodes(rng: Random, subjects: Collection[str]) -> list[Json]:
     """Up to eight nodes, n0 and so on, seldom none; clusters differ in how alike theirs are."""
     count = rng.choice((0, 1, 2, 2, 3, 3, 4, 5, 6, 8)) if chance(rng, 0.5) else rng.randint(2, 5)
     plain = chance(rng, 0.5)
-    return [node(rng, f"n{at}", plain=plain) for at in range(count)]
+    found = [node(rng, f"n{at}", plain=plain) for at in range(count)]
+    if "features" in subjects:
+        for one in found:
+            one["status"]["declaredFeatures"] = sorted(some(rng, FEATURES, len(FEATURES)))
+    return found
 
 
 def node(rng: Random, name: str, *, plain: bool) -> Json:

@@ -162,6 +162,19 @@ def images(rng: Random, made: Json) -> None:
         one["image"] = image.partition(":")[0] if chance(rng, 0.1) else image
 
 
+def features(rng: Random, made: Json) -> None:
+    """Fields that need a feature of the node's kubelet."""
+    spec = made["spec"]
+    if chance(rng, 0.6):
+        rule = {
+            "action": rng.choice(("RestartAllContainers", "RestartAllContainers", "Restart")),
+            "exitCodes": {"operator": "In", "values": [42]},
+        }
+        spec["containers"][0] |= {"restartPolicy": "Never", "restartPolicyRules": [rule]}
+    if chance(rng, 0.5):
+        spec["hostNetwork"], spec["hostUsers"] = True, chance(rng, 0.2)
+
+
 def no_preemption(rng: Random, made: Json) -> None:
     """A pod that never preempts."""
     made["spec"]["preemptionPolicy"] = "Never"
@@ -194,5 +207,6 @@ ADDITIONS: tuple[tuple[str, Callable[[Random, Json], None]], ...] = (
     ("nodeAffinity", node_affinity),
     ("ports", ports),
     ("images", images),
+    ("features", features),
     ("noPreemption", no_preemption),
 )
