@@ -111,8 +111,8 @@ def _gpu(rng: Random, at: int) -> Json:
 
 def _request(rng: Random, name: str) -> Json:
     exactly = _exactly(rng)
-    if chance(rng, 0.12):
-        alternatives = [{"name": f"a{at}", **_exactly(rng)} for at in range(2)]
+    if chance(rng, 0.35):
+        alternatives = [{"name": f"a{at}", **_exactly(rng)} for at in range(rng.choice((2, 2, 3)))]
         return {"name": name, "firstAvailable": alternatives}
     return {"name": name, "exactly": exactly}
 
@@ -153,7 +153,10 @@ def _allocate(rng: Random, claim: Json, free: list[tuple[Json, Json]], incoming:
     if not free or not chance(rng, 0.4):
         return
     spec, device = free.pop(rng.randrange(len(free)))
-    request = claim["spec"]["devices"]["requests"][0]["name"]
+    wanted = claim["spec"]["devices"]["requests"][0]
+    request = wanted["name"]
+    if "firstAvailable" in wanted:
+        request += "/" + rng.choice(wanted["firstAvailable"])["name"]
     allocation: Json = {
         "devices": {
             "results": [
