@@ -52,7 +52,7 @@ class PreparedPlugins:
         """Raises PluginFailed if a plugin fails while it prepares its question."""
         self._profile, self._boundary = profile, boundary
         # Each shape has its own table, so that one pod's wishes cannot use up another's bits.
-        self.reasons = ReasonTable(plugin.name for plugin in profile.filters)
+        self.reasons = ReasonTable.ranked(plugin.name for plugin in profile.filters)
         self.static: list[RowFilter] = []
         self.row_filters: list[RowFilter] = []
         #: Questions whose answers depend on the whole cluster.

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Self
 
 #: Stands for the reasons of a row's cards until they are asked for. It must be 1 (see Evaluator).
 NO_CARD = 1
@@ -37,12 +38,18 @@ class ReasonTable:
     register near misses first.
     """
 
-    def __init__(self, order: Iterable[str] = ()) -> None:
-        """`order`: the names of the profile's filters; those of cards come after them."""
-        self._rank = {name: number for number, name in enumerate(order)}
+    def __init__(self) -> None:
+        self._rank: dict[str, int] = {}
         self._bits: dict[Reason, int] = {}
         #: Whether each reason has its own bit: masks may then be added instead of combined.
         self.distinct = True
+
+    @classmethod
+    def ranked(cls, order: Iterable[str]) -> Self:
+        """A table for a profile whose filters have these names; those of cards come after them."""
+        table = cls()
+        table._rank = {name: number for number, name in enumerate(order)}
+        return table
 
     def register(self, plugin: str, text: str, *, resolvable: bool = True) -> int:
         """The mask of this reason, the same one each time; it has one bit.

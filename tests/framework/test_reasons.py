@@ -52,7 +52,7 @@ def test_when_bits_are_used_up_the_last_one_is_shared_and_says_so(count: int) ->
 
 
 def test_the_first_filter_that_refuses_is_the_one_that_counts() -> None:
-    table = ReasonTable(["Taints", "Fit"])
+    table = ReasonTable.ranked(["Taints", "Fit"])
     cpu, memory = table.register("Fit", "cpu"), table.register("Fit", "memory")
     taint, card = table.register("Taints", "taint"), table.register("GpuFit", "no GPU")
     assert [one.text for one in table.first(cpu | memory | taint | card)] == ["taint"]
@@ -62,13 +62,13 @@ def test_the_first_filter_that_refuses_is_the_one_that_counts() -> None:
 
 
 def test_all_that_is_said_of_cards_comes_last_and_together() -> None:
-    table = ReasonTable(["Fit"])
+    table = ReasonTable.ranked(["Fit"])
     fit, model = table.register("GpuFit", "too small"), table.register("GpuModel", "model")
     assert [one.text for one in table.first(fit | model)] == ["too small", "model"]
 
 
 def test_a_node_that_was_left_out_is_refused_for_nothing_else() -> None:
-    table = ReasonTable(["Taints", "NodeAffinity"])
+    table = ReasonTable.ranked(["Taints", "NodeAffinity"])
     taint, left_out = table.register("Taints", "taint"), table.narrow("NodeAffinity")
     (reason,) = table.first(taint | left_out)
     assert reason.text == "node(s) didn't satisfy plugin(s) [NodeAffinity]"
@@ -76,7 +76,7 @@ def test_a_node_that_was_left_out_is_refused_for_nothing_else() -> None:
 
 
 def test_of_reasons_about_the_pod_the_first_filters_counts() -> None:
-    table = ReasonTable(["A", "B"])
+    table = ReasonTable.ranked(["A", "B"])
     later, earlier = table.refuse("B", "late"), table.refuse("A", "early")
     other = table.register("A", "of a node")
     found = table.first_of_pod(later | earlier | other)

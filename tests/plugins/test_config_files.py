@@ -75,6 +75,7 @@ def test_every_line_of_the_default_file_is_commented() -> None:
 def test_each_policy_has_its_example() -> None:
     cards = ["Topology", "IsolationReady", "ModelPreference", "GpuTags"]
     wishes = ["TaintToleration", "NodeAffinity", "PodTopologySpread", "InterPodAffinity"]
+    wishes.append("DynamicResources")
     kept = ["AvoidGpuNodes", *wishes, *cards]
     assert scores("binpack") == (["BinPack"], ["BinPack"])
     assert scores("spread") == ([*kept, "Spread"], [*cards, "Spread"])

@@ -79,6 +79,7 @@ def test_the_example_profile_can_be_used() -> None:
         ("NodeAffinity", 2),
         ("PodTopologySpread", 2),
         ("InterPodAffinity", 2),
+        ("DynamicResources", 2),
         ("Topology", 10),
         ("IsolationReady", 100),
         ("ModelPreference", 2000),

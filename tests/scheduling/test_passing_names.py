@@ -35,7 +35,8 @@ def said(driver: Driver, pod: str) -> str:
 def test_a_pod_that_asks_for_what_no_node_has_waits_and_says_so() -> None:
     driver = Driver({"n1": 1, "n2": 1})
     assert driver.seen(asking("p", NIC)) == []
-    assert said(driver, "p") == f"0/2 nodes are available: 2 Insufficient {NIC}."
+    counted = f"0/2 nodes are available: 2 Insufficient {NIC}."
+    assert said(driver, "p") == f"{counted} no new claims to deallocate"
     assert NIC not in driver.machine.ledger.columns.resources
     driver.tell(offering(NIC))
     assert [bind.node for bind in driver.decide()] == [N1]
