@@ -12,14 +12,16 @@ import msgspec
 
 from kubeshare_py.dialects import results
 from kubeshare_py.dialects.dialect import Dialect
-from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
+from kubeshare_py.dialects.dialects import IN_TREE
 
 _WIDTH = 100
 _HEAD = "{{- /* Result annotations, from kubeshare_py/dialects; written by `make manifests`. */}}\n"
 
 
-def template(dialects: Iterable[Dialect] = (SHAREDGPU,)) -> str:
-    """The content of deploy/chart/kubeshare/templates/_results.tpl."""
+def template(dialects: Iterable[Dialect] | None = None) -> str:
+    """The content of deploy/chart/kubeshare/templates/_results.tpl; without any, for IN_TREE."""
+    if dialects is None:
+        dialects = [one for make in IN_TREE.values() if isinstance(one := make(), Dialect)]
     known = {one.name: _keys(one) for one in dialects}
     own = [f"'{key}'" for key in sorted(results.KEYS)]
     parts = {
@@ -31,6 +33,8 @@ def template(dialects: Iterable[Dialect] = (SHAREDGPU,)) -> str:
         ),
         "cel.isResult": (
             f"key in variables.keys\n|| key.matches('^{results.OF_ONE_CONTAINER.pattern}$')"
+            '{{- with include "kubeshare.resultPrefixes" . | fromJsonArray }}\n'
+            "|| {{ toJson . }}.exists(prefix, key.startsWith(prefix)){{- end }}"
         ),
     }
     return _HEAD + "".join(
@@ -40,9 +44,11 @@ def template(dialects: Iterable[Dialect] = (SHAREDGPU,)) -> str:
 
 
 def _keys(dialect: Dialect) -> dict[str, object]:
-    """Both kinds of a dialect's result keys, those of device plugins with their accounts."""
+    """A dialect's result keys, those of device plugins with their accounts."""
     keys = dialect.result_keys
     return {
         "resultKeys": sorted(keys.scheduler),
+        "resultPrefixes": sorted(keys.prefixes),
+        "resultLabels": sorted(keys.labels),
         "devicePluginKeys": dict(sorted(keys.device_plugin.items())),
     }

@@ -38,16 +38,35 @@ class ResultKeys:
 
     Users must not write any of them. `scheduler` are those that only the scheduler writes,
     `device_plugin` those that a device plugin writes too, on pods of its own node, each with the
-    ServiceAccount of that plugin as `namespace/name`.
+    ServiceAccount of that plugin as `namespace/name`. `prefixes` are beginnings of further keys of
+    the scheduler, such as `example.com/container-` for keys that end with a container's name.
+    `labels` are those of `scheduler` that the Binding carries as labels too. Users may write these
+    labels, so nothing may be decided by them; API servers before Kubernetes 1.35 leave them out.
+
+    Invariants, else ValueError: a prefix has a slash and text before it, and labels are in
+    `scheduler`.
     """
 
     scheduler: frozenset[str] = frozenset()
     device_plugin: Mapping[str, str] = field(default_factory=dict)
+    prefixes: tuple[str, ...] = ()
+    labels: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        for prefix in self.prefixes:
+            if "/" not in prefix[1:]:
+                raise ValueError(f"prefix {prefix!r}: needs a slash and text before it")
+        if self.labels - self.scheduler:
+            raise ValueError(f"label {min(self.labels - self.scheduler)} is no annotation")
 
     @property
     def every(self) -> frozenset[str]:
-        """All of them."""
+        """All of them that are whole keys."""
         return self.scheduler | self.device_plugin.keys()
+
+    def has(self, key: str) -> bool:
+        """Whether this is one of the annotations, by its whole key or its beginning."""
+        return key in self.scheduler or key in self.device_plugin or key.startswith(self.prefixes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,15 +49,17 @@ class DialectTable:
             _check_pair(one, other)
         owned = [one.owns.resources | one.owns.contested for one in self.dialects]
         self.resources: frozenset[str] = frozenset().union(*owned)
-        self.result_keys: frozenset[str] = frozenset().union(
-            *(one.result_keys.every for one in self.dialects)
+        self._results = tuple(
+            one.result_keys
+            for one in self.dialects
+            if one.result_keys.every or one.result_keys.prefixes
         )
         self._is_plain = self.dialects == (SHAREDGPU,)
         #: What a pod asks for in its dialect; None if it has no key of any. Never raises.
         self.read: Reader = SHAREDGPU.read if self._is_plain else self._read
         #: Whether users must not write an annotation.
         self.is_result: Callable[[str], bool] = (
-            self._is_result if self.result_keys else results.is_result
+            self._is_result if self._results else results.is_result
         )
         self.container_rules = tuple(rule for one in self.dialects for rule in one.container_rules)
         self._readings = {
@@ -110,7 +112,7 @@ class DialectTable:
         return tuple(mark(name, owner.name) for name in sorted(asked & owner.owns.contested))
 
     def _is_result(self, key: str) -> bool:
-        return results.is_result(key) or key in self.result_keys
+        return results.is_result(key) or any(keys.has(key) for keys in self._results)
 
     def _chosen(self, pod: PodAsk) -> tuple[Dialect, PodAsk] | InvalidRequest | None:
         """The pod's dialect, and what that owns of the pod."""
@@ -178,8 +180,8 @@ def owned_part(dialect: Dialect, pod: PodAsk, *, results_too: bool = False) -> P
         key: pod.annotations[key] for key in _owned(pod.annotations, owns.annotations, dialect)
     }
     if results_too:
-        own = dialect.result_keys.every
-        annotations |= {key: text for key, text in pod.annotations.items() if key in own}
+        own = dialect.result_keys
+        annotations |= {key: text for key, text in pod.annotations.items() if own.has(key)}
     return PodAsk(
         {key: pod.labels[key] for key in _owned(pod.labels, owns.labels, dialect)},
         annotations,
@@ -196,20 +198,24 @@ def _only(container: ContainerAmounts, resources: frozenset[str]) -> ContainerAm
 
 def _owned(keys: Mapping[str, str], owned: frozenset[str], dialect: Dialect) -> list[str]:
     """Those of the keys that are owned by name or prefix and are no results, sorted."""
-    prefixes, own_results = dialect.owns.prefixes, dialect.result_keys.every
+    prefixes, own_results = dialect.owns.prefixes, dialect.result_keys
     return sorted(
         key
         for key in keys
-        if key in owned or (prefixes and key.startswith(prefixes) and key not in own_results)
+        if key in owned or (prefixes and key.startswith(prefixes) and not own_results.has(key))
     )
 
 
 def _check_keys(dialect: Dialect) -> None:
-    wrong = sorted(filter(results.is_result, dialect.result_keys.every))
+    own = dialect.result_keys
+    wrong = sorted(
+        {*filter(results.is_result, own.every)}
+        | {prefix for prefix in own.prefixes if prefix.startswith(results.PREFIX)}
+    )
     if wrong:
         raise DialectConflict(f"{dialect.name}: {wrong[0]} is a result of every dialect")
     asks = dialect.owns.labels | dialect.owns.annotations
-    twice = sorted(dialect.result_keys.every & asks)
+    twice = sorted(filter(own.has, asks))
     if twice:
         raise DialectConflict(f"{dialect.name}: {twice[0]} asks and is a result")
 
@@ -224,14 +230,18 @@ def _check_pair(one: Dialect, other: Dialect) -> None:
         | (one.result_keys.every & other.result_keys.every)
         | (first.resources & (second.resources | second.contested))
         | (second.resources & first.contested)
-        | {key for key in first.prefixes if key.startswith(second.prefixes or ("\0",))}
-        | {key for key in second.prefixes if key.startswith(first.prefixes or ("\0",))}
-        | _below(first.prefixes, second.labels | second.annotations | other.result_keys.every)
-        | _below(second.prefixes, first.labels | first.annotations | one.result_keys.every)
+        | _below(_prefixes(one), second.labels | second.annotations | other.result_keys.every)
+        | _below(_prefixes(other), first.labels | first.annotations | one.result_keys.every)
+        | _below(_prefixes(one), frozenset(_prefixes(other)))
+        | _below(_prefixes(other), frozenset(_prefixes(one)))
     )
     if both:
         raise DialectConflict(f"{one.name} and {other.name} both own {min(both)}")
 
 
+def _prefixes(dialect: Dialect) -> tuple[str, ...]:
+    return (*dialect.owns.prefixes, *dialect.result_keys.prefixes)
+
+
 def _below(prefixes: tuple[str, ...], keys: frozenset[str]) -> set[str]:
-    return {key for key in keys if prefixes and key.startswith(prefixes)}
+    return {key for key in keys if key.startswith(prefixes)}

@@ -54,6 +54,12 @@ class Dialects:
             return {}
         return results_by(dialect, allocation)
 
+    def labels(self, allocation: Allocation, results: Mapping[str, str]) -> dict[str, str]:
+        """Those of the allocation's `results` that are labels too."""
+        dialect = self._by_name.get(allocation.dialect)
+        named = dialect.result_keys.labels if dialect is not None else frozenset()
+        return {key: text for key, text in results.items() if key in named}
+
 
 #: The dialects of this project, by name; others come by entry points.
 IN_TREE: Mapping[str, Callable[..., object]] = {SHAREDGPU.name: lambda: SHAREDGPU}

@@ -95,8 +95,14 @@ def _is_qualified(key: str) -> bool:
     return not slash or (len(prefix) <= MAX_PREFIX and bool(_PREFIX.fullmatch(prefix.lower())))
 
 
-def binding_body(bind: Bind, annotations: Mapping[str, str]) -> bytes:
-    """Write the Binding; the uid keeps it from a later pod of the same name."""
+def binding_body(
+    bind: Bind, annotations: Mapping[str, str], labels: Mapping[str, str] = _NONE
+) -> bytes:
+    """Write the Binding; the uid keeps it from a later pod of the same name.
+
+    API servers before Kubernetes 1.35 leave its labels out.
+    """
+    own = {"labels": labels} if labels else {}
     return _ENCODER.encode(
         {
             "apiVersion": "v1",
@@ -106,6 +112,7 @@ def binding_body(bind: Bind, annotations: Mapping[str, str]) -> bytes:
                 "name": bind.key.name,
                 "uid": bind.uid,
                 "annotations": annotations,
+                **own,
             },
             "target": {"apiVersion": "v1", "kind": "Node", "name": bind.node},
         }

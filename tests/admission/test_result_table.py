@@ -20,7 +20,8 @@ def test_it_has_the_keys_of_every_placement() -> None:
 
 def test_a_dialect_adds_its_own_keys_and_the_account_of_its_device_plugin() -> None:
     assert (
-        '{"sharedgpu":{"resultKeys":[],"devicePluginKeys":{}},'
-        '"halves":{"resultKeys":["example.com/cards"],'
+        '{"sharedgpu":{"resultKeys":[],"resultPrefixes":[],"resultLabels":[],"devicePluginKeys":{}},'
+        '"halves":{"resultKeys":["example.com/cards","example.com/state"],'
+        '"resultPrefixes":["example.com/of-"],"resultLabels":["example.com/state"],'
         '"devicePluginKeys":{"example.com/ok":"kube-system/halves-plugin"}}}'
     ) in template((SHAREDGPU, HALVES))

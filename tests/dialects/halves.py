@@ -26,6 +26,8 @@ from kubeshare_py.domain.request import (
 
 HALF, GPU, CARDS, SEEN = "example.com/half", "nvidia.com/gpu", "example.com/cards", "example.com/ok"
 REGISTER = "example.com/register"
+#: An annotation that is a label too, and the beginning of annotations of containers.
+STATE, OF = "example.com/state", "example.com/of-"
 
 
 class Halves(Dialect):
@@ -33,7 +35,10 @@ class Halves(Dialect):
 
     name = "halves"
     result_keys = ResultKeys(
-        scheduler=frozenset({CARDS}), device_plugin={SEEN: "kube-system/halves-plugin"}
+        scheduler=frozenset({CARDS, STATE}),
+        device_plugin={SEEN: "kube-system/halves-plugin"},
+        prefixes=(OF,),
+        labels=frozenset({STATE}),
     )
 
     def __init__(self, resource: str = HALF) -> None:

@@ -161,8 +161,10 @@ def test_which_cards_containers_may_see_follows_from_the_request() -> None:
 
 def test_users_must_not_write_the_results_of_any_enabled_dialect() -> None:
     notes = {"example.com/cards": "x", "example.com/ok": "y", "sharedgpu/gpu_uuid": "z", "n": ""}
+    notes["example.com/of-main"] = "0"
     assert read({}, notes, "", BOTH).stale_results == (
         "example.com/cards",
+        "example.com/of-main",
         "example.com/ok",
         "sharedgpu/gpu_uuid",
     )
@@ -170,7 +172,8 @@ def test_users_must_not_write_the_results_of_any_enabled_dialect() -> None:
 
 
 def test_a_copied_result_asks_for_nothing() -> None:
-    assert read(SHARE, {"example.com/cards": "x"}, "", BOTH).problem is None
+    for key in ("example.com/cards", "example.com/of-main"):
+        assert read(SHARE, {key: "x"}, "", BOTH).problem is None
     mine = read(SHARE, {"example.com/mine": "x"}, "", BOTH).problem
     assert "example.com/mine in dialect halves" in str(mine)
 
@@ -188,6 +191,26 @@ class Greedy(Labelled):
     result_keys = ResultKeys(scheduler=frozenset({"sharedgpu/gpu_uuid"}))
 
 
+class Wide(Labelled):
+    result_keys = ResultKeys(prefixes=("sharedgpu/container-",))
+
+
+class Below(Labelled):
+    """Its results are below a prefix by which the dialect `odd` asks."""
+
+    name = "below"
+    owns = OwnedKeys()
+    result_keys = ResultKeys(prefixes=("odd/of-",))
+
+
+class Both(Labelled):
+    """A key by which pods ask begins as its results do."""
+
+    name = "both"
+    owns = OwnedKeys(annotations=frozenset({"odd/of-all"}))
+    result_keys = ResultKeys(prefixes=("odd/of-",))
+
+
 @pytest.mark.parametrize(
     ("dialects", "why"),
     [
@@ -195,6 +218,10 @@ class Greedy(Labelled):
         ((HALVES, Same()), "halves and same both own example.com/"),
         ((Labelled(), Exact()), "odd and exact both own odd/gpu"),
         ((Greedy(),), "odd: sharedgpu/gpu_uuid is a result of every dialect"),
+        ((Wide(),), "odd: sharedgpu/container- is a result of every dialect"),
+        ((Labelled(), Below()), "odd and below both own odd/of-"),
+        ((Below(), Labelled()), "below and odd both own odd/of-"),
+        ((Both(),), "both: odd/of-all asks and is a result"),
     ],
 )
 def test_dialects_that_own_the_same_cannot_be_used_together(
@@ -207,3 +234,14 @@ def test_dialects_that_own_the_same_cannot_be_used_together(
 def test_the_table_names_the_resources_that_its_dialects_own() -> None:
     assert BOTH.resources == {HALF, "nvidia.com/gpu"}
     assert not DialectTable().resources
+
+
+@pytest.mark.parametrize("prefix", ["", "/", "/x", "of-"])
+def test_a_prefix_of_results_is_below_a_domain(prefix: str) -> None:
+    with pytest.raises(ValueError, match="needs a slash and text before it"):
+        ResultKeys(prefixes=(prefix,))
+
+
+def test_a_label_is_an_annotation_too() -> None:
+    with pytest.raises(ValueError, match="label odd/x is no annotation"):
+        ResultKeys(labels=frozenset({"odd/x"}))

@@ -9,7 +9,7 @@ from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
 from kubeshare_py.domain.request import GpuRequest, InvalidRequest
-from tests.dialects.halves import CARDS, DIALECTS, GPU, HALF, Halves
+from tests.dialects.halves import CARDS, DIALECTS, GPU, HALF, OF, STATE, Halves
 
 HELD = Allocation(
     token=DecisionToken("t"), dialect="halves", cards=(CardCharge(GpuUuid("GPU-1"), 500, 1),)
@@ -85,7 +85,18 @@ def test_the_allocations_dialect_writes_its_results() -> None:
         (["a"], "results answered ['a'], which is no mapping"),
         ({HALF: "1"}, "'example.com/half' is none of its result keys"),
         ({CARDS: 1}, "example.com/cards is 1, which is no text"),
+        ({1: "x"}, "1 is none of its result keys"),
+        ({STATE: "a b"}, "example.com/state is 'a b', which is no value of a label"),
     ],
 )
 def test_results_that_are_none_are_told(answer: object, why: str) -> None:
     assert Dialects({"a": (Odd(answer),)}).results(HELD) == f"dialect halves failed: {why}"
+
+
+def test_results_of_containers_are_known_by_their_beginning_and_some_are_labels_too() -> None:
+    answer = {CARDS: "GPU-1", OF + "main": "0", STATE: "placed"}
+    dialects = Dialects({"a": (Odd(answer),)})
+    found = dialects.results(HELD)
+    assert found == answer
+    assert dialects.labels(HELD, answer) == {STATE: "placed"}
+    assert dialects.labels(Allocation(token=DecisionToken("t"), dialect="gone"), answer) == {}

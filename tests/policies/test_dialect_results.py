@@ -15,7 +15,7 @@ from tests.controlplane.cleaning import clean
 from tests.controlplane.helm import template
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import POLICIES, Json, write
-from tests.dialects.halves import CARDS, SEEN
+from tests.dialects.halves import CARDS, OF, SEEN
 from tests.policies.conftest import (
     PODS,
     expect_accepted,
@@ -29,7 +29,12 @@ pytestmark = pytest.mark.real_only("the embedded API server has no admission pol
 
 ACCOUNT = {"name": "halves-plugin", "namespace": "default"}
 EXTRA = [
-    {"name": "halves", "resultKeys": [CARDS], "devicePluginKeys": {SEEN: "default/halves-plugin"}}
+    {
+        "name": "halves",
+        "resultKeys": [CARDS],
+        "resultPrefixes": [OF],
+        "devicePluginKeys": {SEEN: "default/halves-plugin"},
+    }
 ]
 PROFILES = [{"dialects": [{"name": "sharedgpu"}, {"name": "halves"}]}]
 
@@ -116,6 +121,7 @@ async def test_a_device_plugin_writes_its_keys_on_pods_of_its_own_node_alone(
         for path, change in (
             (there, annotated(SEEN, "yes")),
             (here, annotated(CARDS, "GPU-1")),
+            (here, annotated(OF + "main", "0")),
             (here, annotated("sharedgpu/gpu_uuid", "GPU-1")),
         ):
             message = await refused(plugin.merge_patch(path, change))
@@ -125,7 +131,7 @@ async def test_a_device_plugin_writes_its_keys_on_pods_of_its_own_node_alone(
 
 
 async def test_nobody_else_writes_results_of_an_enabled_dialect(admin: KubeClient) -> None:
-    for key in (SEEN, CARDS):
+    for key in (SEEN, CARDS, OF + "main"):
         assert f"only kubeshare-scheduler writes {key}" in await refused(
             admin.merge_patch(f"{PODS}/here", annotated(key, "x"))
         )

@@ -2,7 +2,7 @@
 {{- define "kubeshare.knownDialects" -}}
 {{- $known := include "kubeshare.dialects" . | fromJson }}
 {{- range .Values.extraDialects }}
-{{- $_ := set $known .name (dict "resultKeys" (.resultKeys | default list) "devicePluginKeys" (.devicePluginKeys | default dict)) }}
+{{- $_ := set $known .name (dict "resultKeys" (.resultKeys | default list) "resultPrefixes" (.resultPrefixes | default list) "resultLabels" (.resultLabels | default list) "devicePluginKeys" (.devicePluginKeys | default dict)) }}
 {{- end }}
 {{- toJson $known }}
 {{- end }}
@@ -27,6 +27,26 @@
 {{- $keys = concat $keys ($one.resultKeys | default list) (keys ($one.devicePluginKeys | default dict)) }}
 {{- end }}
 {{- $keys | sortAlpha | uniq | toJson }}
+{{- end }}
+
+{{- /* The beginnings of further result keys, and the result keys that Bindings carry as labels too, as lists. */}}
+{{- define "kubeshare.resultPrefixes" -}}
+{{- include "kubeshare.ofDialects" (list . "resultPrefixes") }}
+{{- end }}
+
+{{- define "kubeshare.resultLabels" -}}
+{{- include "kubeshare.ofDialects" (list . "resultLabels") }}
+{{- end }}
+
+{{- define "kubeshare.ofDialects" -}}
+{{- $known := include "kubeshare.knownDialects" (index . 0) | fromJson }}
+{{- $field := index . 1 }}
+{{- $found := list }}
+{{- range include "kubeshare.enabledDialects" (index . 0) | fromJsonArray }}
+{{- $one := get $known . | default dict }}
+{{- $found = concat $found (get $one $field | default list) }}
+{{- end }}
+{{- $found | sortAlpha | uniq | toJson }}
 {{- end }}
 
 {{- /* The users that may write some of them too, on pods of their own node: by key. Accounts are written namespace/name. */}}

@@ -1,6 +1,6 @@
 {{- /* Result annotations, from kubeshare_py/dialects; written by `make manifests`. */}}
 {{- define "kubeshare.dialects" -}}
-{"sharedgpu":{"resultKeys":[],"devicePluginKeys":{}}}
+{"sharedgpu":{"resultKeys":[],"resultPrefixes":[],"resultLabels":[],"devicePluginKeys":{}}}
 {{- end }}
 {{- define "kubeshare.cel.results" -}}
 ['sharedgpu/allocation', 'sharedgpu/cell_id', 'sharedgpu/earmark', 'sharedgpu/fence',
@@ -10,5 +10,6 @@
 {{- end }}
 {{- define "kubeshare.cel.isResult" -}}
 key in variables.keys
-|| key.matches('^sharedgpu/(container|init)-[0-9]+[.](gpu_uuid|gpu_mem_mib|mps_thread_percentage|mps_memory)$')
+|| key.matches('^sharedgpu/(container|init)-[0-9]+[.](gpu_uuid|gpu_mem_mib|mps_thread_percentage|mps_memory)$'){{- with include "kubeshare.resultPrefixes" . | fromJsonArray }}
+|| {{ toJson . }}.exists(prefix, key.startsWith(prefix)){{- end }}
 {{- end }}

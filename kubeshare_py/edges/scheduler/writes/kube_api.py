@@ -76,12 +76,13 @@ class KubeApi:
         if isinstance(of_dialect, str):
             return _answered(bind, BindRefused(Refusal.INVALID, of_dialect))
         annotations = binding_annotations(bind, self._fence(), of_dialect)
+        labels = self._dialects.labels(bind.allocation, of_dialect)
         problem = annotation_problem(annotations)
         if problem:
             outcome: BindOutcome = BindRefused(Refusal.INVALID, problem)
         else:
             async with self._reports.hold_back(bind.uid):
-                outcome = await self._send(bind, binding_body(bind, annotations))
+                outcome = await self._send(bind, binding_body(bind, annotations, labels))
         return _answered(bind, outcome)
 
     async def evict(self, effect: Evict, is_wanted: Callable[[], bool]) -> None:

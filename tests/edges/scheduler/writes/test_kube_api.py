@@ -15,7 +15,7 @@ from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
 from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
 from kubeshare_py.embedded_cluster.serving.faults import Fault
-from tests.dialects.halves import CARDS, DIALECTS, SEEN, Halves
+from tests.dialects.halves import CARDS, DIALECTS, SEEN, STATE, Halves
 from tests.edges.bare_server import client_of, status
 from tests.embedded_cluster.embedded import PODS, cluster, create_pod, scheduled_condition
 
@@ -78,6 +78,21 @@ async def test_the_dialect_of_the_pod_writes_its_own_results_too(tmp_path: Path)
         annotations = (await client.get(f"{PODS}/a"))["metadata"]["annotations"]
     assert (annotations[CARDS], annotations[SEEN]) == ("GPU-0", "")
     assert annotations["sharedgpu/gpu_uuid"] == "GPU-0"
+
+
+async def test_results_that_are_labels_too_are_in_both(tmp_path: Path) -> None:
+    class Stating(Halves):
+        def results(self, allocation: Allocation, *_: object) -> Mapping[str, str]:
+            return {CARDS: "GPU-0", STATE: "placed"}
+
+    async with cluster(tmp_path) as (_, client):
+        pod = await create_pod(client, "a")
+        dialects = Dialects({"kubeshare-scheduler": (Stating(),)})
+        api = KubeApi(client, ReportLane(client, instance="test"), dialects=dialects)
+        assert (await api.bind(halved(pod["metadata"]["uid"]))).outcome == Bound()
+        metadata = (await client.get(f"{PODS}/a"))["metadata"]
+    assert metadata["annotations"][STATE] == metadata["labels"][STATE] == "placed"
+    assert CARDS not in metadata["labels"]
 
 
 async def test_a_dialect_that_fails_at_the_binding_costs_that_pod(tmp_path: Path) -> None:
