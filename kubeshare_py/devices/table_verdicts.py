@@ -16,11 +16,12 @@ _MAX_EXPRESSIONS = 128
 
 
 class TableVerdicts:
-    """Verdicts on all devices of a table, which is always the same one."""
+    """Verdicts on all devices of a table; those on another table's devices are forgotten then."""
 
     def __init__(self, verdicts: DeviceVerdicts) -> None:
         self._verdicts = verdicts
         self._of: dict[str, Numbers] = {}
+        self._table: DeviceTable | None = None
         self._epoch = -1
         #: A number for each sentence.
         self._sentences: dict[str, int] = {}
@@ -38,9 +39,9 @@ class TableVerdicts:
         return found
 
     def _one(self, table: DeviceTable, expression: str, wanted: DeviceFlags) -> Numbers:
-        if self._epoch != table.epoch:
+        if self._table is not table or self._epoch != table.epoch:
             self._of.clear()
-            self._epoch = table.epoch
+            self._table, self._epoch = table, table.epoch
         known, count = self._of.get(expression), len(table.devices)
         if known is None or len(known) < count:
             if known is None and len(self._of) >= _MAX_EXPRESSIONS:

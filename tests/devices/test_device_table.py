@@ -116,6 +116,19 @@ def test_what_a_question_has_no_time_for_is_left_to_the_next() -> None:
     assert last.tolist() == [YES if at == 3 else NO for at in range(20)]
 
 
+def test_verdicts_are_about_the_table_that_is_asked_about() -> None:
+    """Machines of one process may share their plugins."""
+    ours, theirs = DeviceTable(), DeviceTable()
+    ours.put(sliced(device("a", uuid="1"), device("b", uuid="2")))
+    theirs.put(sliced(device("a", uuid="2"), device("b", uuid="1")))
+    known = TableVerdicts(DeviceVerdicts())
+    selectors = (f'device.attributes["{DRIVER}"].uuid == "1"',)
+
+    assert known.all_of(ours, selectors).tolist() == [YES, NO]
+    assert known.all_of(theirs, selectors).tolist() == [NO, YES]
+    assert known.all_of(ours, selectors).tolist() == [YES, NO]
+
+
 def test_later_expressions_are_evaluated_only_where_those_before_hold() -> None:
     table = DeviceTable()
     table.put(sliced(device("a", model="A"), device("b")))
