@@ -2,13 +2,13 @@
 
 import argparse
 import sys
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from kubeshare_cmd.replay_parser import parser
 from kubeshare_plugins import IN_TREE
-from kubeshare_py.configuration.scheduler import ConfigurationError, SchedulerConfiguration
+from kubeshare_py.configuration.scheduler import ConfigurationError
 from kubeshare_py.edges.event_log.log_folder import UnusableLog, sessions
 from kubeshare_py.edges.event_log.logged_session import LoggedSession, ReplaySettings
 from kubeshare_py.edges.process.plugin_entry_points import with_entry_points
@@ -56,14 +56,12 @@ def _replay(given: argparse.Namespace) -> int:
 def _answer(given: argparse.Namespace, session: LoggedSession) -> ReplayAnswer:
     factories = with_entry_points(IN_TREE)
     if given.profile:
-        return replayed_with(session, factories, _configuration(given.profile, factories))
+        configuration = configuration_file.load(given.profile, _progress, factories)
+        with configuration_file.naming(given.profile):
+            return replayed_with(session, factories, configuration)
     if given.pod:
         return replayed_for_pod(session, factories, given.pod)
     return replayed(session, factories)
-
-
-def _configuration(path: str, factories: Container[str]) -> SchedulerConfiguration:
-    return configuration_file.load(path, _progress, factories)
 
 
 def _progress(line: str) -> None:

@@ -32,9 +32,10 @@ def main() -> int:
             configuration = with_url(configuration, arguments.prometheus_url)
         if arguments.leader_elect:
             configuration = with_election(configuration, arguments.leader_elect == "true")
-        machine = scheduler.machine(configuration, factories)
-        dialects = configured(configuration)
-        configured_files.check(configuration)
+        with configuration_file.naming(arguments.config):
+            machine = scheduler.machine(configuration, factories)
+            dialects = configured(configuration)
+            configured_files.check(configuration)
         if arguments.check_config:
             for warning in [*ignored, *warnings([*machine.profiles.values()])]:
                 print(f"kubeshare-scheduler: warning: {warning}", file=sys.stderr)

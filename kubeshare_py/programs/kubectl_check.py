@@ -16,7 +16,7 @@ from kubeshare_py.configuration.scheduler import (
 from kubeshare_py.domain.printable import printable
 from kubeshare_py.edges.cli.manifest_files import UnreadableManifest, read_manifests
 from kubeshare_py.edges.process.configured_dialects import configured, known
-from kubeshare_py.edges.scheduler.configuration_file import load
+from kubeshare_py.edges.scheduler.configuration_file import load, naming
 from kubeshare_py.manifests.pod_check import check
 from kubeshare_py.manifests.pod_templates import pod_templates
 from kubeshare_py.terminal.checked_pods import checked_lines
@@ -47,7 +47,8 @@ def answer(question: CheckQuestion, out: Console, err: Console) -> int:
     """0 if all pods are fine, 1 if one is refused, 2 for a file that cannot be read."""
     try:
         configuration = _configuration(question.config)
-        pods = list(_checked(question.files, configuration))
+        with naming(question.config or None):
+            pods = list(_checked(question.files, configuration))
     except (ConfigurationError, UnreadableManifest) as error:
         err.print(Text(f"Error: {printable(str(error))}", style="red"), soft_wrap=True)
         return UNREADABLE

@@ -121,7 +121,7 @@ async def test_the_kubeconfig_of_the_configuration_is_used(tmp_path: Path) -> No
         ),
         pytest.param(
             "server: {tokenFile: nowhere}",
-            "server.tokenFile: nowhere: No such file or directory",
+            "bad.yaml: server.tokenFile: nowhere: No such file or directory",
             marks=pytest.mark.long,
         ),
         pytest.param(

@@ -1,6 +1,7 @@
 """Reads a configuration file into the typed configuration, and prints one."""
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
+from contextlib import contextmanager
 
 import yaml
 
@@ -35,19 +36,32 @@ def load(
         return read(None)
     try:
         document = read_yaml(read_bytes(path), path)
-        if is_kube_scheduler(document):
-            return read_kube_scheduler(document, known, lambda text: warn(f"{path}: {text}"))
-        configuration = read(document)
-        _check_selector(configuration.inventory.selector)
     except OSError as error:
         raise ConfigurationError(f"{path}: {error.strerror}") from error
     except DocumentProblem as problem:
         raise ConfigurationError(str(problem)) from problem
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{path}: {error}") from error
+    with naming(path):
+        if is_kube_scheduler(document):
+            return read_kube_scheduler(document, known, lambda text: warn(f"{path}: {text}"))
+        configuration = read(document)
+        _check_selector(configuration.inventory.selector)
     for warning in former_keys(document):
         warn(f"{path}: {warning}")
     return configuration
+
+
+@contextmanager
+def naming(path: str | None) -> Iterator[None]:
+    """Begin each ConfigurationError of the block with the file's path, if there is a file.
+
+    For what is made of a configuration once it is read: profiles, dialects, files that it names.
+    """
+    try:
+        yield
+    except ConfigurationError as error:
+        if path is None:
+            raise
+        raise ConfigurationError(f"{path}: {error}") from error
 
 
 def _check_selector(text: str) -> None:

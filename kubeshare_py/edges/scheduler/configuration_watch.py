@@ -62,7 +62,9 @@ async def updates(
             try:
                 found = await asyncio.to_thread(configuration_file.load, path, _warn, factories)
                 if found != used:
-                    yield _update(found, running, factories)
+                    with configuration_file.naming(path):
+                        update = _update(found, running, factories)
+                    yield update
                     used = found
             except ConfigurationError as error:
                 # The next content is news, even if it is already in effect.

@@ -111,6 +111,7 @@ async def test_other_dialects_wait_for_a_restart(file: Path) -> None:
 async def test_a_file_that_cannot_be_used_says_why(file: Path, text: str, said: str) -> None:
     [update] = await run(file, text)
     assert said in update.problem
+    assert update.problem.startswith(f"{file}: ")
     assert update.profiles == ()
 
 
