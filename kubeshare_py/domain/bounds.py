@@ -39,7 +39,7 @@ CARD_INDEX = AmountRange(0, 4095)
 CARDS_OF_NODE = AmountRange(0, 128)
 #: Resources that a node offers: each takes a column of all nodes' tables.
 NODE_RESOURCES = AmountRange(0, 64)
-#: Images that a node says it has; a kubelet says 50 unless it is told otherwise.
+#: Images in one node's status. A kubelet lists 50 by default (`nodeStatusMaxImages`).
 NODE_IMAGES = AmountRange(0, 500)
 #: Linux has 1024 at most.
 NUMA_NODE = AmountRange(0, 4095)

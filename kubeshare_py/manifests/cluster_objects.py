@@ -14,9 +14,10 @@ from kubeshare_py.manifests.metadata import ObjectMeta
 from kubeshare_py.manifests.pods import pod_owners
 from kubeshare_py.manifests.volumes import claims, csi, persistent_volumes, storage_classes
 
-_STORAGE = "/apis/storage.k8s.io/v1"
-_DEVICES = "/apis/resource.k8s.io/v1"
-_APPS = "/apis/apps/v1"
+_CORE = "api/v1"
+_STORAGE = "apis/storage.k8s.io/v1"
+_DEVICES = "apis/resource.k8s.io/v1"
+_APPS = "apis/apps/v1"
 
 
 class _NamespaceFields(msgspec.Struct, frozen=True, rename="camel"):
@@ -30,17 +31,22 @@ def _namespace(fields: _NamespaceFields) -> NamespaceObject:
     return NamespaceObject(name=meta.name, labels=tuple(sorted((meta.labels or {}).items())))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class WatchedObjects:
-    """One kind: its path in the API, its fields as a msgspec struct, and what is kept of them.
+    """One kind: its API group, its fields as a msgspec struct, and what is kept of them.
 
     The struct has `metadata`.
     """
 
+    group: str
     kind: WatchedKind
-    path: str
     fields: type[Any]
     to_domain: Callable[[Any], AnyObject]
+
+    @property
+    def path(self) -> str:
+        """The path of its list in the API."""
+        return f"/{self.group}/{self.kind}"
 
     def translation(self) -> Translation[Any, AnyObject]:
         """How its lists and changes become events."""
@@ -66,94 +72,59 @@ def _key(meta: ObjectMeta) -> ObjectKey:
 
 #: All kinds that the scheduler follows.
 WATCHED = (
+    WatchedObjects(_CORE, WatchedKind.NAMESPACE, _NamespaceFields, _namespace),
+    WatchedObjects(_CORE, WatchedKind.CLAIM, claims.ClaimFields, claims.to_domain),
     WatchedObjects(
-        kind=WatchedKind.NAMESPACE,
-        path="/api/v1/namespaces",
-        fields=_NamespaceFields,
-        to_domain=_namespace,
+        _CORE,
+        WatchedKind.VOLUME,
+        persistent_volumes.PersistentVolumeFields,
+        persistent_volumes.to_domain,
     ),
     WatchedObjects(
-        kind=WatchedKind.CLAIM,
-        path="/api/v1/persistentvolumeclaims",
-        fields=claims.ClaimFields,
-        to_domain=claims.to_domain,
+        _STORAGE,
+        WatchedKind.STORAGE_CLASS,
+        storage_classes.StorageClassFields,
+        storage_classes.to_domain,
+    ),
+    WatchedObjects(_STORAGE, WatchedKind.CSI_NODE, csi.CsiNodeFields, csi.csi_node),
+    WatchedObjects(_STORAGE, WatchedKind.CSI_DRIVER, csi.CsiDriverFields, csi.csi_driver),
+    WatchedObjects(
+        _STORAGE, WatchedKind.CSI_CAPACITY, csi.CsiStorageCapacityFields, csi.csi_storage_capacity
     ),
     WatchedObjects(
-        kind=WatchedKind.VOLUME,
-        path="/api/v1/persistentvolumes",
-        fields=persistent_volumes.PersistentVolumeFields,
-        to_domain=persistent_volumes.to_domain,
+        _STORAGE, WatchedKind.ATTACHMENT, csi.VolumeAttachmentFields, csi.volume_attachment
     ),
     WatchedObjects(
-        kind=WatchedKind.STORAGE_CLASS,
-        path=f"{_STORAGE}/storageclasses",
-        fields=storage_classes.StorageClassFields,
-        to_domain=storage_classes.to_domain,
+        _DEVICES,
+        WatchedKind.DEVICE_CLASS,
+        resource_claim.DeviceClassFields,
+        resource_claim.to_device_class,
     ),
     WatchedObjects(
-        kind=WatchedKind.CSI_NODE,
-        path=f"{_STORAGE}/csinodes",
-        fields=csi.CsiNodeFields,
-        to_domain=csi.csi_node,
+        _DEVICES,
+        WatchedKind.RESOURCE_SLICE,
+        resource_slice.ResourceSliceFields,
+        resource_slice.to_resource_slice,
     ),
     WatchedObjects(
-        kind=WatchedKind.CSI_DRIVER,
-        path=f"{_STORAGE}/csidrivers",
-        fields=csi.CsiDriverFields,
-        to_domain=csi.csi_driver,
+        _DEVICES,
+        WatchedKind.RESOURCE_CLAIM,
+        resource_claim.ResourceClaimFields,
+        resource_claim.to_resource_claim,
     ),
     WatchedObjects(
-        kind=WatchedKind.CSI_CAPACITY,
-        path=f"{_STORAGE}/csistoragecapacities",
-        fields=csi.CsiStorageCapacityFields,
-        to_domain=csi.csi_storage_capacity,
+        _CORE, WatchedKind.SERVICE, pod_owners.SelectingLabelsFields, pod_owners.service
     ),
     WatchedObjects(
-        kind=WatchedKind.ATTACHMENT,
-        path=f"{_STORAGE}/volumeattachments",
-        fields=csi.VolumeAttachmentFields,
-        to_domain=csi.volume_attachment,
+        _CORE,
+        WatchedKind.REPLICATION_CONTROLLER,
+        pod_owners.SelectingLabelsFields,
+        pod_owners.replication_controller,
     ),
     WatchedObjects(
-        kind=WatchedKind.DEVICE_CLASS,
-        path=f"{_DEVICES}/deviceclasses",
-        fields=resource_claim.DeviceClassFields,
-        to_domain=resource_claim.to_device_class,
+        _APPS, WatchedKind.REPLICA_SET, pod_owners.SelectingPodsFields, pod_owners.replica_set
     ),
     WatchedObjects(
-        kind=WatchedKind.RESOURCE_SLICE,
-        path=f"{_DEVICES}/resourceslices",
-        fields=resource_slice.ResourceSliceFields,
-        to_domain=resource_slice.to_resource_slice,
-    ),
-    WatchedObjects(
-        kind=WatchedKind.RESOURCE_CLAIM,
-        path=f"{_DEVICES}/resourceclaims",
-        fields=resource_claim.ResourceClaimFields,
-        to_domain=resource_claim.to_resource_claim,
-    ),
-    WatchedObjects(
-        kind=WatchedKind.SERVICE,
-        path="/api/v1/services",
-        fields=pod_owners.SelectingLabelsFields,
-        to_domain=pod_owners.service,
-    ),
-    WatchedObjects(
-        kind=WatchedKind.REPLICATION_CONTROLLER,
-        path="/api/v1/replicationcontrollers",
-        fields=pod_owners.SelectingLabelsFields,
-        to_domain=pod_owners.replication_controller,
-    ),
-    WatchedObjects(
-        kind=WatchedKind.REPLICA_SET,
-        path=f"{_APPS}/replicasets",
-        fields=pod_owners.SelectingPodsFields,
-        to_domain=pod_owners.replica_set,
-    ),
-    WatchedObjects(
-        kind=WatchedKind.STATEFUL_SET,
-        path=f"{_APPS}/statefulsets",
-        fields=pod_owners.SelectingPodsFields,
-        to_domain=pod_owners.stateful_set,
+        _APPS, WatchedKind.STATEFUL_SET, pod_owners.SelectingPodsFields, pod_owners.stateful_set
     ),
 )

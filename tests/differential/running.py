@@ -38,7 +38,8 @@ class Tally:
 
     counts: Counter[str] = field(default_factory=Counter)
     unsupported: Counter[str] = field(default_factory=Counter)
-    #: Cases in which a plugin of both refused some node, or told nodes apart by its points.
+    #: By plugin that both schedulers have: in how many cases kube-scheduler's refused some node,
+    #: or gave nodes different points.
     plugins: Counter[str] = field(default_factory=Counter)
     differing: list[tuple[int, list[Difference]]] = field(default_factory=list)
 
@@ -71,7 +72,7 @@ class Tally:
 
 
 def _told(expected: CaseAnswer, found: CaseAnswer) -> Iterator[str]:
-    """The plugins of both that had something to say."""
+    """The plugins of both schedulers by which kube-scheduler told nodes apart."""
     for name in found.filters.keys() & expected.filters.keys():
         if expected.filters[name]:
             yield f"filter {name}"

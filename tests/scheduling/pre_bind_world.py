@@ -1,6 +1,6 @@
 """A world in which some pods wait for a claim of their own before they can be bound.
 
-A Reserve plugin keeps the books: what it is told of begins and ends with each charge.
+A Reserve plugin keeps the books: the calls that it gets begin and end with each charge.
 """
 
 from collections import Counter

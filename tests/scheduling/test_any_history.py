@@ -15,11 +15,14 @@ from tests.builders import a_machine
 from tests.scale import examples, seeds
 from tests.scheduling.world import ACTIONS, SHAPES, Step, World
 
-STEPS = st.lists(
-    st.tuples(st.integers(0, ACTIONS - 1), st.integers(0, len(SHAPES) - 1), st.integers(0, 9)),
-    min_size=15,
-    max_size=60,
-)
+
+def any_steps(actions: int, which: int, least: int = 15) -> st.SearchStrategy[list[Step]]:
+    """At least so many steps of this many actions, about this many things."""
+    one = st.tuples(st.integers(0, actions - 1), st.integers(0, which - 1), st.integers(0, 9))
+    return st.lists(one, min_size=least, max_size=60)
+
+
+STEPS = any_steps(ACTIONS, len(SHAPES))
 
 
 def run(steps: list[Step]) -> World:

@@ -2,7 +2,6 @@
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from kubeshare_py.scheduling.queue.pod_records import PodState
 from tests.scale import examples, seeds
@@ -12,14 +11,15 @@ from tests.scheduling.pre_bind_world import (
     PreBindWorld,
     a_provisioning_machine,
 )
-from tests.scheduling.test_any_history import digest_of, digests_under_hash_seeds, some_steps
+from tests.scheduling.test_any_history import (
+    any_steps,
+    digest_of,
+    digests_under_hash_seeds,
+    some_steps,
+)
 from tests.scheduling.world import Step
 
-STEPS = st.lists(
-    st.tuples(st.integers(0, PRE_BIND_ACTIONS - 1), st.integers(0, 12), st.integers(0, 9)),
-    min_size=15,
-    max_size=60,
-)
+STEPS = any_steps(PRE_BIND_ACTIONS, 13)
 
 
 def run(steps: list[Step]) -> PreBindWorld:

@@ -5,16 +5,16 @@ from kubeshare_py.embedded_cluster.protocol.int_or_percent import amount_causes,
 from kubeshare_py.embedded_cluster.protocol.label_selectors import selector_causes
 from kubeshare_py.embedded_cluster.protocol.merge import REPLACED
 from kubeshare_py.embedded_cluster.protocol.merge_keys import META_KEYS
-from kubeshare_py.embedded_cluster.protocol.resources import Admission, Resource, status_subresource
+from kubeshare_py.embedded_cluster.protocol.resources import (
+    Resource,
+    status_subresource,
+    without_status,
+)
 from kubeshare_py.embedded_cluster.protocol.status import Json, StatusCause, unsupported, wrong
 
 #: Eviction of unready pods: always, or only while enough others are healthy.
 ALWAYS_ALLOW, IF_HEALTHY_BUDGET = "AlwaysAllow", "IfHealthyBudget"
 _COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
-
-
-def _prepare(budget: Json, _admission: Admission) -> None:
-    budget.pop("status", None)
 
 
 def _default(budget: Json) -> None:
@@ -65,7 +65,7 @@ BUDGETS = Resource(
     has_status=True,
     has_generation=True,
     unconditional_update=False,
-    prepare=_prepare,
+    prepare=without_status,
     default=_default,
     causes=_causes,
     status_causes=_status_causes,

@@ -15,11 +15,11 @@ from kubeshare_py.embedded_cluster.protocol.label_selectors import (
 )
 from kubeshare_py.embedded_cluster.protocol.merge_keys import POD_KEYS
 from kubeshare_py.embedded_cluster.protocol.resources import (
-    Admission,
     Resource,
     Scale,
     scale_subresource,
     status_subresource,
+    without_status,
 )
 from kubeshare_py.embedded_cluster.protocol.status import (
     Json,
@@ -48,10 +48,6 @@ _FIXED = (
     "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and "
     "'minReadySeconds' are forbidden"
 )
-
-
-def _prepare(one: Json, _admission: Admission) -> None:
-    one.pop("status", None)
 
 
 def _default_set(one: Json) -> None:
@@ -197,7 +193,7 @@ STATEFUL_SETS = Resource(
     merge_keys=POD_KEYS,
     has_status=True,
     has_generation=True,
-    prepare=_prepare,
+    prepare=without_status,
     default=_default_set,
     causes=_set_causes,
     changed_causes=lambda new, old: [*_set_causes(new), *_set_update_causes(new, old)],
@@ -222,7 +218,7 @@ REPLICATION_CONTROLLERS = Resource(
     default_policy="Orphan",
     has_status=True,
     has_generation=True,
-    prepare=_prepare,
+    prepare=without_status,
     default=_default_controller,
     causes=_controller_causes,
 )

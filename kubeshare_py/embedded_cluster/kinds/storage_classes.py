@@ -18,7 +18,11 @@ from kubeshare_py.embedded_cluster.protocol import quantities
 from kubeshare_py.embedded_cluster.protocol.label_selectors import selector_causes
 from kubeshare_py.embedded_cluster.protocol.merge_keys import META_KEYS
 from kubeshare_py.embedded_cluster.protocol.names import qualified_problem, subdomain_problem
-from kubeshare_py.embedded_cluster.protocol.resources import Admission, Resource, status_subresource
+from kubeshare_py.embedded_cluster.protocol.resources import (
+    Resource,
+    status_subresource,
+    without_status,
+)
 from kubeshare_py.embedded_cluster.protocol.status import (
     Json,
     StatusCause,
@@ -173,10 +177,6 @@ def _capacity_causes(capacity: Json) -> list[StatusCause]:
     return causes
 
 
-def _prepare_attachment(attachment: Json, _admission: Admission) -> None:
-    attachment.pop("status", None)
-
-
 def _default_attachment(attachment: Json) -> None:
     attachment.setdefault("spec", {}).setdefault("source", {})
     attachment.setdefault("status", {}).setdefault("attached", False)
@@ -263,7 +263,7 @@ ATTACHMENTS = Resource(
     has_status=True,
     returns_deleted=True,
     unconditional_update=False,
-    prepare=_prepare_attachment,
+    prepare=without_status,
     default=_default_attachment,
     causes=_attachment_causes,
     update_causes=_unchanged("spec"),

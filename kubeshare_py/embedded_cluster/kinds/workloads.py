@@ -23,11 +23,11 @@ from kubeshare_py.embedded_cluster.protocol.label_selectors import (
 )
 from kubeshare_py.embedded_cluster.protocol.merge_keys import POD_KEYS
 from kubeshare_py.embedded_cluster.protocol.resources import (
-    Admission,
     Resource,
     Scale,
     scale_subresource,
     status_subresource,
+    without_status,
 )
 from kubeshare_py.embedded_cluster.protocol.status import (
     Json,
@@ -42,10 +42,6 @@ from kubeshare_py.embedded_cluster.protocol.times import default_times
 _QUARTER = "25%"
 _MISSING = "unavailableReplicas"
 _READY = ("readyReplicas", "availableReplicas")
-
-
-def _prepare(workload: Json, _admission: Admission) -> None:
-    workload.pop("status", None)
 
 
 def _default_deployment(deployment: Json) -> None:
@@ -197,7 +193,7 @@ DEPLOYMENTS = Resource(
     has_status=True,
     has_generation=True,
     counts_annotations=True,
-    prepare=_prepare,
+    prepare=without_status,
     default=_default_deployment,
     causes=_deployment_causes,
     changed_causes=lambda new, old: [*_deployment_causes(new), *_selector_is_fixed(new, old)],
@@ -217,7 +213,7 @@ REPLICA_SETS = Resource(
     merge_keys=POD_KEYS,
     has_status=True,
     has_generation=True,
-    prepare=_prepare,
+    prepare=without_status,
     default=_default_replica_set,
     causes=_replica_set_causes,
     changed_causes=lambda new, old: [*_replica_set_causes(new), *_selector_is_fixed(new, old)],

@@ -206,3 +206,8 @@ def scale_subresource() -> Subresource:
         group="autoscaling",
         version="v1",
     )
+
+
+def without_status(obj: Json, _admission: Admission) -> None:
+    """Drop what a creator says of the object's status: `prepare` of kinds that start without."""
+    obj.pop("status", None)

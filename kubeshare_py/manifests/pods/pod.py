@@ -7,7 +7,8 @@ from kubeshare_py.dialects.read_back import NOTHING_HELD, read_back
 from kubeshare_py.domain.events import FinishedMember
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.label_selector import Labels
-from kubeshare_py.domain.pod import Pod, with_device_claims, with_inter_pod, with_volumes
+from kubeshare_py.domain.needs.inter_pod import InterPodTerms
+from kubeshare_py.domain.pod import Pod, Shape, with_device_claims, with_inter_pod, with_volumes
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.manifests.pods.container_amounts import container_amounts
 from kubeshare_py.manifests.pods.inter_pod import asked_of_others
@@ -75,12 +76,6 @@ def to_domain(pod: PodFields, dialects: Dialects = SHAREDGPU_ALONE) -> Pod:
         owned = OwnedNames(table.resources, foreign, marks)
     needs = node_needs(spec, status if bound else None, asked.request, owned)
     others = asked_of_others(spec, meta.namespace, meta.labels)
-    shape = needs.shape if others.terms is None else with_inter_pod(needs.shape, others.terms)
-    volumes = pod_volumes(meta, spec.volumes)
-    if volumes is not None:
-        shape = with_volumes(shape, volumes)
-    claims = pod_device_claims(meta, spec.resource_claims, status.resource_claim_statuses)
-    shape = with_device_claims(shape, claims)
     held = read_back(meta.annotations) if bound and meta.annotations else NOTHING_HELD
     if held is not NOTHING_HELD and held.allocation is None and not held.problem:
         own = table.of_others(meta.labels, meta.annotations, containers)
@@ -88,7 +83,7 @@ def to_domain(pod: PodFields, dialects: Dialects = SHAREDGPU_ALONE) -> Pod:
     return Pod(
         uid=PodUid(meta.uid),
         key=PodKey(meta.namespace, meta.name),
-        shape=shape,
+        shape=_shape(pod, needs.shape, others.terms),
         scheduler_name=spec.scheduler_name,
         node_name=NodeName(spec.node_name) if bound else None,
         priority=spec.priority or 0,
@@ -117,6 +112,18 @@ def to_domain(pod: PodFields, dialects: Dialects = SHAREDGPU_ALONE) -> Pod:
         started=status.start_time or "" if bound else "",
         grace_s=grace_s(pod) if bound else 0,
         stopped=bound and has_stopped(pod),
+    )
+
+
+def _shape(pod: PodFields, of_node: Shape, terms: InterPodTerms | None) -> Shape:
+    """The shape that depends on its node, with other pods, volumes and device claims added."""
+    shape = of_node if terms is None else with_inter_pod(of_node, terms)
+    volumes = pod_volumes(pod.metadata, pod.spec.volumes)
+    if volumes is not None:
+        shape = with_volumes(shape, volumes)
+    statuses = pod.status.resource_claim_statuses
+    return with_device_claims(
+        shape, pod_device_claims(pod.metadata, pod.spec.resource_claims, statuses)
     )
 
 

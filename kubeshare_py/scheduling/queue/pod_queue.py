@@ -75,7 +75,7 @@ class ShapeQueue:
     diagnosed_from: int = -1
     look_again_at: float = math.inf
     reason_set: int = 0
-    #: What pods of each priority were last told of evictions, and when (s) that changed.
+    #: By priority: the last report on evictions that its pods got. `told_at`: when (s) one changed.
     told: dict[int, str] = field(default_factory=dict)
     told_at: float = 0.0
     #: Pods without a report yet.

@@ -50,7 +50,7 @@ from kubeshare_py.plugin import (
 )
 
 _NOT_HERE = "resourceclaim not available on the node"
-#: So many different reasons are told apart for one pod.
+#: The most different reasons of one pod that are reported; others are reported as `_ELSEWHERE`.
 _MAX_REASONS = 20
 _ELSEWHERE = "cannot allocate all claims"
 #: Seconds that a pod waits for the writes to its claims.

@@ -47,7 +47,7 @@ class Model:
     placed: list[tuple[str, ModelPod]] = field(default_factory=list)
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
-    # --- who is where --------------------------------------------------------------------------
+    # --- which pods a selector selects, and where they are -------------------------------------
 
     def selects(self, selector: PodSelector, pod: ModelPod) -> bool:
         if selector.labels is None or not all_hold(selector.labels, pod.labels):

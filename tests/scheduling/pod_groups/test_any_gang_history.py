@@ -2,19 +2,19 @@
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.builders import a_machine
 from tests.scale import examples, seeds
 from tests.scheduling.gang_world import GANG_ACTIONS, GangWorld
-from tests.scheduling.test_any_history import digest_of, digests_under_hash_seeds, some_steps
+from tests.scheduling.test_any_history import (
+    any_steps,
+    digest_of,
+    digests_under_hash_seeds,
+    some_steps,
+)
 from tests.scheduling.world import ACTIONS, Step
 
-STEPS = st.lists(
-    st.tuples(st.integers(0, GANG_ACTIONS - 1), st.integers(0, 12), st.integers(0, 9)),
-    min_size=10,
-    max_size=60,
-)
+STEPS = any_steps(GANG_ACTIONS, 13, least=10)
 
 
 def run(steps: list[Step]) -> GangWorld:
