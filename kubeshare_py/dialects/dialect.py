@@ -13,6 +13,7 @@ import msgspec
 
 from kubeshare_py.dialects.card_visibility import CardVisibility, ContainerRule
 from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.domain.request import ContainerRef, GpuRequest, InvalidRequest
 
 
@@ -115,6 +116,30 @@ class NodeKeys(msgspec.Struct, frozen=True, gc=False):
     annotations: Mapping[str, str]
 
 
+class NodeCard(msgspec.Struct, frozen=True, gc=False):
+    """A card of a node: the driver's index, and the memory that pods may hold of it, in bytes.
+
+    A MIG instance has the index of the card that it is a part of.
+    """
+
+    index: int
+    memory_bytes: int
+    model: str
+
+
+class PlacedNode(msgspec.Struct, frozen=True, gc=False):
+    """The node that a pod was sent to, as it was then, for the annotations of its Binding.
+
+    `cards` are all cards of the node. `offered` are its allocatable amounts of the resources that
+    the dialect owns, by name. `decided_at_ns` is Unix time in nanoseconds; it is the same each time
+    that one decision is sent.
+    """
+
+    cards: Mapping[GpuUuid, NodeCard]
+    offered: Mapping[str, int]
+    decided_at_ns: int
+
+
 @runtime_checkable
 class Dialect(Protocol):
     """One way of asking for GPUs. A class that inherits from this needs `name`, `owns`, `read`."""
@@ -137,8 +162,11 @@ class Dialect(Protocol):
         """
         ...
 
-    def results(self, allocation: Allocation) -> Mapping[str, str]:
-        """The annotations of the Binding for the dialect's own tools; keys of `result_keys`."""
+    def results(self, allocation: Allocation, node: PlacedNode) -> Mapping[str, str]:
+        """The annotations of the Binding for the dialect's own tools; keys of `result_keys`.
+
+        `node` is where the pod goes. A card that left the node since may be missing there.
+        """
         return {}
 
     def read_back(self, pod: PodAsk) -> Allocation | str | None:

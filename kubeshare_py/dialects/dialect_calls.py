@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import ParamSpec
 
 from kubeshare_py.dialects.card_visibility import CardVisibility
-from kubeshare_py.dialects.dialect import Dialect, NodeKeys, PodAsk
+from kubeshare_py.dialects.dialect import Dialect, NodeKeys, PlacedNode, PodAsk
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.printable import error_text, value_text
 from kubeshare_py.domain.request import GpuRequest, InvalidRequest
@@ -39,10 +39,12 @@ def read_by(dialect: Dialect, pod: PodAsk) -> GpuRequest | InvalidRequest | None
     return answer
 
 
-def results_by(dialect: Dialect, allocation: Allocation) -> Mapping[str, str] | str:
+def results_by(
+    dialect: Dialect, allocation: Allocation, node: PlacedNode
+) -> Mapping[str, str] | str:
     """The dialect's result annotations; a sentence if it failed."""
     try:
-        answer = _answer(dialect.results, allocation)
+        answer = _answer(dialect.results, allocation, node)
     except DialectFailed as error:
         return str(failure(dialect, str(error)))
     if not isinstance(answer, Mapping):

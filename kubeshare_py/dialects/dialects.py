@@ -6,11 +6,12 @@ schedulers hold do not depend on a profile: for them the dialects of all profile
 
 from collections.abc import Callable, Mapping, Sequence
 
-from kubeshare_py.dialects.dialect import Dialect, NodeKeys
+from kubeshare_py.dialects.dialect import Dialect, NodeCard, NodeKeys, PlacedNode
 from kubeshare_py.dialects.dialect_calls import owns_by, results_by
 from kubeshare_py.dialects.dialect_table import DialectTable
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.node import NodeAtDecision
 
 #: The owners of contested resource names on a node, as sorted (resource, dialect) pairs; names
 #: that are not in it are native there.
@@ -47,18 +48,34 @@ class Dialects:
                     owners[resource] = dialect.name
         return tuple(sorted(owners.items()))
 
-    def results(self, allocation: Allocation) -> Mapping[str, str] | str:
-        """The annotations of the allocation's dialect; a sentence if the dialect failed."""
+    def results(
+        self, allocation: Allocation, decided: NodeAtDecision, unix_offset_s: float
+    ) -> Mapping[str, str] | str:
+        """The annotations of the allocation's dialect; a sentence if the dialect failed.
+
+        `unix_offset_s` is Unix time less the machine's time (s).
+        """
         dialect = self._by_name.get(allocation.dialect)
         if dialect is None or dialect is SHAREDGPU:
             return {}
-        return results_by(dialect, allocation)
+        return results_by(dialect, allocation, _placed_node(dialect, decided, unix_offset_s))
 
     def labels(self, allocation: Allocation, results: Mapping[str, str]) -> dict[str, str]:
         """Those of the allocation's `results` that are labels too."""
         dialect = self._by_name.get(allocation.dialect)
         named = dialect.result_keys.labels if dialect is not None else frozenset()
         return {key: text for key, text in results.items() if key in named}
+
+
+def _placed_node(dialect: Dialect, decided: NodeAtDecision, unix_offset_s: float) -> PlacedNode:
+    owned = dialect.owns.resources | dialect.owns.contested
+    return PlacedNode(
+        cards={
+            gpu.uuid: NodeCard(gpu.index, gpu.capacity_bytes, gpu.model) for gpu in decided.cards
+        },
+        offered={name: amount for name, amount in decided.allocatable if name in owned},
+        decided_at_ns=round((decided.at + unix_offset_s) * 1e9),
+    )
 
 
 #: The dialects of this project, by name; others come by entry points.

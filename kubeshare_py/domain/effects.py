@@ -1,12 +1,13 @@
 """Everything that the scheduler may request of its environment."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.needs.object_writes import ObjectWrite
+from kubeshare_py.domain.node import NodeAtDecision
 from kubeshare_py.domain.preemption import PreemptionPlan
 
 
@@ -15,7 +16,8 @@ class Bind:
     """Bind a pod and record what it holds, in one request.
 
     It is sent again unchanged while the outcome is unknown. `stale_results` are result annotations
-    to overwrite, because the pod carries them already.
+    to overwrite, because the pod carries them already. `decided` is what the node had at the first
+    time, for annotations of the pod's dialect.
     """
 
     uid: PodUid
@@ -23,6 +25,7 @@ class Bind:
     node: NodeName
     allocation: Allocation
     stale_results: tuple[str, ...] = ()
+    decided: NodeAtDecision = field(default_factory=NodeAtDecision)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.needs.images import NodeImage
 
@@ -30,3 +31,15 @@ class Node:
     images: tuple[NodeImage, ...] = ()
     #: The first InternalIP, for people.
     address: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeAtDecision:
+    """A node as it was when a pod was sent to it: all its cards, and its allocatable amounts.
+
+    `at` is the moment (s) on the machine's clock, which is monotonic and not Unix time.
+    """
+
+    cards: tuple[Gpu, ...] = ()
+    allocatable: tuple[tuple[str, int], ...] = ()
+    at: float = 0.0

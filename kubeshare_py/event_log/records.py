@@ -17,7 +17,9 @@ from kubeshare_py.configuration.scheduler import (
     read,
 )
 from kubeshare_py.domain import events
+from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.effects import Bind, Effect, Evict, Nominate
+from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.event_log.built_values import UnreadableValue, built
@@ -149,9 +151,29 @@ def _written_shape(shape: Shape) -> msgspec.Raw:
 
 
 def digest_of(effects: Sequence[Effect]) -> int:
-    """A number that is the same for the same effects in any process; 0 if there are none."""
-    named = [(type(effect).__name__, effect) for effect in effects]
+    """A number that is the same for the same effects in any process; 0 if there are none.
+
+    What nodes had when pods were bound is left out, because earlier events say that.
+    """
+    named = [(type(effect).__name__, _digested(effect)) for effect in effects]
     return zlib.crc32(_encode_effects(named)) or 1 if effects else 0
+
+
+class _DigestedBind(msgspec.Struct, gc=False):
+    """The fields of a Bind that count in digests."""
+
+    uid: PodUid
+    key: PodKey
+    node: NodeName
+    allocation: Allocation
+    stale_results: tuple[str, ...]
+
+
+def _digested(effect: Effect) -> Effect | _DigestedBind:
+    if not isinstance(effect, Bind):
+        return effect
+    held, stale = effect.allocation, effect.stale_results
+    return _DigestedBind(effect.uid, effect.key, effect.node, held, stale)
 
 
 def placements_of(effects: Sequence[Effect]) -> list[str]:

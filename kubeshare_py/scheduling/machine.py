@@ -239,7 +239,7 @@ class Machine:
             case BindSlotsFree(slots=slots):
                 self.decides = True
                 effects += self._time_passed(now)
-                effects += self._binding_cycles.send_ready(self._free_slots(slots))
+                effects += self._binding_cycles.send_ready(self._free_slots(slots), now)
                 if self._iterations.unfinished:
                     effects += self._iterations.run(self._free_slots(slots), self.synced, now)
                 effects += self._report(now)

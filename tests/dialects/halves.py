@@ -8,6 +8,7 @@ from kubeshare_py.dialects.dialect import (
     Dialect,
     NodeKeys,
     OwnedKeys,
+    PlacedNode,
     PodAsk,
     ResultKeys,
 )
@@ -60,7 +61,7 @@ class Halves(Dialect):
                 claims.append(ContainerClaim(claim=claim, container=one.container, limit_milli=500))
         return GpuRequest(claims=tuple(claims), dialect=self.name) if claims else None
 
-    def results(self, allocation: Allocation) -> Mapping[str, str]:
+    def results(self, allocation: Allocation, node: PlacedNode) -> Mapping[str, str]:
         return {CARDS: " ".join(card.uuid for card in allocation.cards)}
 
     def read_back(self, pod: PodAsk) -> Allocation | str | None:

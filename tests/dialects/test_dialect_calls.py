@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kubeshare_py.dialects.card_visibility import CardVisibility
-from kubeshare_py.dialects.dialect import Dialect, NodeKeys, OwnedKeys, PodAsk
+from kubeshare_py.dialects.dialect import Dialect, NodeKeys, OwnedKeys, PlacedNode, PodAsk
 from kubeshare_py.dialects.dialect_calls import (
     owns_by,
     read_back_by,
@@ -20,6 +20,7 @@ from kubeshare_py.domain.identity import DecisionToken
 POD = PodAsk({}, {})
 NODE = NodeKeys("n1", {}, {})
 ALLOCATION = Allocation(token=DecisionToken("t"))
+PLACED = PlacedNode({}, {}, 0)
 
 
 class Unreadable:
@@ -41,7 +42,7 @@ class Odd(Dialect):
     def read(self, pod: PodAsk) -> Any:
         return self._answer()
 
-    def results(self, allocation: Allocation) -> Any:
+    def results(self, allocation: Allocation, node: PlacedNode) -> Any:
         return self._answer()
 
     def read_back(self, pod: PodAsk) -> Any:
@@ -68,7 +69,7 @@ def test_each_question_has_an_answer_that_costs_one_pod(
     dialect = Odd(answer)
     for sentence in (
         str(read_by(dialect, POD)),
-        str(results_by(dialect, ALLOCATION)),
+        str(results_by(dialect, ALLOCATION, PLACED)),
         str(read_back_by(dialect, POD)),
     ):
         assert sentence.startswith("dialect odd failed: ")

@@ -4,16 +4,28 @@ from collections.abc import Mapping
 
 import pytest
 
-from kubeshare_py.dialects.dialect import Dialect, NodeKeys, OwnedKeys, PodAsk
+from kubeshare_py.dialects.dialect import (
+    Dialect,
+    NodeKeys,
+    OwnedKeys,
+    PlacedNode,
+    PodAsk,
+)
 from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
+from kubeshare_py.domain.node import NodeAtDecision
 from kubeshare_py.domain.request import GpuRequest, InvalidRequest
+from tests.builders import a_gpu
 from tests.dialects.halves import CARDS, DIALECTS, GPU, HALF, OF, STATE, Halves
 
 HELD = Allocation(
     token=DecisionToken("t"), dialect="halves", cards=(CardCharge(GpuUuid("GPU-1"), 500, 1),)
 )
+
+
+def results(dialects: Dialects, held: Allocation) -> Mapping[str, str] | str:
+    return dialects.results(held, NodeAtDecision(), 0.0)
 
 
 def a_node(**annotations: str) -> NodeKeys:
@@ -32,7 +44,7 @@ class Odd(Halves):
             raise self.answer
         return self.answer
 
-    def results(self, allocation: Allocation) -> Mapping[str, str]:
+    def results(self, allocation: Allocation, node: PlacedNode) -> Mapping[str, str]:
         return self._answer()  # type: ignore[return-value]
 
     def owns_on(self, resource: str, node: NodeKeys) -> bool:
@@ -73,9 +85,37 @@ def test_a_dialect_that_fails_owns_no_name(answer: object) -> None:
 
 
 def test_the_allocations_dialect_writes_its_results() -> None:
-    assert DIALECTS.results(HELD) == {CARDS: "GPU-1"}
-    assert DIALECTS.results(Allocation(token=DecisionToken("t"), dialect="sharedgpu")) == {}
-    assert DIALECTS.results(Allocation(token=DecisionToken("t"), dialect="gone")) == {}
+    assert results(DIALECTS, HELD) == {CARDS: "GPU-1"}
+    assert results(DIALECTS, Allocation(token=DecisionToken("t"), dialect="sharedgpu")) == {}
+    assert results(DIALECTS, Allocation(token=DecisionToken("t"), dialect="gone")) == {}
+
+
+def test_a_dialect_sees_the_node_as_it_was_when_the_pod_was_sent_to_it() -> None:
+    """gpushare A1: the index of the card, the units of the node, and Unix time in nanoseconds."""
+    whole, instance = a_gpu("GPU-a", index=1), a_gpu("MIG-b", index=1, parent="GPU-c")
+    scaled = a_gpu("GPU-d", index=0, memory_scaling=2000)
+    decided = NodeAtDecision(
+        cards=(whole, instance, scaled),
+        allocatable=(("cpu", 1), (GPU, 2), (HALF, 4), ("aliyun.com/gpu-mem", 30)),
+        at=12.25,
+    )
+    seen: list[PlacedNode] = []
+
+    class Curious(Halves):
+        def results(self, allocation: Allocation, node: PlacedNode) -> Mapping[str, str]:
+            seen.append(node)
+            return {}
+
+    assert Dialects({"a": (Curious(),)}).results(HELD, decided, 1_700_000_000.5) == {}
+    (node,) = seen
+    assert {uuid: (card.index, card.model) for uuid, card in node.cards.items()} == {
+        "GPU-a": (1, whole.model),
+        "MIG-b": (1, whole.model),
+        "GPU-d": (0, whole.model),
+    }
+    assert node.cards[scaled.uuid].memory_bytes == 2 * scaled.memory_bytes
+    assert node.offered == {GPU: 2, HALF: 4}
+    assert abs(node.decided_at_ns - 1_700_000_012_750_000_000) < 1000
 
 
 @pytest.mark.parametrize(
@@ -90,13 +130,13 @@ def test_the_allocations_dialect_writes_its_results() -> None:
     ],
 )
 def test_results_that_are_none_are_told(answer: object, why: str) -> None:
-    assert Dialects({"a": (Odd(answer),)}).results(HELD) == f"dialect halves failed: {why}"
+    assert results(Dialects({"a": (Odd(answer),)}), HELD) == f"dialect halves failed: {why}"
 
 
 def test_results_of_containers_are_known_by_their_beginning_and_some_are_labels_too() -> None:
     answer = {CARDS: "GPU-1", OF + "main": "0", STATE: "placed"}
     dialects = Dialects({"a": (Odd(answer),)})
-    found = dialects.results(HELD)
+    found = results(dialects, HELD)
     assert found == answer
     assert dialects.labels(HELD, answer) == {STATE: "placed"}
     assert dialects.labels(Allocation(token=DecisionToken("t"), dialect="gone"), answer) == {}

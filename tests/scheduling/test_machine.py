@@ -184,6 +184,19 @@ def test_an_unknown_outcome_is_resolved_by_the_same_binding() -> None:
     assert other.allocation.cards[0].uuid != bind.allocation.cards[0].uuid
 
 
+def test_a_binding_says_what_its_node_had_at_the_decision_each_time_that_it_is_sent() -> None:
+    driver = Driver({"n1": 2, "n2": 0})
+    driver.now = 3.5
+    (bind,) = driver.seen(a_pod("p", a_shape(a_claim(600))))
+    decided = bind.decided
+    assert (decided.at, decided.cards) == (3.5, some_gpus("n1", 2))
+    assert dict(decided.allocatable)["pods"] > 0
+    driver.answer(bind, BindUnknown("timeout"))
+    driver.tell(InventoryRead(((NodeName("n1"), some_gpus("n1", 1)),)))
+    driver.now += 5
+    assert driver.tell(TimePassed()) == [bind]
+
+
 def test_a_refused_pod_is_tried_again_after_a_backoff() -> None:
     driver = Driver({"n1": 1})
     (bind,) = driver.seen(a_pod("p", a_shape(a_claim(600))))

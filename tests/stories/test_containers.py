@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubeshare_py.dialects.dialect import ResultKeys
+from kubeshare_py.dialects.dialect import PlacedNode, ResultKeys
 from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.domain.allocation import Allocation
@@ -31,7 +31,7 @@ class Quiet(Halves):
     name = "quiet"
     result_keys = ResultKeys()
 
-    def results(self, allocation: Allocation) -> Mapping[str, str]:
+    def results(self, allocation: Allocation, node: PlacedNode) -> Mapping[str, str]:
         return {}
 
 

@@ -21,6 +21,7 @@ from kubeshare_py.domain.isolation import Isolation, IsolationBackend
 from kubeshare_py.domain.needs.object_writes import ObjectWrite
 from kubeshare_py.domain.needs.placed_pod import PlacedPod
 from kubeshare_py.domain.needs.volumes import VolumeChoice
+from kubeshare_py.domain.node import NodeAtDecision
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.request import ContainerClaim
 from kubeshare_py.framework.choice import Choice
@@ -112,6 +113,18 @@ class Assumer:
             return Rejected(lack), ""
         placement = PendingPlacement(choice=choice, written=tuple(written))
         return self._calls.pre_bind(record.pod, OneRow(columns, row), placement)
+
+    def node_of(self, record: Record, now: float) -> NodeAtDecision:
+        """What the node of a charged pod has `now` (s)."""
+        columns, name = self._ledger.columns, record.node
+        assert name is not None
+        row = columns.row_of.get(name)
+        node = None if row is None else columns.nodes[row]
+        return NodeAtDecision(
+            cards=self._ledger.inventory.get(name, ()),
+            allocatable=() if node is None else node.allocatable,
+            at=now,
+        )
 
     def charge(
         self,

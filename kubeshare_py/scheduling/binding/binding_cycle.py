@@ -1,12 +1,13 @@
 """Placements under way: sent, answered, sent again while their outcome is unknown, or undone."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from kubeshare_py.domain.diagnosis import WaitingReason
 from kubeshare_py.domain.effects import Bind, Effect, ReportScheduled
 from kubeshare_py.domain.events import BindAnswered, BindRefused, BindUnknown, Bound, Refusal
-from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
+from kubeshare_py.domain.identity import DecisionToken, NodeName
 from kubeshare_py.scheduling.binding.assume import Assumer
 from kubeshare_py.scheduling.binding.enqueue import Enqueuer, report_waiting
 from kubeshare_py.scheduling.binding.pre_bind_cycles import NotCommitted, PreBindCycles
@@ -39,7 +40,7 @@ class BindingCycles:
         self._gangs = gangs
         self._reservations = reservations
         self._pre_binds = pre_binds
-        self._unanswered: dict[DecisionToken, PodUid] = {}
+        self._unanswered: dict[DecisionToken, Bind] = {}
         self._resend: Timers[DecisionToken] = Timers()
 
     @property
@@ -73,22 +74,23 @@ class BindingCycles:
             self._reservations.took_by(record)
         if answers is not None:
             return self._pre_binds.begin(placed, answers, now)
-        return [self._send(record) for record in placed]
+        return [self._send(record, now) for record in placed]
 
-    def send_ready(self, free: int) -> list[Bind]:
+    def send_ready(self, free: int, now: float) -> list[Bind]:
         """Bind pods whose PreBind plugins are ready, while fewer than `free` are bound so."""
         binds: list[Bind] = []
         while len(binds) < free and self._pre_binds.has_ready:
-            binds += [self._send(record) for record in self._pre_binds.next_ready()]
+            binds += [self._send(record, now) for record in self._pre_binds.next_ready()]
         return binds
 
     def send_again(self, now: float) -> Iterator[Bind]:
         """Send Binds with an unknown outcome again after their pause."""
         for token in self._resend.due(now):
-            record = self._records.get(self._unanswered.get(token, PodUid("")))
-            if record is not None and record.state is PodState.ASSUMED:
+            bind = self._unanswered.get(token)
+            record = None if bind is None else self._records.get(bind.uid)
+            if bind is not None and record is not None and record.state is PodState.ASSUMED:
                 record.refused = False
-                yield _bind(record)
+                yield replace(bind, stale_results=record.pod.stale_results)
 
     def release(self, record: Record) -> None:
         """End the pod's charge; a later answer to its Bind is ignored."""
@@ -154,11 +156,15 @@ class BindingCycles:
         if record.allocation is not None:
             self._unanswered.pop(record.allocation.token, None)
 
-    def _send(self, record: Record) -> Bind:
+    def _send(self, record: Record, now: float) -> Bind:
+        assert record.node is not None
         assert record.allocation is not None
-        self._unanswered[record.allocation.token] = record.pod.uid
+        pod, held = record.pod, record.allocation
+        decided = self._assumer.node_of(record, now)
+        bind = Bind(pod.uid, pod.key, record.node, held, pod.stale_results, decided)
+        self._unanswered[held.token] = bind
         self._table.transition(record, PodState.ASSUMED)
-        return _bind(record)
+        return bind
 
     def _again(
         self, record: Record, token: DecisionToken, now: float, least_s: float = 0.0
@@ -180,10 +186,3 @@ class BindingCycles:
         self._attempts.after_flush += record.flushed
         record.flushed = False
         return ReportScheduled(record.pod.uid, record.pod.key, node)
-
-
-def _bind(record: Record) -> Bind:
-    assert record.node is not None
-    assert record.allocation is not None
-    pod = record.pod
-    return Bind(pod.uid, pod.key, record.node, record.allocation, pod.stale_results)

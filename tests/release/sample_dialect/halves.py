@@ -8,6 +8,7 @@ from kubeshare_py.dialects.api import (
     GpuRequest,
     InvalidRequest,
     OwnedKeys,
+    PlacedNode,
     PodAsk,
     ResultKeys,
 )
@@ -38,5 +39,5 @@ class Halves(Dialect):
                 )
         return GpuRequest(claims=tuple(claims), dialect=self.name) if claims else None
 
-    def results(self, allocation: Allocation) -> dict[str, str]:
-        return {CARDS: " ".join(card.uuid for card in allocation.cards)}
+    def results(self, allocation: Allocation, node: PlacedNode) -> dict[str, str]:
+        return {CARDS: " ".join(str(node.cards[card.uuid].index) for card in allocation.cards)}

@@ -1,5 +1,7 @@
 """Performs the scheduler's effects in Kubernetes: binds at once, reports behind them."""
 
+import asyncio
+import time
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import assert_never
@@ -64,6 +66,9 @@ class KubeApi:
         self._evictions = EvictionLane(client)
         self._objects = ObjectLane(client)
         self._fence = fence
+        #: Unix time less the machine's time, which is the loop's: read once, so that a Binding that
+        #: is sent again is the same one.
+        self._unix_offset_s: float | None = None
 
     async def bind(self, bind: Bind) -> BindAnswered:
         """Send one Binding, once, and return its outcome; never raises for errors of the server.
@@ -72,7 +77,9 @@ class KubeApi:
         is being written is waited for, and no further one is begun until the Binding is answered:
         `PodScheduled` must end as the API server sets it, True.
         """
-        of_dialect = self._dialects.results(bind.allocation)
+        if self._unix_offset_s is None:
+            self._unix_offset_s = time.time() - asyncio.get_running_loop().time()
+        of_dialect = self._dialects.results(bind.allocation, bind.decided, self._unix_offset_s)
         if isinstance(of_dialect, str):
             return _answered(bind, BindRefused(Refusal.INVALID, of_dialect))
         annotations = binding_annotations(bind, self._fence(), of_dialect)

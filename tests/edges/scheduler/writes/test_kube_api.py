@@ -1,3 +1,4 @@
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -6,15 +7,19 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from kubeshare_py.dialects.dialect import PlacedNode
 from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import BindOutcome, BindRefused, BindUnknown, Bound, Refusal
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
+from kubeshare_py.domain.node import NodeAtDecision
+from kubeshare_py.edges.cli.screen import wall_clock
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
 from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
 from kubeshare_py.embedded_cluster.serving.faults import Fault
+from tests.builders import a_gpu
 from tests.dialects.halves import CARDS, DIALECTS, SEEN, STATE, Halves
 from tests.edges.bare_server import client_of, status
 from tests.embedded_cluster.embedded import PODS, cluster, create_pod, scheduled_condition
@@ -64,6 +69,10 @@ async def test_one_request_assigns_the_node_and_writes_the_cards(tmp_path: Path)
     assert json.loads(annotations["sharedgpu/allocation"])["token"] == "t-1"
 
 
+def loop_time() -> float:
+    return asyncio.get_running_loop().time()
+
+
 def halved(uid: str, stale: tuple[str, ...] = ()) -> Bind:
     effect = bind_of(uid, stale=stale)
     return replace(effect, allocation=replace(effect.allocation, dialect="halves"))
@@ -95,9 +104,32 @@ async def test_results_that_are_labels_too_are_in_both(tmp_path: Path) -> None:
     assert CARDS not in metadata["labels"]
 
 
+async def test_a_binding_that_is_sent_again_says_the_same_time(tmp_path: Path) -> None:
+    class Timed(Halves):
+        def results(self, allocation: Allocation, node: PlacedNode) -> Mapping[str, str]:
+            moments.append(node.decided_at_ns)
+            return {CARDS: " ".join(str(node.cards[card.uuid].index) for card in allocation.cards)}
+
+    moments: list[int] = []
+    async with cluster(tmp_path) as (server, client):
+        pod = await create_pod(client, "a")
+        decided = NodeAtDecision(cards=(a_gpu("GPU-0", index=3),), at=loop_time() - 60)
+        effect = replace(halved(pod["metadata"]["uid"]), decided=decided)
+        dialects = Dialects({"kubeshare-scheduler": (Timed(),)})
+        api = KubeApi(client, ReportLane(client, instance="test"), dialects=dialects)
+        server.faults.inject(Fault(method="POST", path="/binding$", status=503))
+        assert isinstance((await api.bind(effect)).outcome, BindUnknown)
+        assert (await api.bind(effect)).outcome == Bound()
+        annotations = (await client.get(f"{PODS}/a"))["metadata"]["annotations"]
+    assert annotations[CARDS] == "3"
+    assert moments == [moments[0]] * 2
+    age_s = wall_clock() - moments[0] / 1e9
+    assert 60 <= age_s < 600, "Unix time of a minute ago"
+
+
 async def test_a_dialect_that_fails_at_the_binding_costs_that_pod(tmp_path: Path) -> None:
     class Failing(Halves):
-        def results(self, allocation: Allocation) -> Mapping[str, str]:
+        def results(self, allocation: Allocation, node: PlacedNode) -> Mapping[str, str]:
             raise ValueError("no idea")
 
     async with cluster(tmp_path) as (_, client):
