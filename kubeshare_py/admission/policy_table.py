@@ -9,7 +9,13 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from kubeshare_py.dialects.card_visibility import ASKING, NO_CARDS, WHOLE_CARDS, CardVisibility
+from kubeshare_py.dialects.card_visibility import (
+    ASKING,
+    NO_CARDS,
+    WHOLE_CARDS,
+    CardVisibility,
+    ContainerRule,
+)
 from kubeshare_py.dialects.dialect import Dialect
 from kubeshare_py.dialects.dialects import IN_TREE
 from kubeshare_py.dialects.sharedgpu import EXCLUSIVE, LIMIT, REQUEST
@@ -89,9 +95,14 @@ def _container_rules() -> str:
     for name, make in IN_TREE.items():
         dialect = make()
         assert isinstance(dialect, Dialect)
-        rules = dialect.container_rules
-        found[name] = [{"resource": one.resource, "sees": one.sees} for one in rules]
+        found[name] = [_rule(one) for one in dialect.container_rules]
     return _literal(found)
+
+
+def _rule(one: ContainerRule) -> Mapping[str, str]:
+    """Without `wholeFrom` if whole cards do not depend on the amount."""
+    rule = {"resource": one.resource, "sees": one.sees.value}
+    return rule | ({"wholeFrom": str(one.whole_from)} if one.whole_from else {})
 
 
 def _by_kind(part: Callable[[Injection], object]) -> str:

@@ -33,16 +33,27 @@ class CardVisibility(StrEnum):
 class ContainerRule:
     """A container that asks for some of this extended resource sees a share or whole cards.
 
-    The webhook and the chart's admission policy follow the same rules; a policy knows no other part
-    of a dialect. Invariant: not VOID, else ValueError.
+    One that asks for `whole_from` units or more sees whole cards; 0 is no such number. The webhook
+    and the chart's admission policy follow the same rules; a policy knows no other part of a
+    dialect. Invariant: not VOID, and whole_from is not negative, else ValueError.
     """
 
     resource: str
     sees: CardVisibility
+    whole_from: int = 0
 
     def __post_init__(self) -> None:
         if self.sees is CardVisibility.VOID:
             raise ValueError(f"{self.resource}: containers without a rule see no card")
+        if self.whole_from < 0:
+            raise ValueError(f"{self.resource}: whole_from {self.whole_from} is negative")
+
+    def seen(self, amount: int) -> CardVisibility:
+        """What a container sees that asks for so much: VOID if the rule does not concern it."""
+        if amount <= 0:
+            return CardVisibility.VOID
+        is_whole = 0 < self.whole_from <= amount
+        return CardVisibility.WHOLE if is_whole else self.sees
 
 
 def card_visibility(labels: Mapping[str, str]) -> CardVisibility:

@@ -28,8 +28,8 @@ def container_visibility(table: DialectTable, pod: PodAsk) -> Visibilities:
 
 def _first(rules: Sequence[ContainerRule], container: ContainerAmounts) -> CardVisibility:
     """What the first rule says that the container meets."""
-    asked = {name for name, amount in container.amounts if amount}
-    met = (rule.sees for rule in rules if rule.resource in asked)
+    asked = {name: amount for name, amount in container.amounts if amount}
+    met = (rule.seen(asked[rule.resource]) for rule in rules if rule.resource in asked)
     return next(met, CardVisibility.VOID)
 
 

@@ -101,3 +101,19 @@ def test_the_rules_of_a_dialect_agree_with_its_claims(found: list[ContainerAmoun
     asked = an_ask(*numbered)
     by_claims = container_visibility(DialectTable((WithoutRules(),)), asked)
     assert container_visibility(DialectTable((HALVES,)), asked) == by_claims
+
+
+@pytest.mark.parametrize("amount", [1, 99, 100, 250])
+def test_from_an_amount_on_a_container_sees_whole_cards(amount: int) -> None:
+    dialect = Halves()
+    dialect.container_rules = (ContainerRule(HALF, SHARE, whole_from=100),)
+    asked = an_ask(a_container(half=amount), a_container(1, half=0))
+    assert container_visibility(DialectTable((SHAREDGPU, dialect)), asked) == {
+        ContainerRef(False, 0): WHOLE if amount >= 100 else SHARE
+    }
+
+
+def test_no_amount_is_negative() -> None:
+    with pytest.raises(ValueError, match="negative"):
+        ContainerRule(HALF, SHARE, whole_from=-1)
+    assert ContainerRule(HALF, WHOLE).seen(0) is VOID

@@ -52,9 +52,13 @@ _OF_WEBHOOK = {
 #: Namespaces by the kind of what is in force in them.
 Where = Mapping[str, list[str]]
 _SHARE = {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_limit": "1.0"}
-#: Asks for whole cards in the rules about containers.
-WHOLE = "example.com/whole"
-_CONTAINER_RULES = [{"resource": HALF, "sees": "share"}, {"resource": WHOLE, "sees": "whole"}]
+#: Ask in the rules about containers for whole cards, and for whole cards from 100 on.
+WHOLE, PERCENT = "example.com/whole", "example.com/percent"
+_CONTAINER_RULES = [
+    {"resource": HALF, "sees": "share"},
+    {"resource": WHOLE, "sees": "whole"},
+    {"resource": PERCENT, "sees": "share", "wholeFrom": 100},
+]
 _PROFILE = {"isolation": [one.value for one in IsolationBackend]}
 
 

@@ -27,6 +27,7 @@ from tests.dialects.halves import HALF, Halves
 from tests.policies.conftest import refused
 from tests.policies.environment import (
     GUARDED,
+    PERCENT,
     POLICY,
     UNTOLD,
     WHOLE,
@@ -54,10 +55,11 @@ class Both(Halves):
 
     def __init__(self) -> None:
         super().__init__()
-        self.owns = OwnedKeys(resources=frozenset({HALF, WHOLE}))
+        self.owns = OwnedKeys(resources=frozenset({HALF, WHOLE, PERCENT}))
         self.container_rules = (
             ContainerRule(HALF, CardVisibility.SHARE),
             ContainerRule(WHOLE, CardVisibility.WHOLE),
+            ContainerRule(PERCENT, CardVisibility.SHARE, whole_from=100),
         )
 
 
@@ -95,7 +97,11 @@ async def stored(cluster: Clients, pod: Json, namespace: str) -> Json:
         return {"status": error.status}
 
 
-_ASKED = st.sampled_from([{}, {}, {HALF: "1"}, {HALF: "0"}, {WHOLE: "2"}, {HALF: "1", WHOLE: "1"}])
+_AMOUNTS = ("0", "1", "99", "100", "101", "1k")
+_ASKED = st.one_of(
+    st.sampled_from([{}, {}, {HALF: "1"}, {HALF: "0"}, {WHOLE: "2"}, {HALF: "1", WHOLE: "1"}]),
+    st.sampled_from([{PERCENT: amount} for amount in _AMOUNTS]),
+)
 
 
 @settings(examples(80), suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -176,3 +182,13 @@ async def test_labels_do_not_change_what_containers_of_such_a_pod_were_told(
     change = {"metadata": {"labels": {"sharedgpu/isolation": "mps"}}}
     assert "create it anew" in await refused(cluster.user.merge_patch(path, change))
     await cluster.user.delete(path, grace_period_s=0)
+
+
+@pytest.mark.parametrize(("amount", "shared"), [("99", True), ("100", False), ("200", False)])
+async def test_from_an_amount_on_a_container_sees_whole_cards(
+    cluster: Clients, amount: str, shared: bool
+) -> None:
+    pod = a_pod({"sharedgpu/isolation": "mps"}, containers=[asking("one", PERCENT, amount)])
+    made = await cluster.would_be(pod, GUARDED)
+    assert ("CUDA_MPS_PIPE_DIRECTORY" in env_of(made)) is shared
+    assert env_of(made)[VISIBLE] == PATH.format("container-0", "gpu_uuid")

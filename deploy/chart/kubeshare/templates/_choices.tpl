@@ -62,7 +62,14 @@ enable, and those of other dialects that the values name. */}}
 {{- $found = concat $found (get $known .name | default list) }}
 {{- end }}
 {{- end }}
-{{- concat $found .Values.admission.containerRules | uniq | toJson }}
+{{- range .Values.admission.containerRules }}
+{{- $rule := dict "resource" .resource "sees" .sees }}
+{{- with .wholeFrom }}
+{{- $_ := set $rule "wholeFrom" (int64 . | toString) }}
+{{- end }}
+{{- $found = append $found $rule }}
+{{- end }}
+{{- $found | uniq | toJson }}
 {{- end }}
 
 {{- /* What all policies about containers' environment compute first. */}}
@@ -93,7 +100,9 @@ enable, and those of other dialects that the values name. */}}
     object.spec.?{{ . }}.orValue([]).map(container, (variables.rules.filter(rule,
     rule.resource in container.?resources.?limits.orValue({}) &&
     quantity(string(container.resources.limits[rule.resource])).isGreaterThan(quantity('0')))
-    .map(rule, rule.sees) + ['void'])[0])
+    .map(rule, 'wholeFrom' in rule &&
+    !quantity(string(container.resources.limits[rule.resource])).isLessThan(quantity(rule.wholeFrom))
+    ? 'whole' : rule.sees) + ['void'])[0])
 {{- end }}
 # Whether containers ask each for itself; otherwise labels ask for all of them.
 - name: differs
