@@ -89,10 +89,14 @@ class PluginArgs(ConfigurationStruct, frozen=True):
 
 
 class EnabledDialect(ConfigurationStruct, frozen=True):
-    """A dialect in which pods may ask for GPUs, with its arguments."""
+    """A dialect in which pods may ask for GPUs, with its arguments.
+
+    With `require_node_label` its pods use only nodes that have the labels of its rules.
+    """
 
     name: Annotated[str, Meta(min_length=1)]
     args: dict[str, Any] = {}
+    require_node_label: bool = False
 
 
 class ProfileConfiguration(ConfigurationStruct, frozen=True):
@@ -207,6 +211,7 @@ _DEFAULTS: Mapping[str, tuple[EnabledPlugin, ...]] = {
         EnabledPlugin("InterPodAffinity"),
         EnabledPlugin("DynamicResources"),
         EnabledPlugin("NodeDeclaredFeatures"),
+        EnabledPlugin("DialectNodes"),
     ),
     "card_filter": (
         EnabledPlugin("GpuFit"),

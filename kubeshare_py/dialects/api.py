@@ -22,6 +22,7 @@ from kubeshare_py.dialects.dialect_calls import read_by
 from kubeshare_py.dialects.dialect_table import owned_part
 from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
+from kubeshare_py.domain.needs.node_rules import NodeRule
 from kubeshare_py.domain.request import (
     CardRelation,
     ContainerClaim,
@@ -49,6 +50,7 @@ __all__ = [
     "InvalidRequest",
     "NodeCard",
     "NodeKeys",
+    "NodeRule",
     "OwnedKeys",
     "PlacedNode",
     "PodAsk",

@@ -14,6 +14,7 @@ import msgspec
 from kubeshare_py.dialects.card_visibility import CardVisibility, ContainerRule
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.identity import GpuUuid
+from kubeshare_py.domain.needs.node_rules import NodeRule
 from kubeshare_py.domain.request import ContainerRef, GpuRequest, InvalidRequest
 
 
@@ -153,6 +154,8 @@ class Dialect(Protocol):
     words: Words = Words()
     #: Which containers see cards, where that follows from the resources that they ask for.
     container_rules: tuple[ContainerRule, ...] = ()
+    #: Node labels by which administrators say which nodes its pods may use; each counts.
+    node_rules: tuple[NodeRule, ...] = ()
 
     def read(self, pod: PodAsk) -> GpuRequest | InvalidRequest | None:
         """What a pod with some of the owned keys asks for.

@@ -5,7 +5,8 @@ and so are labels of `sharedgpu` where the profile does not enable it: what a po
 ignored. With `sharedgpu` alone, which is nearly always so, nothing is searched.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 from kubeshare_py.dialects import results
@@ -13,6 +14,7 @@ from kubeshare_py.dialects.card_visibility import CardVisibility
 from kubeshare_py.dialects.dialect import ContainerAmounts, Dialect, PodAsk
 from kubeshare_py.dialects.dialect_calls import failure, read_by, visibility_by
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
+from kubeshare_py.domain.needs.node_rules import NodeRule
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.domain.request import GpuRequest, InvalidRequest
 
@@ -40,8 +42,13 @@ class DialectTable:
     `resources` are the names of extended resources that they own, on some nodes at least.
     """
 
-    def __init__(self, dialects: Sequence[Dialect] = (SHAREDGPU,)) -> None:
-        """Raises DialectConflict for dialects that cannot be used together."""
+    def __init__(
+        self, dialects: Sequence[Dialect] = (SHAREDGPU,), demanding: Collection[str] = ()
+    ) -> None:
+        """Raises DialectConflict for dialects that cannot be used together.
+
+        `demanding` are names of dialects whose nodes must have the labels of their rules.
+        """
         self.dialects = tuple(dialects)
         for one in self.dialects:
             _check_keys(one)
@@ -62,6 +69,13 @@ class DialectTable:
             self._is_result if self._results else results.is_result
         )
         self.container_rules = tuple(rule for one in self.dialects for rule in one.container_rules)
+        self._node_rules = {
+            one.name: tuple(
+                replace(rule, required=rule.required or one.name in demanding)
+                for rule in one.node_rules
+            )
+            for one in self.dialects
+        }
         self._readings = {
             one.name: remembered(_REMEMBERED)(_RememberedRead(one)) for one in self.dialects
         }
@@ -102,6 +116,10 @@ class DialectTable:
         """The dialect that the pod uses; None if it uses none or several."""
         found = self._chosen(pod)
         return found[0] if isinstance(found, tuple) else None
+
+    def node_rules(self, request: GpuRequest) -> tuple[NodeRule, ...]:
+        """Which nodes the request's dialect may use, by their labels."""
+        return self._node_rules.get(request.dialect, ())
 
     def marks(self, request: GpuRequest, containers: Sequence[ContainerAmounts]) -> tuple[str, ...]:
         """The marks of nodes on which the request's dialect owns what these containers ask for."""

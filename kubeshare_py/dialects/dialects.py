@@ -4,7 +4,7 @@ Which annotations are results, the owner of a resource name on a node, and what 
 schedulers hold do not depend on a profile: for them the dialects of all profiles count.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from kubeshare_py.dialects.dialect import Dialect, NodeCard, NodeKeys, PlacedNode
 from kubeshare_py.dialects.dialect_calls import owns_by, results_by
@@ -16,18 +16,29 @@ from kubeshare_py.domain.node import NodeAtDecision
 #: The owners of contested resource names on a node, as sorted (resource, dialect) pairs; names
 #: that are not in it are native there.
 Owners = tuple[tuple[str, str], ...]
+_NONE: Mapping[str, Collection[str]] = {}
 
 
 class Dialects:
     """The tables of the profiles by schedulerName. A dialect is one object in all of them."""
 
-    def __init__(self, profiles: Mapping[str, Sequence[Dialect]]) -> None:
-        """Raises DialectConflict for dialects that cannot be used in one cluster."""
+    def __init__(
+        self,
+        profiles: Mapping[str, Sequence[Dialect]],
+        demanding: Mapping[str, Collection[str]] = _NONE,
+    ) -> None:
+        """Raises DialectConflict for dialects that cannot be used in one cluster.
+
+        `demanding` are those whose nodes must have the labels of their rules, by profile.
+        """
         found: dict[str, Dialect] = {}
         for dialects in profiles.values():
             found |= {one.name: one for one in dialects}
         self.every = DialectTable(tuple(found.values()) or (SHAREDGPU,))
-        self._tables = {name: DialectTable(dialects) for name, dialects in profiles.items()}
+        self._tables = {
+            name: DialectTable(dialects, demanding.get(name, ()))
+            for name, dialects in profiles.items()
+        }
         self._by_name = {one.name: one for one in self.every.dialects}
         self._contesting = [one for one in self.every.dialects if one.owns.contested]
         #: Resource names that have different owners on different nodes.

@@ -3,6 +3,7 @@
 from kubeshare_py.dialects import sharedgpu, sharedgpu_models
 from kubeshare_py.dialects.card_visibility import CardVisibility, card_visibility
 from kubeshare_py.dialects.dialect import Dialect, OwnedKeys, PodAsk, Words
+from kubeshare_py.domain.needs.node_rules import NodeRule
 from kubeshare_py.domain.request import GpuRequest, InvalidRequest
 
 
@@ -24,6 +25,9 @@ class SharedGpu(Dialect):
         ),
         annotations=frozenset(sharedgpu_models.KEYS),
     )
+
+    # KubeShare 2.0 had its daemons, and so its cells, on nodes with this label.
+    node_rules = (NodeRule("SharedGPU", ("true",)),)
 
     words = Words(
         title="KubeShare",

@@ -14,6 +14,7 @@ from kubeshare_py.domain.needs.device_claims import DeviceClaims
 from kubeshare_py.domain.needs.host_ports import HostPort
 from kubeshare_py.domain.needs.images import PodImages
 from kubeshare_py.domain.needs.inter_pod import InterPodTerms
+from kubeshare_py.domain.needs.node_rules import NodeRule
 from kubeshare_py.domain.needs.placed_pod import PlacedPod
 from kubeshare_py.domain.needs.volumes import PodVolumes
 from kubeshare_py.domain.remembered import remembered
@@ -69,10 +70,10 @@ class Shape:
     declare, sorted. `ignored` are resources that need not be free, because the pod's profile says
     so. `images` is None unless the pod's profile scores nodes by them. `isolation` is
     the back-end that enforces the pod's share, once its profile has chosen; NONE also for pods
-    without a share. `claims` are placed together, and `relation` says
-    how their cards relate. `inter_pod` is None for a pod that asks nothing about other pods and
-    that no term of a placed pod selects, `volumes` for a pod that mounts neither claims nor disks,
-    `device_claims` for a pod without ResourceClaims.
+    without a share. `node_rules` are those of the pod's dialect. `claims` are placed together, and
+    `relation` says how their cards relate. `inter_pod` is None for a pod that asks nothing about
+    other pods and that no term of a placed pod selects, `volumes` for a pod that mounts neither
+    claims nor disks, `device_claims` for a pod without ResourceClaims.
     """
 
     resources: tuple[tuple[str, int], ...] = ()
@@ -90,6 +91,7 @@ class Shape:
     images: PodImages | None = None
     isolation: IsolationBackend = IsolationBackend.NONE
     host_ports: tuple[HostPort, ...] = ()
+    node_rules: tuple[NodeRule, ...] = ()
     inter_pod: InterPodTerms | None = None
     volumes: PodVolumes | None = None
     device_claims: DeviceClaims | None = None
@@ -116,6 +118,7 @@ class Shape:
             self.images,
             self.isolation,
             self.host_ports,
+            self.node_rules,
             self.inter_pod,
             self.volumes,
             self.device_claims,

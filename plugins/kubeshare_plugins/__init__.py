@@ -9,6 +9,7 @@ from kubeshare_plugins.avoid_gpu_nodes import AvoidGpuNodes
 from kubeshare_plugins.bin_pack import BinPack
 from kubeshare_plugins.coscheduling import Coscheduling
 from kubeshare_plugins.default_preemption import DefaultPreemption
+from kubeshare_plugins.dialect_nodes import DialectNodes
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_plugins.gpu_model import GpuModel
 from kubeshare_plugins.gpu_tags import GpuTags
@@ -55,6 +56,7 @@ _PLUGINS: Mapping[str, PluginFactory] = {
     "NodeResourcesFit": NodeResourcesFit,
     "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocation,
     "NodeDeclaredFeatures": NodeDeclaredFeatures,
+    "DialectNodes": DialectNodes,
     "VolumeRestrictions": VolumeRestrictions,
     "NodeVolumeLimits": NodeVolumeLimits,
     "VolumeBinding": VolumeBinding,

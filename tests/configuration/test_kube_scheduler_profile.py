@@ -30,7 +30,10 @@ GPU_SCORES = ["Topology 10", "IsolationReady 100", "ModelPreference 2000", "GpuT
 
 
 def filters(profile: Profile) -> list[str]:
-    return [plugin.name for plugin in profile.filters]
+    """Those that kube-scheduler has too; besides them there is the one of dialects."""
+    names = [plugin.name for plugin in profile.filters]
+    names.remove("DialectNodes")
+    return names
 
 
 def scores(profile: Profile) -> list[str]:

@@ -54,6 +54,7 @@ def test_an_empty_document_is_the_default_profile() -> None:
             "InterPodAffinity",
             "DynamicResources",
             "NodeDeclaredFeatures",
+            "DialectNodes",
         ],
         "card_filters": ["GpuFit", "GpuModel", "GpuUuids", "GpuTags", "OneModel", "NumaBinding"],
         "scores": [
@@ -393,6 +394,7 @@ def test_what_is_in_effect_is_printed_with_every_default() -> None:
             ("InterPodAffinity", 1),
             ("DynamicResources", 1),
             ("NodeDeclaredFeatures", 1),
+            ("DialectNodes", 1),
         ],
         "cardFilter": [
             ("GpuFit", 1),

@@ -26,6 +26,7 @@ _VALUES: Mapping[str, type] = {
     "result_keys": ResultKeys,
     "words": Words,
     "container_rules": tuple,
+    "node_rules": tuple,
 }
 
 
@@ -40,12 +41,13 @@ def configured(
     """The dialects of all profiles.
 
     Raises ConfigurationError, naming the path, for: an unknown dialect, one that cannot be made
-    from its args or is none, one that is listed twice or has other args in another profile, and
-    dialects that own the same keys.
+    from its args or is none, one that is listed twice or has other args in another profile, one
+    whose nodes must have a label that it does not name, and dialects that own the same keys.
     """
     factories = known() if factories is None else factories
     made: dict[str, tuple[EnabledDialect, Dialect]] = {}
     profiles: dict[str, list[Dialect]] = {}
+    demanding: dict[str, set[str]] = {}
     for index, profile in enumerate(configuration.profiles):
         path = f"profiles[{index}].dialects"
         own = profiles[profile.scheduler_name] = []
@@ -57,9 +59,14 @@ def configured(
             if first.args != one.args:
                 raise ConfigurationError(f"{where}.args: must be the same in all profiles")
             own.append(dialect)
+            if one.require_node_label:
+                if not dialect.node_rules:
+                    rule = f"{one.name} has no rule about labels of nodes"
+                    raise ConfigurationError(f"{where}.requireNodeLabel: {rule}")
+                demanding.setdefault(profile.scheduler_name, set()).add(one.name)
         _check(path, own)
     _check("profiles", [dialect for _, dialect in made.values()])
-    return Dialects(profiles)
+    return Dialects(profiles, demanding)
 
 
 def make(where: str, name: str, args: Mapping[str, Any], factories: Factories) -> Dialect:

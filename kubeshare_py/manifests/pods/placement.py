@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from kubeshare_py.domain.needs.host_ports import HostPort
+from kubeshare_py.domain.needs.node_rules import NodeRule
 from kubeshare_py.domain.pod import NodePreferences, NodeTerm, Shape, Toleration
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.domain.request import CardRelation, GpuRequest, InvalidRequest
@@ -83,8 +84,12 @@ def node_needs(
     status: PodStatus | None,
     request: GpuRequest | None,
     owned: OwnedNames = NONE_OWNED,
+    rules: tuple[NodeRule, ...] = (),
 ) -> NodeNeeds:
-    """What a pod with this request needs. `status` is a bound pod's, else None."""
+    """What a pod with this request needs. `status` is a bound pod's, else None.
+
+    `rules` are those of the request's dialect.
+    """
     ports = host_ports(spec)
     problem = _placement_problem(spec) or _over(
         "spec.containers[].ports", "host ports", len(ports), MAX_HOST_PORTS
@@ -93,7 +98,7 @@ def node_needs(
     needs = demand(spec, status) if problem is None or is_bound else Demand(())
     resources = _marked(needs.resources, owned.marks) if owned.marks else needs.resources
     if problem is None:
-        shape = _shape_of(spec, (resources, needs.unrequested, ports), request)
+        shape = _shape_of(spec, (resources, needs.unrequested, ports), request, rules)
     else:
         shape = _shape_without_place((resources, needs.unrequested, ports), request)
     if is_bound:
@@ -162,10 +167,16 @@ def _over(field: str, what: str, count: int, most: int) -> InvalidRequest | None
 
 def _shape_without_place(amounts: _Requested, request: GpuRequest | None) -> Shape:
     """The shape of a pod whose placement fields exceed the limits: no node satisfies it."""
-    return _shape(amounts, request, (), NodeAffinityFields(required=NodeSelectorFields()), (), ())
+    nowhere = NodeAffinityFields(required=NodeSelectorFields())
+    return _shape(amounts, request, (), nowhere, (), (), ())
 
 
-def _shape_of(spec: PodSpec, amounts: _Requested, request: GpuRequest | None) -> Shape:
+def _shape_of(
+    spec: PodSpec,
+    amounts: _Requested,
+    request: GpuRequest | None,
+    rules: tuple[NodeRule, ...],
+) -> Shape:
     """The pod's shape; the same object for the same content while the cache holds it."""
     affinity, selector = spec.affinity, spec.node_selector
     return _shape(
@@ -175,6 +186,7 @@ def _shape_of(spec: PodSpec, amounts: _Requested, request: GpuRequest | None) ->
         affinity.node_affinity if affinity else None,
         spec.tolerations or (),
         required_features(spec),
+        rules,
     )
 
 
@@ -186,6 +198,7 @@ def _shape(
     affinity: NodeAffinityFields | None,
     tolerations: tuple[TolerationFields, ...],
     features: tuple[str, ...],
+    rules: tuple[NodeRule, ...],
 ) -> Shape:
     resources, unrequested, ports = amounts
     return Shape(
@@ -201,6 +214,7 @@ def _shape(
         unrequested=unrequested,
         features=features,
         host_ports=ports,
+        node_rules=rules,
     )
 
 

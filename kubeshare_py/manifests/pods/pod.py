@@ -74,7 +74,8 @@ def to_domain(pod: PodFields, dialects: Dialects = SHAREDGPU_ALONE) -> Pod:
         foreign = dialects.every.resources - table.resources
         marks = () if bound or asked.request is None else table.marks(asked.request, containers)
         owned = OwnedNames(table.resources, foreign, marks)
-    needs = node_needs(spec, status if bound else None, asked.request, owned)
+    rules = () if asked.request is None else table.node_rules(asked.request)
+    needs = node_needs(spec, status if bound else None, asked.request, owned, rules)
     others = asked_of_others(spec, meta.namespace, meta.labels)
     held = read_back(meta.annotations) if bound and meta.annotations else NOTHING_HELD
     if held is not NOTHING_HELD and held.allocation is None and not held.problem:

@@ -8,8 +8,11 @@ import pytest
 from kubeshare_py.configuration.scheduler import ConfigurationError, read
 from kubeshare_py.dialects.dialect import OwnedKeys
 from kubeshare_py.dialects.dialects import IN_TREE
+from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
+from kubeshare_py.domain.needs.node_rules import NodeRule
+from kubeshare_py.domain.request import GpuRequest
 from kubeshare_py.edges.process.configured_dialects import configured, known
-from tests.dialects.halves import HALF, Halves
+from tests.dialects.halves import HALF, Halves, an_ask
 
 Json = dict[str, Any]
 
@@ -33,7 +36,7 @@ class Ownerless(Halves):
 class Readless:
     name, owns = "readless", OwnedKeys()
     result_keys, words = Halves.result_keys, Halves.words
-    container_rules = Halves.container_rules
+    container_rules, node_rules = Halves.container_rules, Halves.node_rules
 
 
 FACTORIES: dict[str, Callable[..., object]] = {
@@ -103,9 +106,22 @@ def test_a_dialect_of_several_profiles_is_one_object() -> None:
         ([[{"name": "ownerless"}]], "profiles[0].dialects[0].name: ownerless is no dialect: resu"),
         ([[{"name": "readless"}]], "profiles[0].dialects[0].name: readless is no dialect: it has"),
         ([[]], "profiles[0].dialects: "),
+        (
+            [[{"name": "sharedgpu"}, {"name": "halves", "requireNodeLabel": True}]],
+            "profiles[0].dialects[1].requireNodeLabel: halves has no rule about labels of nodes",
+        ),
     ],
 )
 def test_an_error_begins_with_its_path(dialects: list[list[Json] | None], problem: str) -> None:
     with pytest.raises(ConfigurationError) as raised:
         configured(read(profiles(*dialects)), FACTORIES)
     assert str(raised.value).startswith(problem)
+
+
+def test_a_profile_may_require_the_label_of_nodes() -> None:
+    requires = {"name": "sharedgpu", "requireNodeLabel": True}
+    found = configured(read(profiles([requires], None)), FACTORIES)
+    asked = SHAREDGPU.read(an_ask(labels={"sharedgpu/gpu_request": "0.5"}))
+    assert isinstance(asked, GpuRequest)
+    assert found.of("s0").node_rules(asked) == (NodeRule("SharedGPU", ("true",), True),)
+    assert found.of("s1").node_rules(asked) == (NodeRule("SharedGPU", ("true",)),)

@@ -7,6 +7,7 @@ from kubeshare_py.dialects.allocation import write_allocation
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, PodKey
 from kubeshare_py.domain.label_selector import Requirement
+from kubeshare_py.domain.needs.node_rules import NodeRule
 from kubeshare_py.domain.pod import NodeTerm, Pod, PodGroup, Shape, Toleration
 from kubeshare_py.domain.request import GpuClaim
 from tests.manifests.written import container, pod
@@ -86,6 +87,7 @@ def test_a_typical_pod() -> None:
             Toleration("team", "Equal", "a", ""),
             Toleration("", "Exists", "", ""),
         ),
+        node_rules=(NodeRule("SharedGPU", ("true",)),),
     )
 
 
