@@ -44,9 +44,9 @@ check: $(STAMP)  ## format, lint, types, layers
 
 # Each worker has a control plane of its own and takes one folder after the other (tests/by_folder.py).
 # Policies come last: an API server goes on refusing for a moment after a policy is gone.
-e2e: $(STAMP)  ## stories, API facts, faults, the chart, attacks and policies on a real control plane, and kube-scheduler's answers (needs Go)
+e2e: $(STAMP)  ## stories, API facts, faults, the chart, attacks and policies on a real control plane; kube-scheduler's and kubelet's answers (needs Go)
 	@binaries=$$($(BIN)/python -m tests.controlplane.build) || exit $$?; \
-	PATH="$$binaries:$$PATH" exec $(BIN)/pytest --quiet $(SPREAD) --no-loadscope-reorder --control-plane real tests/stories tests/conformance tests/faults tests/deploy tests/differential tests/attacks tests/policies
+	PATH="$$binaries:$$PATH" exec $(BIN)/pytest --quiet $(SPREAD) --no-loadscope-reorder --control-plane real tests/stories tests/conformance tests/faults tests/deploy tests/differential tests/kubelet tests/attacks tests/policies
 
 differential: $(STAMP)  ## CASES=n clusters and pods, put to kube-scheduler's plugins as well (needs Go); SEED=n
 	@exec $(BIN)/python -m tests.differential --cases "$${CASES:-2000}" $${SEED:+--seed "$$SEED"}

@@ -6,7 +6,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("kubeshare_py", "plugins/kubeshare_plugins", "cmd/kubeshare_cmd")
-FILES = [path for source in SOURCES for path in sorted((ROOT / source).rglob("*.py"))]
+#: Modules of messages that protoc wrote (tests/kubelet).
+GENERATED = "_pb2.py"
+FILES = [
+    path
+    for source in SOURCES
+    for path in sorted((ROOT / source).rglob("*.py"))
+    if not path.name.endswith(GENERATED)
+]
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 
 

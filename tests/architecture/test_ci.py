@@ -32,7 +32,10 @@ ALONE = {
     "PYTEST_PLUGINS": "xdist.plugin",
     "PYTEST_XDIST_AUTO_NUM_WORKERS": "2",
 }
-FOLDERS = (*("conformance", "stories", "faults", "deploy", "differential", "attacks", "policies"),)
+FOLDERS = (
+    *("conformance", "stories", "faults", "deploy", "differential", "kubelet"),
+    *("attacks", "policies"),
+)
 
 
 @pytest.fixture

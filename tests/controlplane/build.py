@@ -2,9 +2,9 @@
 
 The binaries are kept in ~/.cache/kubeshare-py/controlplane/<version>, or in the folder that the
 environment variable KUBESHARE_CONTROLPLANE_CACHE names; Helm's beside it. Versions are those of
-gomodule/go.mod and helmmodule/go.mod. The oracle of tests/differential is kept there too, in a
-folder for its source. Without a Go that is new enough it ends with exit code 3 and one line that
-says so.
+gomodule/go.mod and helmmodule/go.mod. Programs of ours around parts of Kubernetes are kept there
+too, each in a folder for its source: the oracle of tests/differential, the device manager of
+tests/kubelet. Without a Go that is new enough it ends with exit code 3 and one line that says so.
 """
 
 import hashlib
@@ -23,6 +23,11 @@ HELM_MODULE = Path(__file__).with_name("helmmodule")
 #: kube-scheduler's plugins, to be asked about one pod at a time.
 ORACLE_MODULE = Path(__file__).parents[1] / "differential/oracle"
 ORACLE = "oracle"
+#: kubelet's device manager.
+DEVICE_MANAGER_MODULE = Path(__file__).parents[1] / "kubelet/device_manager"
+DEVICE_MANAGER = "device_manager"
+#: Modules of ours, by the commands that they are.
+OWN_MODULES = {ORACLE: ORACLE_MODULE, DEVICE_MANAGER: DEVICE_MANAGER_MODULE}
 #: The Go module and package of each command.
 COMMANDS = {
     "etcd": (MODULE, "go.etcd.io/etcd/server/v3"),
@@ -31,12 +36,12 @@ COMMANDS = {
     "kube-scheduler": (MODULE, "k8s.io/kubernetes/cmd/kube-scheduler"),
     "kubectl": (MODULE, "k8s.io/kubernetes/cmd/kubectl"),
     "helm": (HELM_MODULE, "helm.sh/helm/v4/cmd/helm"),
-    ORACLE: (ORACLE_MODULE, "."),
+    **{name: (module, ".") for name, module in OWN_MODULES.items()},
 }
 #: What a control plane consists of, for tests with a scheduler of their own.
 NEEDED = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 #: What the end-to-end tests run.
-TESTED = (*NEEDED, "kube-scheduler", "helm", ORACLE)
+TESTED = (*NEEDED, "kube-scheduler", "helm", *OWN_MODULES)
 #: Compilers at a time; the linker alone takes 1.5 GB.
 PARALLEL = os.environ.get("KUBESHARE_CONTROLPLANE_JOBS", "2")
 NOT_RUN = 3
@@ -69,8 +74,8 @@ def kept(command: str) -> Path:
     beside = folder()
     if module == HELM_MODULE:
         beside = beside.with_name(f"helm-{helm_version()}")
-    elif module == ORACLE_MODULE:
-        beside = beside.with_name(f"oracle-{_digest(ORACLE_MODULE)}")
+    elif command in OWN_MODULES:
+        beside = beside.with_name(f"{command}-{_digest(module)}")
     return beside / command
 
 

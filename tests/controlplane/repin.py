@@ -1,6 +1,6 @@
 """Write go.mod and go.sum for a release: python -m tests.controlplane.repin v1.36.3.
 
-Those of the control plane, and those of the oracle of tests/differential.
+Those of the control plane, and those of our programs around parts of Kubernetes.
 
 `k8s.io/kubernetes` requires its staging modules at v0.0.0 and replaces them by folders of its
 repository. Replacements of a dependency do not count, so that ours name the published modules:
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.controlplane.build import COMMANDS, MODULE, ORACLE_MODULE
+from tests.controlplane.build import COMMANDS, MODULE, OWN_MODULES
 
 _STAGED = re.compile(r"^\s*(k8s\.io/[a-z-]+) => \./staging/", re.MULTILINE)
 _ETCD = re.compile(r"go\.etcd\.io/etcd/client/v3 (v\S+)")
@@ -26,8 +26,9 @@ def main(release: str) -> None:
     answer = _go("mod", "download", "-json", f"k8s.io/kubernetes@{release}")
     theirs = Path(json.loads(answer)["GoMod"]).read_text()
     (MODULE / "go.mod").write_text(_control_plane(release, theirs))
-    (ORACLE_MODULE / "go.mod").write_text(_oracle(release, theirs))
-    for module in (MODULE, ORACLE_MODULE):
+    for name, module in OWN_MODULES.items():
+        (module / "go.mod").write_text(_module(name, release, theirs, []))
+    for module in (MODULE, *OWN_MODULES.values()):
         _go("mod", "tidy", module=module)
 
 
@@ -40,10 +41,6 @@ def _control_plane(release: str, theirs: str) -> str:
         *(f"tool {package}" for module, package in COMMANDS.values() if module == MODULE),
     ]
     return _module("controlplane", release, theirs, lines)
-
-
-def _oracle(release: str, theirs: str) -> str:
-    return _module("oracle", release, theirs, [])
 
 
 def _module(name: str, release: str, theirs: str, lines: Iterable[str]) -> str:

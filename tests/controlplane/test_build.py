@@ -6,12 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.controlplane import build
 from tests.controlplane.build import (
     NEEDED,
     NOT_RUN,
-    ORACLE,
-    ORACLE_MODULE,
+    OWN_MODULES,
     helm_version,
     kubernetes_version,
 )
@@ -55,9 +56,10 @@ def test_what_was_built_before_needs_no_go(tmp_path: Path) -> None:
     helm = tmp_path / f"helm-{helm_version()}"
     helm.mkdir()
     (helm / "helm").touch()
-    oracle = tmp_path / build.kept(ORACLE).parent.name
-    oracle.mkdir()
-    (oracle / ORACLE).touch()
+    for name in OWN_MODULES:
+        own = tmp_path / build.kept(name).parent.name
+        own.mkdir()
+        (own / name).touch()
     done = built(tmp_path, path="/nowhere")
     assert (done.returncode, done.stdout.strip()) == (0, str(kept))
 
@@ -70,8 +72,9 @@ def test_the_release_that_is_built_is_among_those_that_were_tried() -> None:
     assert f"Helm {helm_version().removeprefix('v')}" in shown
 
 
-def test_the_oracle_is_of_the_release_that_is_built() -> None:
-    required = (ORACLE_MODULE / "go.mod").read_text()
+@pytest.mark.parametrize("name", OWN_MODULES)
+def test_our_programs_are_of_the_release_that_is_built(name: str) -> None:
+    required = (OWN_MODULES[name] / "go.mod").read_text()
     replaced = re.compile(r"^replace .*$", re.MULTILINE)
     ours = (ROOT / "tests/controlplane/gomodule/go.mod").read_text()
     assert f"k8s.io/kubernetes {kubernetes_version()}" in required

@@ -1,0 +1,1 @@
+"""kubelet's gRPC services on this node: device plugins, and which pod has which devices."""

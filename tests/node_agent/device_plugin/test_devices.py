@@ -1,0 +1,106 @@
+"""What each resource advertises of the cards of a node."""
+
+import pytest
+
+from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.identity import GpuUuid
+from kubeshare_py.node_agent.device_plugin.devices import (
+    MOST_BYTES,
+    DeviceList,
+    device_lists,
+    is_own,
+    message_bytes,
+)
+from kubeshare_py.node_agent.device_plugin.resources import (
+    KNOWN,
+    MemoryUnit,
+    MigStrategy,
+    chosen,
+)
+
+T4_BYTES = 15109 << 20
+
+
+def card(index: int, memory_bytes: int = T4_BYTES, **given: object) -> Gpu:
+    fields = {"uuid": GpuUuid(f"GPU-{index}"), "model": "Tesla T4", **given}
+    return Gpu(index=index, memory_bytes=memory_bytes, **fields)  # type: ignore[arg-type]
+
+
+def instance(index: int, number: int, profile: str) -> Gpu:
+    model = f"NVIDIA A100-SXM4-40GB MIG {profile}"
+    uuid, parent = GpuUuid(f"MIG-{index}-{number}"), GpuUuid(f"GPU-{index}")
+    return card(index, 5 << 30, uuid=uuid, model=model, parent=parent)
+
+
+def listed(
+    *cards: Gpu, unit: MemoryUnit = MemoryUnit.GIB, **given: MigStrategy
+) -> dict[str, DeviceList]:
+    strategy = given.get("strategy", MigStrategy.NONE)
+    return device_lists(chosen(KNOWN, unit), cards, strategy)
+
+
+def test_each_resource_counts_its_own_pieces_of_a_card() -> None:
+    counts = {name: one.count for name, one in listed(card(0), card(1)).items()}
+    assert counts == {
+        "aliyun.com/gpu-mem": 28,
+        "aliyun.com/gpu-count": 2,
+        "nano-gpu.io/gpu-core": 200,
+        "nano-gpu.io/gpu-memory": 28,
+        "nano-gpu/gpu-percent": 200,
+        "elastic-gpu/gpu-percent": 200,
+        "elasticgpu.io/gpu-core": 200,
+        "elasticgpu.io/gpu-memory": 30218,
+        "nvidia.com/gpu": 2,
+    }
+
+
+def test_each_card_counts_with_its_own_memory() -> None:
+    found = listed(card(0, 45 << 30), card(1, 15 << 30))["aliyun.com/gpu-mem"]
+    assert [one.count for one in found.cards] == [45, 15]
+
+
+def test_devices_are_unhealthy_with_their_card_alone() -> None:
+    found = listed(card(0, 2 << 30, healthy=False), card(1, 1 << 30))["aliyun.com/gpu-mem"]
+    assert [*found.devices()] == [("0-0", False), ("0-1", False), ("1-0", True)]
+    assert all(is_own(device) for device, _ in found.devices())
+
+
+@pytest.mark.parametrize("device", ["GPU-1", "GPU-1-_-0", "nano-0-01", "0", "pgpu0-01", "MIG-1"])
+def test_devices_of_other_plugins_are_told_apart(device: str) -> None:
+    assert not is_own(device)
+
+
+def test_memory_in_mib_that_makes_a_message_too_long_is_refused_with_advice_g55() -> None:
+    cards = [card(index, 141 << 30) for index in range(8)]
+    refused = listed(*cards, unit=MemoryUnit.MIB)["aliyun.com/gpu-mem"]
+    assert refused.count == 0
+    assert "needs 1155072 devices in a message of" in refused.refusal
+    assert refused.refusal.endswith("kubelet takes 4194304: choose GiB as its unit")
+    elastic = listed(*cards)["elasticgpu.io/gpu-memory"]
+    assert elastic.refusal.endswith("leave elasticgpu.io/gpu-memory out of the agent's resources")
+    assert listed(*cards)["aliyun.com/gpu-mem"].count == 8 * 141
+
+
+def test_short_ids_leave_room_for_more_than_gpushares() -> None:
+    """gpushare-nano E1 16: its ids end at 68,900 MiB a node."""
+    found = listed(*(card(index, 80 << 30) for index in range(2)), unit=MemoryUnit.MIB)
+    two = found["aliyun.com/gpu-mem"]
+    assert two.count == 163_840
+    assert message_bytes(two) < MOST_BYTES
+
+
+def test_mig_instances_are_left_out_unless_they_are_asked_for() -> None:
+    cards = (card(0), instance(1, 0, "1g.5gb"), instance(1, 1, "1g.5gb"), instance(1, 2, "3g.20gb"))
+    assert listed(*cards)["nvidia.com/gpu"].count == 1
+    single = listed(*cards, strategy=MigStrategy.SINGLE)
+    assert single["nvidia.com/gpu"].count == 4
+    assert single["aliyun.com/gpu-mem"].count == 14
+    mixed = listed(*cards, strategy=MigStrategy.MIXED)
+    assert mixed["nvidia.com/gpu"].count == 1
+    assert [*mixed["nvidia.com/mig-1g.5gb"].devices()] == [("1-0", True), ("1-1", True)]
+    assert mixed["nvidia.com/mig-3g.20gb"].count == 1
+
+
+def test_a_profile_with_a_plus_has_a_name_that_kubernetes_takes() -> None:
+    mixed = listed(instance(0, 0, "1g.10gb+me"), strategy=MigStrategy.MIXED)
+    assert "nvidia.com/mig-1g.10gb.me" in mixed
