@@ -4,16 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kubeshare_py.cluster.columns import Columns
+from kubeshare_py.cluster.native.native_gpus import NONE, NativeGpus, Resources, native_gpus
 from kubeshare_py.domain.allocation import Allocation, CardCharge, summed
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName
 from kubeshare_py.domain.needs.placed_pod import PlacedPod
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
-
-Resources = tuple[tuple[str, int], ...]
-
-#: Whole GPUs from the vendor's device plugin: the kubelet picks the cards.
-NATIVE_GPU = "nvidia.com/gpu"
 
 
 @dataclass(slots=True)
@@ -21,17 +17,26 @@ class Charge:
     """What one pod holds of one node: resources (cpu in milli) and cards. Do not change it.
 
     `pod` is what other pods' placement depends on besides; None for a reservation.
+
+    `unpicked` is set if the kubelet picked the cards of the allocation: it is the charge without
+    them. `picked` of them are whole GPUs of those that the pod requests of the device plugin.
     """
 
     node: NodeName
     resources: Resources
     allocation: Allocation | None
     pod: PlacedPod | None = None
+    unpicked: "Charge | None" = None
+    picked: int = 0
 
-
-def native_gpus(resources: Resources) -> int:
-    """The number of whole GPUs that are requested of the device plugin."""
-    return next((amount for name, amount in resources if name == NATIVE_GPU), 0)
+    @property
+    def native(self) -> NativeGpus:
+        """The GPUs that the kubelet gives to the pod."""
+        if self.unpicked is not None:
+            return NativeGpus(native_gpus(self.resources) - self.picked, self.picked)
+        if self.allocation is not None and self.allocation.cards:
+            return NONE
+        return NativeGpus(native_gpus(self.resources)) if self.resources else NONE
 
 
 def claim_charges(

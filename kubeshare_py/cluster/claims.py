@@ -119,6 +119,11 @@ class Claims:
         """The disputes to which this node is a party, by uuid."""
         return {key: self.disputes[key] for key in sorted(self._disputed_on.get(node, ()))}
 
+    def is_elsewhere(self, uuid: GpuUuid, node: NodeName) -> bool:
+        """Whether other nodes list the card, and this one does not."""
+        listers = self._listers.get(uuid, ())
+        return bool(listers) and node not in listers
+
     def rivals(self, node: NodeName) -> dict[GpuUuid, tuple[NodeName, ...]]:
         """The other parties, sorted by name, of each disputed card that this node lists."""
         disputes, found = self.disputes_of(node), {}

@@ -21,7 +21,7 @@ from copy import copy
 import numpy as np
 
 from kubeshare_py.cluster.changes import ChangeLog
-from kubeshare_py.cluster.charge import Charge, Resources
+from kubeshare_py.cluster.charge import Charge
 from kubeshare_py.cluster.claims import Claims
 from kubeshare_py.cluster.columns import (
     PORTS,
@@ -31,6 +31,8 @@ from kubeshare_py.cluster.columns import (
     IntArray,
 )
 from kubeshare_py.cluster.lingering import Lingering, cards_alone, freed, kept
+from kubeshare_py.cluster.native.kubelet_picks import picks_of, with_picks
+from kubeshare_py.cluster.native.native_gpus import NONE, NativeGpus, Resources, as_array
 from kubeshare_py.cluster.pods.placed_pods import PlacedPods
 from kubeshare_py.cluster.ports import POOL_SIZE, PortPool
 from kubeshare_py.cluster.reserved_places import ReservedPlaces, intruded, overdrawn
@@ -115,10 +117,10 @@ class Ledger:
         """The cell of each of a row's cards; None if none of them is in a cell."""
         return self._usage.cells.get(row)
 
-    def native_gpus(self, node: NodeName) -> int:
-        """The number of this node's GPUs that pods hold and the kubelet picked."""
+    def held_back_on(self, node: NodeName) -> int:
+        """How many idle cards of this node are held back for cards that the kubelet picks."""
         row = self.columns.row_of.get(node)
-        return 0 if row is None else self.native_on(row)
+        return 0 if row is None else self._usage.held_back(row)
 
     @property
     def reservations(self) -> Mapping[PodUid, Charge]:
@@ -197,13 +199,13 @@ class Ledger:
 
     def what_if(self, rows: IntArray) -> WhatIf:
         """Private copies of these rows, (k,) int64."""
-        held = self._usage.native
-        native = [held.get(row, 0) for row in rows.tolist()] if held else 0
-        return WhatIf(self.columns, rows, np.zeros(len(rows), np.int64) + native)
+        none = np.zeros((len(rows), 2), np.int64)
+        native = as_array(self.native_on, rows) if self._usage.native else none
+        return WhatIf(self.columns, rows, native)
 
-    def native_on(self, row: int) -> int:
-        """The number of GPUs of a row that pods hold and the kubelet picked."""
-        return self._usage.native.get(row, 0)
+    def native_on(self, row: int) -> NativeGpus:
+        """The GPUs of a row that the kubelet gives to pods."""
+        return self._usage.native.get(row, NONE)
 
     def vector(self, resources: Resources, port: bool) -> IntArray:
         """A request as amounts by resource column, (resources,) int64.
@@ -240,6 +242,10 @@ class Ledger:
         columns.tidy()
         if old is None:
             self._lay_out_cards(row)
+        elif row in self._usage.native:
+            self._usage.hold_back(row)  # as many as the device plugin advertises at most
+        if old is None or old.agent != node.agent:
+            self._heed_agent(row)
         self.relabelled.add(row)
         self.changed.add(row)
         self.improved.add(row)
@@ -264,6 +270,7 @@ class Ledger:
         columns.nodes[row] = None
         columns.images.change(row, node, None)
         columns.present[row] = False
+        self._heed_agent(row)
         self.relabelled.add(row)
         self.changed.add(row)
         self._claim(name, present=False)
@@ -304,7 +311,8 @@ class Ledger:
         elif uid in self._lingering.of:
             self.end_lingering(uid)
         row = self.columns.row_of.get(node)
-        charge = self._charges[uid] = Charge(node, resources, allocation, pod)
+        charge = self._picked(uid, Charge(node, resources, allocation, pod), row)
+        self._charges[uid] = charge
         pods = self._pods_on.get(node)
         if pods is None:
             pods = self._pods_on[node] = {}
@@ -453,8 +461,11 @@ class Ledger:
         self._heed_claims()
 
     def _hold(self, charge: Charge, sign: int) -> None:
-        """Cards are held (sign 1) or no longer (-1), which may decide where they count."""
-        if charge.allocation is not None:
+        """Cards are held (sign 1) or no longer (-1), which may decide where they count.
+
+        Cards that an agent names decide nothing: then its word would count on other nodes.
+        """
+        if charge.allocation is not None and charge.unpicked is None:
             for card in charge.allocation.cards:
                 self.claims.held(charge.node, card.uuid, sign)
             self._heed_claims()
@@ -479,8 +490,35 @@ class Ledger:
         if row is not None:
             self.capacities += 1
             self._lay_out_cards(row)
+            self._heed_agent(row)
             self.columns.tidy()
             self.changed.add(row)
+            self.improved.add(row)
+
+    def _picked(self, uid: PodUid, charge: Charge, row: int | None) -> Charge:
+        """The charge with the cards that the kubelet picked, as far as they are known."""
+        node = None if row is None else self.columns.nodes[row]
+        cards = picks_of(node, uid)
+        return with_picks(charge, cards, self.inventory.get(charge.node, ())) if cards else charge
+
+    def _heed_agent(self, row: int) -> None:
+        """Charge pods of a row to the cards that its agent names, or to these no longer."""
+        name, node = self._usage.name(row), self.columns.nodes[row]
+        if node is not None and (node.agent.picks or node.agent.problem):
+            self.overdrafts.suspect(name)
+        else:
+            self.overdrafts.touched(name)
+        for uid, charge in [*self.charges_on(name).items()]:
+            now = self._picked(uid, charge.unpicked or charge, row)
+            if now.allocation == charge.allocation and now.picked == charge.picked:
+                continue
+            if uid in self._charges:
+                self._charges[uid] = self._pods_on[name][uid] = now
+            else:
+                self._lingering.put(uid, now)
+            # Both: the second one needs to know of the first.
+            if not all([self._usage.add(row, charge, -1), self._usage.add(row, now, 1)]):
+                self._lay_out_cards(row)
             self.improved.add(row)
 
     def _withdraw(self, resources: set[str]) -> None:

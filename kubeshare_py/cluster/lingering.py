@@ -8,7 +8,8 @@ memory and its place among the node's pods are free at once, as in kube-schedule
 
 from collections.abc import Mapping
 
-from kubeshare_py.cluster.charge import NATIVE_GPU, Charge
+from kubeshare_py.cluster.charge import Charge
+from kubeshare_py.cluster.native.native_gpus import is_native
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.identity import NodeName, PodUid
 
@@ -45,10 +46,12 @@ class Lingering:
 
 def kept(charge: Charge) -> Charge | None:
     """The part of a charge that a lingering pod keeps; None if it holds no GPU."""
-    gpus = tuple(one for one in charge.resources if one[0] == NATIVE_GPU and one[1])
+    gpus = tuple(one for one in charge.resources if is_native(one[0]) and one[1])
     if not gpus and (charge.allocation is None or not charge.allocation.cards):
         return None
-    return Charge(charge.node, (*gpus, _NO_PLACE), charge.allocation)
+    unpicked = None if charge.unpicked is None else kept(charge.unpicked)
+    resources = (*gpus, _NO_PLACE)
+    return Charge(charge.node, resources, charge.allocation, None, unpicked, charge.picked)
 
 
 def cards_alone(node: NodeName, allocation: Allocation) -> Charge:
@@ -58,4 +61,4 @@ def cards_alone(node: NodeName, allocation: Allocation) -> Charge:
 
 def freed(charge: Charge) -> tuple[tuple[str, int], ...]:
     """The resources that a lingering pod does not keep."""
-    return tuple(one for one in charge.resources if one[0] != NATIVE_GPU)
+    return tuple(one for one in charge.resources if not is_native(one[0]))

@@ -11,8 +11,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from kubeshare_py.cluster.charge import Resources
 from kubeshare_py.cluster.columns import FIXED_RESOURCES, Columns
+from kubeshare_py.cluster.native.native_gpus import Resources
 
 #: How many columns are added at once.
 _SPARE = 4

@@ -12,8 +12,15 @@ import numpy as np
 
 from kubeshare_py.cluster.card_counts import count_cards, hold_back_cards, with_slots
 from kubeshare_py.cluster.changes import ChangeLog
-from kubeshare_py.cluster.charge import Charge, Resources, native_gpus
+from kubeshare_py.cluster.charge import Charge
 from kubeshare_py.cluster.columns import CHARGED_COLUMNS, Columns, IntArray
+from kubeshare_py.cluster.native.native_gpus import (
+    NONE,
+    NativeGpus,
+    Resources,
+    as_array,
+    to_hold_back,
+)
 from kubeshare_py.cluster.pods.pods_overlay import PodsOverlay
 from kubeshare_py.cluster.reserved_places import count_reservation
 from kubeshare_py.cluster.tables import Tables
@@ -37,8 +44,8 @@ class Overlay:
         self.changed = ChangeLog()
         #: Rows in which something was tried.
         self._touched: dict[int, None] = {}
-        #: By row, how many GPUs more than below the kubelet picked.
-        self._native: dict[int, int] = {}
+        #: By row, how many GPUs of native pods there are more than below.
+        self._native: dict[int, NativeGpus] = {}
         self._left_out: Mapping[int, Sequence[Charge]] = {}
         self._seen = 0
         self.pods = PodsOverlay(below.columns.pods, below.columns.objects)
@@ -91,10 +98,10 @@ class Overlay:
             self.pods.add(row, charge.pod, -1)
         self._count(row, charge, -1, *with_slots(self.columns, row, charge.allocation))
 
-    def native_on(self, row: int) -> int:
-        """The number of GPUs of a row that pods hold and the kubelet picked."""
+    def native_on(self, row: int) -> NativeGpus:
+        """The GPUs of a row that the kubelet gives to pods."""
         native = self.below.native_on(row)
-        return native + self._native.get(row, 0) if self._native else native
+        return native.plus(self._native[row], 1) if row in self._native else native
 
     def vector(self, resources: Resources, port: bool) -> IntArray:
         """A request as amounts by resource column, (resources,) int64; a pod is one of `pods`."""
@@ -102,7 +109,7 @@ class Overlay:
 
     def what_if(self, rows: IntArray) -> WhatIf:
         """Private copies of these rows, (k,) int64."""
-        return WhatIf(self.columns, rows, np.array([*map(self.native_on, rows.tolist())], np.int64))
+        return WhatIf(self.columns, rows, as_array(self.native_on, rows))
 
     # --- inside --------------------------------------------------------------------------------
 
@@ -119,15 +126,16 @@ class Overlay:
         port = whole is not None and whole.port is not None
         free = columns.free[row]
         (np.subtract if sign > 0 else np.add)(free, self.vector(charge.resources, port), free)
-        if whole is None or not whole.cards:
-            count = native_gpus(charge.resources)
-            if count:
-                self._native[row] = self._native.get(row, 0) + sign * count
-                hold_back_cards(columns, row, self.native_on(row))
-        elif allocation is not None:
+        native = charge.native
+        if native != NONE:
+            self._native[row] = self._native.get(row, NONE).plus(native, sign)
+        held_back = to_hold_back(columns, row, self.native_on(row))
+        if whole is not None and whole.cards and allocation is not None:
             if any(card.tags for card in allocation.cards):
                 self._number_apart()
-            count_cards(columns, row, slots, allocation, sign, self.native_on(row))
+            count_cards(columns, row, slots, allocation, sign, held_back)
+        if native != NONE:
+            hold_back_cards(columns, row, held_back)
 
     @property
     def _numbers_apart(self) -> bool:

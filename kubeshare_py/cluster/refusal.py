@@ -1,7 +1,6 @@
 """Why the ledger refuses a placement of this scheduler: it takes more than there is."""
 
 from kubeshare_py.cluster.card_tags import admits
-from kubeshare_py.cluster.charge import Resources
 from kubeshare_py.cluster.columns import (
     CROWDED,
     EXCLUDING,
@@ -13,6 +12,7 @@ from kubeshare_py.cluster.columns import (
     UNHEALTHY,
     Columns,
 )
+from kubeshare_py.cluster.native.native_gpus import Resources
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 
 #: The beginning of such reasons.

@@ -3,8 +3,8 @@
 from typing import Protocol
 
 from kubeshare_py.cluster.changes import ChangeLog
-from kubeshare_py.cluster.charge import Resources
 from kubeshare_py.cluster.columns import Columns, IntArray
+from kubeshare_py.cluster.native.native_gpus import NativeGpus, Resources
 from kubeshare_py.cluster.what_if import WhatIf
 
 
@@ -26,8 +26,8 @@ class Tables(Protocol):
     def relabelled(self) -> ChangeLog:
         """The log of rows whose node object changed."""
 
-    def native_on(self, row: int) -> int:
-        """The number of GPUs of a row that pods hold and the kubelet picked."""
+    def native_on(self, row: int) -> NativeGpus:
+        """The GPUs of a row that the kubelet gives to pods."""
 
     def vector(self, resources: Resources, port: bool) -> IntArray:
         """A request as amounts by resource column, (resources,) int64; a pod is one of `pods`."""

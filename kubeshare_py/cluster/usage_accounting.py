@@ -13,7 +13,7 @@ import numpy as np
 
 from kubeshare_py.cluster.card_counts import count_cards, hold_back_cards
 from kubeshare_py.cluster.changes import ChangeLog
-from kubeshare_py.cluster.charge import Charge, Resources, native_gpus
+from kubeshare_py.cluster.charge import Charge
 from kubeshare_py.cluster.columns import (
     ABSENT,
     CARD_COLUMNS,
@@ -27,6 +27,7 @@ from kubeshare_py.cluster.columns import (
 )
 from kubeshare_py.cluster.derived import derive_card, derive_node
 from kubeshare_py.cluster.joined import derive_order, put_on_board
+from kubeshare_py.cluster.native.native_gpus import NONE, NativeGpus, Resources, to_hold_back
 from kubeshare_py.cluster.offered import Offered
 from kubeshare_py.cluster.overdrafts import Overdrafts
 from kubeshare_py.cluster.reserved_places import (
@@ -55,9 +56,8 @@ class UsageAccounting:
         self.columns = Columns()
         self.changed = ChangeLog()
         self.overdrafts = Overdrafts()
-        #: GPUs of native pods by row. So many idle cards are held back, since it is unknown which
-        #: ones the kubelet picked.
-        self.native: dict[int, int] = {}
+        #: GPUs of native pods by row. Idle cards are held back for those of unknown cards.
+        self.native: dict[int, NativeGpus] = {}
         #: KubeShare's cells by row, for rows that have cells.
         self.cells: dict[int, dict[GpuUuid, str]] = {}
         #: Rows with slots for cards that are not in the inventory.
@@ -112,8 +112,8 @@ class UsageAccounting:
         allocation = charge.allocation
         port = allocation is not None and allocation.port is not None
         found.free[line] += self.vector(charge.resources, port)
+        found.native[line] += charge.native
         if allocation is None or not allocation.cards:
-            found.native[line] += native_gpus(charge.resources)
             return
         uuids = self.columns.uuids[self.columns.row_of[charge.node]]
         for card in allocation.cards:
@@ -144,13 +144,14 @@ class UsageAccounting:
         if unoffered:
             self.offered.hold(row, unoffered, sign)
         self.changed.add(row)
+        is_native = self._count_native(row, charge.native, sign)
         if allocation is not None and allocation.cards:
             slots = self._slots(row, allocation)
             if slots is None or row in self._rows_with_strays:
                 return False  # the slot of a card that left may be free now
             self._count(row, slots, allocation, sign)
-        elif charge.resources:
-            self._count_native(row, charge.resources, sign)
+        if is_native:
+            self.hold_back(row)
         return True
 
     def add_reservation(self, row: int, charge: Charge, sign: int) -> bool:
@@ -172,7 +173,7 @@ class UsageAccounting:
     def _count(self, row: int, slots: list[int], allocation: Allocation, sign: int) -> None:
         """Add or subtract an allocation, and update the derived columns."""
         columns = self.columns
-        name, native = self.name(row), self.native.get(row, 0)
+        name, native = self.name(row), self.held_back(row)
         if not count_cards(columns, row, slots, allocation, sign, native):
             self.overdrafts.suspect(name)
         if sign > 0:
@@ -188,19 +189,27 @@ class UsageAccounting:
         if self.overdrafts.watches:
             self.overdrafts.touched(name)
 
-    def _hold_back(self, row: int) -> None:
-        if not hold_back_cards(self.columns, row, self.native[row]):
+    def held_back(self, row: int) -> int:
+        """How many idle cards of a row are held back for native pods."""
+        native = self.native.get(row)
+        return 0 if native is None else to_hold_back(self.columns, row, native)
+
+    def hold_back(self, row: int) -> None:
+        """Hold back as many idle cards as native pods need now."""
+        if not hold_back_cards(self.columns, row, self.held_back(row)):
             self.overdrafts.suspect(self.name(row))
 
-    def _count_native(self, row: int, resources: Resources, sign: int) -> None:
-        """Count a pod without cards of its own, which may hold cards that the kubelet picked."""
-        count = native_gpus(resources)
-        if count:
-            self.native[row] = self.native.get(row, 0) + sign * count
-            self._hold_back(row)
-            self.overdrafts.touched(self.name(row))
-            if not self.native[row]:
-                del self.native[row]
+    def _count_native(self, row: int, held: NativeGpus, sign: int) -> bool:
+        """Count the GPUs that the kubelet gives to a pod; whether there are any."""
+        if held == NONE:
+            return False
+        native = self.native.get(row, NONE).plus(held, sign)
+        if native == NONE:
+            del self.native[row]
+        else:
+            self.native[row] = native
+        self.overdrafts.touched(self.name(row))
+        return True
 
     # --- rows ----------------------------------------------------------------------------------
 
@@ -235,7 +244,7 @@ class UsageAccounting:
             self._count(row, slots, allocation, 1)
         self.overdrafts.touched(self.name(row))
         if row in self.native:
-            self._hold_back(row)
+            self.hold_back(row)
 
     def _put_cards(self, row: int, known: Mapping[GpuUuid, Gpu]) -> None:
         columns = self.columns

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from kubeshare_py.cluster.card_tags import counted
 from kubeshare_py.cluster.columns import ABSENT, CHARGED_COLUMNS, Columns, IntArray, TagCounts
 from kubeshare_py.cluster.derived import flags_of, held_back, room, used_percent
+from kubeshare_py.cluster.native.native_gpus import all_to_hold_back
 from kubeshare_py.cluster.numbering import Numbering
 from kubeshare_py.cluster.pods.pods_overlay import PodMove, PodsOverlay
 from kubeshare_py.cluster.rows import Rows, SomeRows, read_only
@@ -43,10 +44,11 @@ _COUNTED_DOWN = {
 class Amounts:
     """Amounts that pods hold of rows, one line each; int64.
 
-    Node resources are (k, resources), card amounts (k, width), and GPUs that the kubelet picked
-    (k,). `milli` are shares in milli, `memory` is in bytes, `tenants`, `exclusive` and `excluding`
-    count pods. `tags` are those of each pod of a line that has any, with the slot of its card.
-    `pods` are what other pods' placement depends on besides, by line.
+    Node resources are (k, resources), card amounts (k, width), and GPUs that the kubelet gives out
+    (k, 2), of unknown cards and picked ones. `milli` are shares in milli, `memory` is in bytes,
+    `tenants`, `exclusive` and `excluding` count pods. `tags` are those of each pod of a line that
+    has any, with the slot of its card. `pods` are what other pods' placement depends on besides, by
+    line.
     """
 
     free: IntArray
@@ -61,9 +63,9 @@ class Amounts:
 
     @staticmethod
     def none(lines: int, resources: int, width: int) -> "Amounts":
-        """k lines of zeros: `free` (k, resources), card amounts (k, width), `native` (k,)."""
+        """k lines of zeros: `free` (k, resources), card amounts (k, width), `native` (k, 2)."""
         milli, memory, tenants, exclusive, excluding = np.zeros((5, lines, width), np.int64)
-        free, native = np.zeros((lines, resources), np.int64), np.zeros(lines, np.int64)
+        free, native = np.zeros((lines, resources), np.int64), np.zeros((lines, 2), np.int64)
         return Amounts(free, milli, memory, tenants, exclusive, excluding, native, {})
 
 
@@ -78,7 +80,7 @@ class WhatIf(Rows):
     def __init__(self, columns: Columns, index: IntArray, native: IntArray) -> None:
         """`index` are rows of the tables, (k,).
 
-        `native` the GPUs per row that the kubelet picked, (k,).
+        `native` the GPUs per row that the kubelet gives out, of unknown cards and picked, (k, 2).
         """
         own = {name: getattr(columns, name).take(index, 0) for name in CHARGED_COLUMNS}
         self._begin(columns, index, native, own)
@@ -143,7 +145,7 @@ class WhatIf(Rows):
         """Copies of the rows at `positions`, as they are here; they are alternatives."""
         taken = WhatIf.__new__(WhatIf)
         own = {name: column.take(positions, 0) for name, column in self._own.items()}
-        at, native = self._at.take(positions), self._native.take(positions)
+        at, native = self._at.take(positions), self._native.take(positions, 0)
         taken._begin(self._columns, at, native, own)
         if self._is_one_plan:
             taken.__dict__["_common"] = self._all_moves()
@@ -167,7 +169,7 @@ class WhatIf(Rows):
         own["tenants"][positions] += sign * amounts.tenants.take(lines, 0)
         own["exclusive"][positions] += sign * amounts.exclusive.take(lines, 0)
         own["excluding"][positions] += sign * amounts.excluding.take(lines, 0)
-        self._native[positions] += sign * amounts.native.take(lines)
+        self._native[positions] += sign * amounts.native.take(lines, 0)
         for position, line in zip(positions.tolist(), lines.tolist(), strict=True):
             for slot, tags in amounts.tags.get(line, ()) if amounts.tags else ():
                 self._count_tags(position, slot, tags, sign)
@@ -208,7 +210,8 @@ class WhatIf(Rows):
             own[name][positions] for name in ("flags", "tenants", "exclusive", "excluding")
         )
         flags = flags_of(before, tenants, self.max_tenants[positions], exclusive, excluding)
-        native = self._native[positions]
+        at = self._at[positions]
+        native = all_to_hold_back(self._columns, at, self._native[positions])
         if native.any():
             flags |= _held_back(flags, tenants, native[:, None])
         free_milli, free_bytes = own["free_milli"][positions], own["free_bytes"][positions]

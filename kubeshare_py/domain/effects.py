@@ -123,12 +123,13 @@ class ReportPodWarning:
 
 
 class Overuse(StrEnum):
-    """A way in which parts of a node are overused or claimed twice; reasons of events."""
+    """A way in which a node's parts are overused, or reported wrongly; reasons of events."""
 
     AMOUNT = "GPUOvercommitted"  # pods hold more of a card than it has
     EXCLUSIVITY = "GPUExclusivityBroken"  # a card is exclusive to one pod, and others hold it too
     PORT = "PodManagerPortShared"  # pods hold the same port of the node
     CLAIM = "GPUClaimedTwice"  # other nodes list its cards too, or pods of theirs hold them
+    AGENT = "NodeAgentUnusable"  # its agent's annotation cannot be used, or names others' cards
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,7 @@ class ReportOvercommit:
     """Report to a node's operators that pods overuse part of it, or no longer do.
 
     `uuid` is None for all cards that the kubelet gives out, for all cards that other nodes claim,
-    and for a pod-manager `port`.
+    for the words of the node's agent, and for a pod-manager `port`.
     """
 
     node: NodeName

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kubeshare_py.domain.gpu import Gpu
-from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.needs.images import NodeImage
 
 
@@ -15,6 +15,34 @@ class Taint:
     key: str
     value: str = ""
     effect: str = "NoSchedule"
+
+
+#: The Node annotation in which a node's agent says what it does there, and what it sees.
+AGENT_ANNOTATION = "kubeshare.io/node-agent"
+
+
+@dataclass(frozen=True, slots=True)
+class KubeletPick:
+    """The cards that the kubelet gave to one pod by a device plugin."""
+
+    uid: PodUid
+    cards: tuple[GpuUuid, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentWords:
+    """What a node's agent says: the resources that its device plugins serve, and who holds cards.
+
+    `picks` is None if it does not know, or if there is no agent. `problem` says why its words
+    cannot be used, "" if they can.
+    """
+
+    plugins: tuple[str, ...] = ()
+    picks: tuple[KubeletPick, ...] | None = None
+    problem: str = ""
+
+
+NO_AGENT = AgentWords()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +59,7 @@ class Node:
     images: tuple[NodeImage, ...] = ()
     #: The first InternalIP, for people.
     address: str = ""
+    agent: AgentWords = NO_AGENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

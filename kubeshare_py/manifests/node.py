@@ -5,6 +5,7 @@ https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/node-v1/
 
 import msgspec
 
+from kubeshare_py.dialects.agent_annotation import read_agent
 from kubeshare_py.dialects.dialect import NodeKeys
 from kubeshare_py.dialects.dialect_table import mark
 from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
@@ -93,6 +94,7 @@ def to_domain(node: NodeFields, dialects: Dialects = SHAREDGPU_ALONE) -> Node:
         features=tuple(sorted({*(node.status.declared_features or ())} & NODE_FEATURES)),
         images=tuple(map(_image, (node.status.images or ())[: NODE_IMAGES.most])),
         address=_internal_ip(node.status.addresses or ()),
+        agent=read_agent(node.metadata.annotations or {}),
     )
 
 

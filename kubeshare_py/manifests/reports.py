@@ -28,6 +28,7 @@ OVERUSE_ENDED = {
     Overuse.EXCLUSIVITY: "GPUExclusivityRestored",
     Overuse.PORT: "PodManagerPortFreed",
     Overuse.CLAIM: "GPUClaimSettled",
+    Overuse.AGENT: "NodeAgentUsable",
 }
 #: The namespace of events about objects without one.
 DEFAULT_NAMESPACE = "default"

@@ -150,8 +150,8 @@ class RingView:
 class NodeView:
     """One node. `silent`: its collector does not answer, and its cards are the last known ones.
 
-    `native_gpus` are GPUs that the kubelet gave to pods: as many idle cards are held back.
-    `topology` is set if it was requested and is known.
+    `native_gpus` are GPUs that the kubelet gave to pods and that no agent names: as many idle cards
+    are held back. `topology` is set if it was requested and is known.
     """
 
     name: str

@@ -81,7 +81,7 @@ def seen(ledger: Ledger) -> dict[str, object]:
             continue
         width = len(columns.uuids[row])
         found[f"ports {name}"] = ledger.shared_ports(name)
-        found[f"native {name}"] = ledger.native_gpus(name)
+        found[f"native {name}"] = ledger.held_back_on(name)
         found[f"uuids {name}"] = columns.uuids[row]
         for resource, column in columns.resources.items():
             found[f"{resource} {name}"] = columns.free.item(row, column)

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from kubeshare_py.cluster.charge import NATIVE_GPU, Charge, Resources
+from kubeshare_py.cluster.charge import Charge
 from kubeshare_py.cluster.columns import ABSENT, CPU, HELD_BACK, PODS, PORTS
+from kubeshare_py.cluster.native.native_gpus import NATIVE_GPU, NativeGpus, Resources
 from kubeshare_py.cluster.usage_accounting import MAX_STRAYS, UsageAccounting
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName
@@ -122,7 +123,7 @@ def test_an_exclusive_card_with_another_tenant_makes_its_node_suspect(
 def test_native_pods_hold_back_as_many_idle_cards(accounting: UsageAccounting) -> None:
     native = a_charge(None, (NATIVE_GPU, 1))
     accounting.add(0, native, 1)
-    assert accounting.native == {0: 1}
+    assert accounting.native == {0: NativeGpus(unknown=1)}
     assert sum(bool(flags & HELD_BACK) for flags in accounting.columns.flags[0].tolist()) >= 1
     accounting.add(0, native, -1)
     assert accounting.native == {}

@@ -3,9 +3,11 @@
 import json
 from random import Random
 
+from kubeshare_py.dialects.agent_annotation import read_agent
 from kubeshare_py.domain.bounds import CARD_BYTES, CARD_INDEX, CARDS_OF_NODE, NUMA_NODE
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.node import AGENT_ANNOTATION, AgentWords
 from kubeshare_py.inventory.card_annotation import (
     CardAnnotationProblem,
     read_annotation,
@@ -156,7 +158,36 @@ def judge_page(text: str) -> None:
             said(sentence, "node n1")
 
 
+_WORDS = json.dumps(
+    {
+        "v": 1,
+        "plugins": ["nvidia.com/gpu"],
+        "held": [{"uid": "u", "ns": "a", "pod": "b", "cards": ["GPU-n1-0"]}],
+        "held_truncated": False,
+    }
+)
+
+
+def _odd_words(rng: Random) -> str:
+    if rng.random() < 0.1:
+        return odd.text(rng, _WORDS)
+    return odd_object(rng, [_WORDS]).decode(errors="surrogateescape")
+
+
+def judge_words(text: str) -> None:
+    """What a node's agent says: all of it, or nothing with the reason."""
+    found = read_agent({AGENT_ANNOTATION: text})
+    assert found == read_agent({AGENT_ANNOTATION: text})
+    if found.problem:
+        said(found.problem, AGENT_ANNOTATION)
+        assert found == AgentWords(problem=found.problem)
+    for pick in found.picks or ():
+        assert pick.uid
+        assert len({*pick.cards}) == len(pick.cards) <= CARDS_OF_NODE.most
+
+
 FAMILIES = (
+    Family(name="agents", make=_odd_words, judge=judge_words, share=2),
     Family(name="cards", make=_odd_cards, judge=judge_cards, share=7),
     Family(
         name="answers",

@@ -3,7 +3,8 @@ from typing import Any
 import msgspec
 
 from kubeshare_py.domain.bounds import NODE_RESOURCES
-from kubeshare_py.domain.node import Node, Taint
+from kubeshare_py.domain.identity import GpuUuid, PodUid
+from kubeshare_py.domain.node import KubeletPick, Node, Taint
 from kubeshare_py.manifests.node import NodeFields, to_domain
 
 
@@ -64,3 +65,9 @@ def test_of_a_node_so_many_resources_are_read() -> None:
     assert [*found] == sorted(found)
     as_many = dict.fromkeys(names[: NODE_RESOURCES.most], "1")
     assert [*dict(node(status={"allocatable": as_many}).allocatable)] == [*as_many]
+
+
+def test_the_words_of_its_agent_are_read() -> None:
+    words = '{"v":1,"held":[{"uid":"u","ns":"a","pod":"b","cards":["GPU-1"]}]}'
+    found = node(metadata={"name": "n", "annotations": {"kubeshare.io/node-agent": words}})
+    assert found.agent.picks == (KubeletPick(PodUid("u"), (GpuUuid("GPU-1"),)),)

@@ -36,6 +36,7 @@ _OVERUSE = {
     Overuse.EXCLUSIVITY: "broken exclusivity",
     Overuse.PORT: "shared port",
     Overuse.CLAIM: "disputed cards",
+    Overuse.AGENT: "unusable node agent",
 }
 _encode = msgspec.json.Encoder().encode
 

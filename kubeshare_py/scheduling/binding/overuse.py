@@ -7,13 +7,14 @@ other nodes claim.
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from kubeshare_py.cluster.charge import NATIVE_GPU, native_gpus
 from kubeshare_py.cluster.claims import Dispute
 from kubeshare_py.cluster.columns import ABSENT
 from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.cluster.native.native_gpus import NATIVE_GPU
 from kubeshare_py.cluster.reserved_places import is_intruded
 from kubeshare_py.domain.effects import Overuse
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
+from kubeshare_py.domain.node import AGENT_ANNOTATION, Node
 from kubeshare_py.domain.printable import MAX_MESSAGE, beginning
 
 #: The most pods that a text names; the others are counted.
@@ -27,7 +28,8 @@ _NO_CARD = GpuUuid("")
 class Subject(NamedTuple):
     """A card in one respect, a port, or (neither) the cards that the kubelet gives out itself.
 
-    Or (neither) the cards that other nodes claim: one of them may name hundreds.
+    Or (neither) the cards that other nodes claim, of which one may name hundreds, or the words of
+    the node's agent.
     """
 
     kind: Overuse
@@ -50,6 +52,8 @@ def ended(subject: Subject) -> str:
         return f"GPU {subject.uuid} is not shared with a pod that has it for itself any more"
     if subject.kind is Overuse.PORT:
         return f"Pod-manager port {subject.port} is one pod's at most again"
+    if subject.kind is Overuse.AGENT:
+        return f"The annotation {AGENT_ANNOTATION} can be used again"
     if subject.kind is Overuse.CLAIM:
         return "No other node claims cards of this one any more"
     if not subject.uuid:
@@ -77,6 +81,9 @@ class _Look:
         disputes = self._ledger.claims.disputes_of(self._node)
         if disputes:
             yield Subject(Overuse.CLAIM), self._about_disputes(disputes)
+        problem = self._about_agent(columns.nodes[row])
+        if problem:
+            yield Subject(Overuse.AGENT), problem
 
     def _cards(self, row: int) -> Found:
         columns, unused = self._ledger.columns, 0
@@ -91,7 +98,7 @@ class _Look:
                 yield Subject(Overuse.AMOUNT, uuid), note
             if is_intruded(columns, row, slot):
                 yield from self._exclusivity(uuid)
-        native = self._ledger.native_gpus(self._node)
+        native = self._ledger.held_back_on(self._node)
         if native > unused:
             there = f"only {unused} cards are without other pods: some card may be in use twice"
             note = f"{self._native_holders()} hold {native} {NATIVE_GPU}, but {there}"
@@ -138,15 +145,21 @@ class _Look:
             texts.append(f"{uuid} (by {named}, counts {where})")
         return "cards are claimed by other nodes too: " + _some(texts, MAX_NAMED, len(disputes))
 
+    def _about_agent(self, node: Node | None) -> str:
+        """Why words of the node's agent do not count; "" if all of them do."""
+        if node is None:
+            return ""
+        claims, picks = self._ledger.claims, node.agent.picks or ()
+        foreign = sorted(
+            {card for pick in picks for card in pick.cards if claims.is_elsewhere(card, node.name)}
+        )
+        if foreign:
+            return f"{AGENT_ANNOTATION} names cards of other nodes: {_some(foreign, MAX_NAMED)}"
+        return node.agent.problem
+
     def _native_holders(self) -> str:
         charges = self._ledger.charges_on(self._node).items()
-        return self._names(
-            [
-                uid
-                for uid, one in charges
-                if native_gpus(one.resources) and not (one.allocation and one.allocation.cards)
-            ]
-        )
+        return self._names([uid for uid, one in charges if one.native.unknown])
 
     def _names(self, uids: Collection[PodUid]) -> str:
         return _some(sorted(str(self._key_of(uid)) for uid in uids), MAX_NAMED)

@@ -9,7 +9,7 @@ from itertools import compress, islice
 
 import numpy as np
 
-from kubeshare_py.cluster.charge import Charge, native_gpus
+from kubeshare_py.cluster.charge import Charge
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import SomeRows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
@@ -120,9 +120,9 @@ def _helpful(
 def _held(charge: Charge) -> str:
     """The GPUs that a pod holds, in brackets; nothing for a pod without GPUs."""
     cards = charge.allocation.cards if charge.allocation else ()
-    if len(cards) == 1:
+    count = len(cards) + charge.native.unknown
+    if len(cards) == count == 1:
         return f" (it holds {_share(cards[0].milli)} of {cards[0].uuid})"
-    count = len(cards) or native_gpus(charge.resources)
     return f" (it holds {count} GPU{'s' if count > 1 else ''})" if count else ""
 
 

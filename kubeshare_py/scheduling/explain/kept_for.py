@@ -6,7 +6,6 @@ For preemptors, and for pods that were deleted by force and may still run.
 from collections import Counter
 from collections.abc import Mapping
 
-from kubeshare_py.cluster.charge import native_gpus
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.scheduling.explain.visibility import UNNAMED, Sees, reservation_name, sees_all
@@ -44,10 +43,8 @@ def _lingering(machine: Machine, sees: Sees) -> dict[NodeName, tuple[str, ...]]:
     found: dict[NodeName, tuple[str, ...]] = {}
     for one in machine.lingering.pods():
         charge = machine.ledger.lingering[one.record.pod.uid]
-        if charge.allocation is not None and charge.allocation.cards:
-            held = _are(len(charge.allocation.cards), "held")
-        else:
-            held = _are(native_gpus(charge.resources), "held")
+        cards = charge.allocation.cards if charge.allocation is not None else ()
+        held = _are(len(cards) + charge.native.unknown, "held")
         pod = f"pod {one.key}" if sees(one.key.namespace) else UNNAMED
         left_s = machine.left_s(one.until)
         kept = f"{held} for {left_s} s more after the forced deletion of {pod}"

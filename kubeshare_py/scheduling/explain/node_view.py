@@ -34,7 +34,7 @@ def node_view(machine: Machine, name: NodeName, topology: bool, sees: Sees = see
         known=node is not None,
         unschedulable=node.unschedulable if node else False,
         silent=name in machine.silent_nodes,
-        native_gpus=machine.ledger.native_gpus(name),
+        native_gpus=machine.ledger.held_back_on(name),
         cards=tuple(_card_views(machine, name, row, sees)),
         topology=node_topology(machine.ledger, name) if topology else None,
     )

@@ -9,13 +9,22 @@ from hypothesis import strategies as st
 from kubeshare_py.cluster.ports import FIRST_PORT
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.effects import Overuse, ReportOvercommit
-from kubeshare_py.domain.events import BindSlotsFree, Event, InventoryRead, PodGone, PodSeen
+from kubeshare_py.domain.events import (
+    BindSlotsFree,
+    Event,
+    InventoryRead,
+    NodeSeen,
+    PodGone,
+    PodSeen,
+)
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
-from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.node import AgentWords, KubeletPick
+from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.printable import MAX_MESSAGE
 from kubeshare_py.scheduling.binding.overcommitment import SPACING_S
 from kubeshare_py.scheduling.explain.figures import ledger_figures
-from tests.builders import a_claim, a_pod, a_shape, some_gpus, whole
+from kubeshare_py.scheduling.explain.node_view import node_view
+from tests.builders import a_claim, a_node, a_pod, a_shape, some_gpus, whole
 from tests.scale import examples
 from tests.scheduling.driver import Driver
 
@@ -255,3 +264,53 @@ def test_no_pod_is_placed_on_a_card_that_two_nodes_claim() -> None:
     driver.tell(InventoryRead(((NodeName("n2"), some_gpus("n2", 1)),)))
     (bind,) = driver.decide()
     assert bind.allocation.cards[0].uuid in {"GPU-n1-0", "GPU-n2-0"}
+
+
+def said(agent: AgentWords) -> NodeSeen:
+    return NodeSeen(replace(a_node("n1"), agent=agent))
+
+
+def test_an_annotation_of_a_node_agent_that_cannot_be_used_is_told_and_its_end_too() -> None:
+    reports = Reports()
+    [told] = reports.after(said(AgentWords(problem="kubeshare.io/node-agent: v is 9")))
+    assert (told.node, told.uuid, told.kind, told.is_over) == (N1, None, Overuse.AGENT, True)
+    assert told.note == "kubeshare.io/node-agent: v is 9"
+    [ended] = reports.after(said(AgentWords()))
+    assert (ended.kind, ended.is_over) == (Overuse.AGENT, False)
+    assert not reports.driver.machine.ledger.overdrafts.watches
+
+
+def test_an_agent_that_names_cards_of_other_nodes_is_told() -> None:
+    reports = Reports(Driver({"n1": 2, "n2": 2}))
+    far = some_gpus("n2", 1)[0].uuid
+    [told] = reports.after(said(AgentWords(picks=(KubeletPick(PodUid("p"), (far,)),))))
+    assert told.note == f"kubeshare.io/node-agent names cards of other nodes: {far}"
+    assert reports.after(said(AgentWords(picks=(KubeletPick(PodUid("p"), (CARDS[0],)),))))
+
+
+def test_a_native_pod_that_the_agent_names_on_a_card_of_ours_is_told_with_both_names() -> None:
+    reports = Reports()
+    driver = reports.driver
+    driver.place(a_pod("ours", a_shape(a_claim(300))))
+    mine = driver.machine.ledger.charge_of(PodUid("uid-ours"))
+    assert mine is not None
+    assert mine.allocation is not None
+    card = mine.allocation.cards[0].uuid
+    native = a_pod(
+        "native",
+        Shape(resources=(("nvidia.com/gpu", 1),)),
+        scheduler_name="default-scheduler",
+        node_name=N1,
+    )
+    told = reports.after(
+        PodSeen(native), said(AgentWords(picks=(KubeletPick(native.uid, (card,)),)))
+    )
+    assert {one.kind for one in told} == {Overuse.AMOUNT, Overuse.EXCLUSIVITY}
+    assert all("default/native" in one.note and "default/ours" in one.note for one in told)
+    [view] = [
+        one for one in node_view(driver.machine, N1, topology=False).cards if one.uuid == card
+    ]
+    assert [(one.name, one.milli, one.exclusive) for one in view.tenants] == [
+        ("native", 1000, True),
+        ("ours", 300, False),
+    ]

@@ -1,8 +1,8 @@
 """Pods of the vendor's device plugin: nobody knows their cards, so idle ones are held back."""
 
-from kubeshare_py.cluster.charge import NATIVE_GPU
 from kubeshare_py.cluster.columns import HELD_BACK
 from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.cluster.native.native_gpus import NATIVE_GPU
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from tests.builders import a_node, some_gpus
@@ -36,7 +36,7 @@ def test_as_many_idle_cards_are_held_back_as_native_pods_hold() -> None:
     native(ledger, "a", 1)
     native(ledger, "b", 2)
     assert open_cards(ledger) == [0]
-    assert ledger.native_gpus(N1) == 3
+    assert ledger.held_back_on(N1) == 3
 
 
 def test_cards_in_use_go_on_taking_shares_while_enough_are_idle() -> None:
@@ -61,7 +61,7 @@ def test_the_node_opens_again_when_they_leave() -> None:
     native(ledger, "a", 2)
     ledger.release(PodUid("a"))
     assert open_cards(ledger) == [0, 1]
-    assert ledger.native_gpus(N1) == 0
+    assert ledger.held_back_on(N1) == 0
 
 
 def test_a_share_that_leaves_makes_a_card_idle_that_may_be_held_back() -> None:
