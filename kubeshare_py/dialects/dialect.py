@@ -133,12 +133,13 @@ class PlacedNode(msgspec.Struct, frozen=True, gc=False):
 
     `cards` are all cards of the node. `offered` are its allocatable amounts of the resources that
     the dialect owns, by name. `decided_at_ns` is Unix time in nanoseconds; it is the same each time
-    that one decision is sent.
+    that one decision is sent. `notes` are those of the pod's request.
     """
 
     cards: Mapping[GpuUuid, NodeCard]
     offered: Mapping[str, int]
     decided_at_ns: int
+    notes: tuple[tuple[str, str], ...] = ()
 
 
 @runtime_checkable

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from kubeshare_py.dialects.dialect import Dialect, NodeCard, NodeKeys, PlacedNode
 from kubeshare_py.dialects.dialect_calls import owns_by, results_by
 from kubeshare_py.dialects.dialect_table import DialectTable
+from kubeshare_py.dialects.nano_gpu.dialect import NanoGpu
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.node import NodeAtDecision
@@ -86,11 +87,15 @@ def _placed_node(dialect: Dialect, decided: NodeAtDecision, unix_offset_s: float
         },
         offered={name: amount for name, amount in decided.allocatable if name in owned},
         decided_at_ns=round((decided.at + unix_offset_s) * 1e9),
+        notes=decided.notes,
     )
 
 
 #: The dialects of this project, by name; others come by entry points.
-IN_TREE: Mapping[str, Callable[..., object]] = {SHAREDGPU.name: lambda: SHAREDGPU}
+IN_TREE: Mapping[str, Callable[..., object]] = {
+    SHAREDGPU.name: lambda: SHAREDGPU,
+    NanoGpu.name: NanoGpu,
+}
 
 #: `sharedgpu` in every profile: the default.
 SHAREDGPU_ALONE = Dialects({})

@@ -4,7 +4,8 @@ Its dialect reads that scheduler's annotations. The ledger counts the larger of 
 what the pod's spec asks for: a charge that is too small would give the same share away again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from kubeshare_py.dialects.dialect import Dialect, PodAsk
@@ -12,7 +13,7 @@ from kubeshare_py.dialects.dialect_calls import read_back_by
 from kubeshare_py.dialects.dialect_table import DialectTable, owned_part
 from kubeshare_py.dialects.read_back import NOTHING_HELD, ReadBack
 from kubeshare_py.domain.allocation import Allocation, CardCharge, summed
-from kubeshare_py.domain.request import ContainerClaim, GpuClaim, GpuRequest
+from kubeshare_py.domain.request import ContainerClaim, ContainerRef, GpuClaim, GpuRequest
 
 
 def held_by_predecessor(table: DialectTable, pod: PodAsk, request: GpuRequest | None) -> ReadBack:
@@ -47,12 +48,23 @@ def _larger(dialect: Dialect, held: Allocation, request: GpuRequest | None) -> R
             where = f"{charge.container}: "
             cards = _cards(charge.cards, one.claim if one else None, where, differences)
             claims.append(replace(charge, cards=cards))
+        differences += _without_cards(asked, {charge.container for charge in held.claims})
         held = replace(
             held,
             claims=tuple(claims),
             cards=summed(card for charge in claims for card in charge.cards),
         )
     return ReadBack(held, difference="; ".join(differences))
+
+
+def _without_cards(
+    asked: Mapping[ContainerRef | None, ContainerClaim], told: AbstractSet[ContainerRef]
+) -> list[str]:
+    return [
+        f"{one}: its annotations name no GPU, its spec asks for {asked[one].claim.count}"
+        for one in asked
+        if one is not None and one not in told
+    ]
 
 
 def _cards(

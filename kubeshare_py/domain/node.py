@@ -66,9 +66,11 @@ class Node:
 class NodeAtDecision:
     """A node as it was when a pod was sent to it: all its cards, and its allocatable amounts.
 
-    `at` is the moment (s) on the machine's clock, which is monotonic and not Unix time.
+    `at` is the moment (s) on the machine's clock, which is monotonic and not Unix time. `notes` are
+    those of the pod's request.
     """
 
     cards: tuple[Gpu, ...] = ()
     allocatable: tuple[tuple[str, int], ...] = ()
     at: float = 0.0
+    notes: tuple[tuple[str, str], ...] = ()

@@ -182,7 +182,8 @@ class GpuRequest:
 
     `guarantee` is KubeShare's priority class (True: `sharedgpu/priority` above 0). `needs_port`:
     the isolation library of a shared pod talks to a pod manager on a port of the node's pool.
-    `rounded` names the labels whose value had more than three decimals and was rounded up.
+    `rounded` names the labels whose value had more than three decimals and was rounded up. `notes`
+    are what the dialect needs again when it writes its annotations, in a form of its own.
 
     Invariants, else ValueError: the number of claims is within its bound (`bounds`), several claims
     are all of containers, and claims of the same cards ask for the same number of them, none of
@@ -195,6 +196,7 @@ class GpuRequest:
     guarantee: bool = False
     needs_port: bool = False
     rounded: tuple[str, ...] = ()
+    notes: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if not POD_CLAIMS.allows(len(self.claims)):

@@ -90,6 +90,17 @@ def test_each_container_is_compared_with_its_own_claim() -> None:
     )
 
 
+def test_a_container_of_which_its_annotations_say_nothing_is_named() -> None:
+    card = CardCharge(A, 500, 0)
+    charge = ClaimCharge(container=FIRST, cards=(card,))
+    held = Allocation(token=DecisionToken(""), cards=(card,), claims=(charge,))
+    request = asks((FIRST, GpuClaim(milli=500)), (SECOND, GpuClaim(milli=500, count=2)))
+    found = held_by_predecessor(DialectTable((Held(held),)), bound("x"), request)
+    assert found.allocation is not None
+    assert found.allocation.cards == (card,)
+    assert found.difference == "container-1: its annotations name no GPU, its spec asks for 2"
+
+
 def test_another_number_of_cards_is_named() -> None:
     request = asks((None, GpuClaim(milli=500, count=2)))
     found = held_by_predecessor(BOTH, bound("GPU-a=500"), request)

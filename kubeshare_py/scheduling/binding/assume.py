@@ -118,12 +118,14 @@ class Assumer:
         """What the node of a charged pod has `now` (s)."""
         columns, name = self._ledger.columns, record.node
         assert name is not None
+        request = record.pod.request
         row = columns.row_of.get(name)
         node = None if row is None else columns.nodes[row]
         return NodeAtDecision(
             cards=self._ledger.inventory.get(name, ()),
             allocatable=() if node is None else node.allocatable,
             at=now,
+            notes=() if request is None else request.notes,
         )
 
     def charge(

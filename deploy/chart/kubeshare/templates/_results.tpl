@@ -1,6 +1,6 @@
 {{- /* Result annotations, from kubeshare_py/dialects; written by `make manifests`. */}}
 {{- define "kubeshare.dialects" -}}
-{"sharedgpu":{"resultKeys":[],"resultPrefixes":[],"resultLabels":[],"devicePluginKeys":{}}}
+{"sharedgpu":{"resultKeys":[],"resultPrefixes":[],"resultLabels":[],"devicePluginKeys":{}},"nano-gpu":{"resultKeys":["elastic-gpu/assume","elasticgpu.io/assumed","nano-gpu.io/gpu","nano-gpu/assume"],"resultPrefixes":["elastic-gpu/container-","elasticgpu.io/container-","nano-gpu.io/gpu-","nano-gpu/container-"],"resultLabels":["elastic-gpu/assume","elasticgpu.io/assumed","nano-gpu.io/gpu","nano-gpu/assume"],"devicePluginKeys":{}}}
 {{- end }}
 {{- define "kubeshare.cel.results" -}}
 ['sharedgpu/allocation', 'sharedgpu/cell_id', 'sharedgpu/earmark', 'sharedgpu/fence',

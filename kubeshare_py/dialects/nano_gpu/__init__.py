@@ -1,0 +1,1 @@
+"""nano-gpu, later elastic-gpu: containers that ask for percents and memory of cards."""
