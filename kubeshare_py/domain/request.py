@@ -40,12 +40,13 @@ class GpuClaim:
     members. `tags` choose by the pods that share its cards. `uuids` are the accepted cards, empty
     for any, without `denied_uuids`. With `share_of` the share is one of a card of that model;
     `shares` is then the same share on other models, as (part of a name, milli) pairs of which the
-    first match counts.
+    first match counts. With `card_bytes` only cards are accepted of which pods may hold at least
+    the first and less than the second number of bytes in all.
 
     Invariants, else ValueError: 0 <= milli <= 1000, and memory_milli likewise; count and
     memory_bytes are within their bounds (`bounds`); memory is asked for in one way at most; an
-    exclusive claim has no share_of; UUIDs are sorted, each is there once, and their number is
-    within its bound. So with tags, of which one at most is an exclusion.
+    exclusive claim has no share_of; card_bytes is no empty range; UUIDs are sorted, each is there
+    once, and their number is within its bound. So with tags, of which one at most is an exclusion.
     """
 
     count: int = 1
@@ -62,6 +63,7 @@ class GpuClaim:
     denied_uuids: tuple[GpuUuid, ...] = ()
     share_of: str = ""
     shares: tuple[tuple[str, int], ...] = ()
+    card_bytes: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         if not CLAIMED_CARDS.allows(self.count):
@@ -78,6 +80,8 @@ class GpuClaim:
             self._check_lists()
         if self.share_of and self.exclusive:
             raise ValueError("an exclusive claim takes whole cards, whatever their model")
+        if self.card_bytes is not None and self.card_bytes[0] >= self.card_bytes[1]:
+            raise ValueError(f"card_bytes {self.card_bytes} is an empty range")
 
     def _check_lists(self) -> None:
         lists: tuple[tuple[str, tuple[Any, ...], AmountRange], ...] = (

@@ -13,6 +13,7 @@ from kubeshare_py.framework.claims.card_shortfalls import (
     NO_SHARE,
     NOT_HEALTHY,
     OTHER_EXCLUSION,
+    OTHER_SIZE,
     RESERVED,
     TOO_MANY_TENANTS,
     card_shortfalls,
@@ -24,6 +25,7 @@ from kubeshare_py.framework.claims.claim_fit import (
     fits_but_for_reservations,
     fits_claim,
     flags_for,
+    has_size,
     headroom_for,
     shares_exclusion,
 )
@@ -68,6 +70,9 @@ class GpuFit:
         native = reasons.register(self.name, KEPT_FOR_NATIVE)
         unhealthy = reasons.register(self.name, NOT_HEALTHY, resolvable=False)
         never = _never(claim, reasons)
+        size = 0
+        if claim.card_bytes is not None:
+            size = reasons.register(self.name, OTHER_SIZE, resolvable=False)
         absent = reasons.register(
             self.name if claim.count == 1 else "framework",
             NO_GPU if claim.count == 1 else TOO_FEW_GPUS,
@@ -100,14 +105,18 @@ class GpuFit:
             if claim.exclusion:
                 masks |= ~shares(rows) * excluded
             masks = np.where(flags, by_flags[flags], masks)
+            if size:
+                masks = np.where(has_size(claim, rows) | (flags & ABSENT > 0), masks, size)
             kept = (rows.reservations > 0) & (masks > 0)
             if not kept.any():
                 return masks
             kept &= rows.flags & (ABSENT | UNHEALTHY | HELD_BACK | EXCLUDING) == 0
+            kept &= masks != size
             return np.where(kept & fits_but_for_reservations(claim, rows), reserved, masks)
 
         shared = not (claim.exclusive or claim.asks_memory or claim.share_of or claim.exclusion)
-        return CardPredicate(fits_claim(claim), reasons_of, claim.milli if shared else None)
+        by_room = shared and claim.card_bytes is None
+        return CardPredicate(fits_claim(claim), reasons_of, claim.milli if by_room else None)
 
     def queueing_hint(self, shape: Shape, row: Rows) -> bool:
         """False if too few cards are idle, or none has the share; in plain integers."""

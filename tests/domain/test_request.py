@@ -63,3 +63,9 @@ def test_several_claims_are_of_containers_and_not_too_many() -> None:
     for claims in ([], [a_claim(1)] * 33):
         with pytest.raises(ValueError, match="number of claims"):
             a_request(CardRelation.FREE, *claims)
+
+
+def test_the_sizes_of_cards_are_no_empty_range() -> None:
+    assert GpuClaim(milli=0, card_bytes=(1, 2)).card_bytes == (1, 2)
+    with pytest.raises(ValueError, match="empty range"):
+        GpuClaim(milli=0, card_bytes=(2, 2))

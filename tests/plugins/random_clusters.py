@@ -18,6 +18,7 @@ CLAIMS = st.builds(
     count=st.integers(1, 3),
     milli=st.sampled_from([0, 1, 333, 500, 999, 1000]),
     exclusive=st.booleans(),
+    card_bytes=st.sampled_from([None, None, None, (1, 1000), (1000, 1001)]),
 )
 SELDOM = st.sampled_from([False] * 5 + [True])
 CARDS = st.tuples(

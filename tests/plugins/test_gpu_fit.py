@@ -252,3 +252,19 @@ def test_the_hint_knows_the_last_thousandth_and_the_last_idle_card() -> None:
     assert not cluster.may_fit(a_shape(a_claim(201)))
     assert not cluster.may_fit(a_shape(whole(1)))
     assert cluster.may_fit(a_shape())
+
+
+def test_a_claim_may_want_cards_of_one_size() -> None:
+    """gpushare G19."""
+    cluster = SmallCluster(GpuFit())
+    cluster.node("n1", a_gpu("a", memory_bytes=1000), a_gpu("b", index=1, memory_bytes=1001))
+    asked = whole(1, card_bytes=(1001, 1100))
+    assert cluster.best(a_shape(asked)) == ("n1", ["b"])
+    assert why(cluster, whole(1, card_bytes=(1002, 1100))) == {"GPU of another size"}
+    assert why(cluster, whole(1, card_bytes=(900, 1000))) == {"GPU of another size"}
+    cluster.hold(card="b", milli=0, memory=1)
+    assert why(cluster, asked) == {"Insufficient GPU"}
+    assert [lack.reason for lack in cluster.explain(a_shape(asked))] == [
+        "GPU of another size",
+        "Insufficient GPU",
+    ]

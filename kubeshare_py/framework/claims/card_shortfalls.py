@@ -16,6 +16,7 @@ KEPT_FOR_NATIVE = "GPU held back for nvidia.com/gpu pods"
 OTHER_EXCLUSION = "GPU with pods of other exclusion tags"
 RESERVED = "GPU reserved for other pods"
 NOT_HEALTHY = "unhealthy GPU"
+OTHER_SIZE = "GPU of another size"
 NO_GPU = "no GPU"
 
 
@@ -32,6 +33,9 @@ def card_shortfalls(claim: GpuClaim, row: Rows, slot: int, uuid: str) -> Iterato
     if row.flags.item(0, slot) & ABSENT:
         yield Shortfall(reason="GPU is not in the inventory", subject=uuid)
         return
+    if not _has_size(claim, row.capacity_bytes.item(0, slot)):
+        yield Shortfall(reason=OTHER_SIZE, subject=uuid)
+        return
     yield from _states(row, slot, uuid)
     yield from _exclusion(claim, row, slot, uuid)
     numbers, models = row.models()
@@ -42,6 +46,11 @@ def card_shortfalls(claim: GpuClaim, row: Rows, slot: int, uuid: str) -> Iterato
         return
     yield from _share(claim, row, slot, uuid, milli)
     yield from _memory(claim, row, slot, uuid, milli)
+
+
+def _has_size(claim: GpuClaim, capacity_bytes: int) -> bool:
+    accepted = claim.card_bytes
+    return accepted is None or accepted[0] <= capacity_bytes < accepted[1]
 
 
 def _states(row: Rows, slot: int, uuid: str) -> Iterator[Shortfall]:

@@ -67,8 +67,24 @@ def _fits_exclusion(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
     return fits
 
 
+def has_size(claim: GpuClaim, rows: Rows) -> NDArray[np.bool_]:
+    """Which cards have a size that the claim accepts, (k, width); for a claim with `card_bytes`."""
+    assert claim.card_bytes is not None
+    least, below = claim.card_bytes
+    accepted: NDArray[np.bool_] = (rows.capacity_bytes >= least) & (rows.capacity_bytes < below)
+    return accepted
+
+
 def fits_claim(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
     """Which cards may hold one share of the claim, (k, width), by the cheapest comparison."""
+    fits = _fits_free(claim)
+    if claim.card_bytes is None:
+        return fits
+    return lambda rows: fits(rows) & has_size(claim, rows)
+
+
+def _fits_free(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
+    """`fits_claim` by what is free, whatever the card's size."""
     milli, memory = claim.milli, claim.memory_bytes or 0
     if claim.exclusion or claim.share_of:
         return _fits_exclusion(claim) if claim.exclusion else _fits_share(claim)
@@ -169,6 +185,8 @@ def headroom_for(
         lacking = rows.free_bytes // np.maximum(each, 1)
         cards = np.minimum(cards, np.where(np.asarray(each) > 0, lacking, MAX_PODS))
         cards = np.where(flags_for(claim, rows), 0, np.maximum(cards, 0))
+    if claim.card_bytes is not None:
+        cards = cards * has_size(claim, rows)
     room: IntArray = cards.sum(1) // claim.count
     return room
 
