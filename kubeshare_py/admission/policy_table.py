@@ -99,10 +99,14 @@ def _container_rules() -> str:
     return _literal(found)
 
 
-def _rule(one: ContainerRule) -> Mapping[str, str]:
+def _rule(one: ContainerRule) -> Mapping[str, object]:
     """Without `wholeFrom` if whole cards do not depend on the amount."""
-    rule = {"resource": one.resource, "sees": one.sees.value}
-    return rule | ({"wholeFrom": str(one.whole_from)} if one.whole_from else {})
+    rule: dict[str, object] = {"resource": one.resource, "sees": one.sees.value}
+    if one.whole_from:
+        rule["wholeFrom"] = str(one.whole_from)
+    if one.variables:
+        rule["variables"] = dict(one.variables)
+    return rule
 
 
 def _by_kind(part: Callable[[Injection], object]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kubeshare_py.admission.pod_patch import ephemeral_patch, pod_patch
-from kubeshare_py.dialects.container_visibility import container_visibility
+from kubeshare_py.dialects.container_visibility import container_variables, container_visibility
 from kubeshare_py.dialects.dialect import PodAsk
 from kubeshare_py.dialects.dialect_table import DialectTable
 from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
@@ -94,7 +94,7 @@ def _injected(pod: CreatedPod, table: DialectTable, backend: IsolationBackend) -
     asked = _asked(pod, table)
     each = container_visibility(table, asked)
     if each:
-        return container_injections(each, backend)
+        return container_injections(each, backend, container_variables(table, asked))
     return PodInjection(injection(table.visibility(asked), backend))
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kubeshare_py.dialects.sharedgpu import EXCLUSIVE, LIMIT, MEMORY, REQUEST
+from kubeshare_py.domain.request import ContainerRef
 
 #: Labels that ask for a card; one of them is enough.
 ASKING = (LIMIT, REQUEST, MEMORY)
@@ -19,6 +20,8 @@ ASKING = (LIMIT, REQUEST, MEMORY)
 NO_CARDS = "^0+([.]0*)?$"
 #: A request above one card, as written; also for RE2, which the API server's CEL uses.
 WHOLE_CARDS = "^0*([2-9]|[1-9][0-9]+)([.][0-9]*)?$"
+#: In the key of an annotation that each container has of its own.
+CONTAINER = "{container}"
 
 
 class CardVisibility(StrEnum):
@@ -33,14 +36,18 @@ class CardVisibility(StrEnum):
 class ContainerRule:
     """A container that asks for some of this extended resource sees a share or whole cards.
 
-    One that asks for `whole_from` units or more sees whole cards; 0 is no such number. The webhook
-    and the chart's admission policy follow the same rules; a policy knows no other part of a
-    dialect. Invariant: not VOID, and whole_from is not negative, else ValueError.
+    One that asks for `whole_from` units or more sees whole cards; 0 is no such number. It also gets
+    `variables`, which are (name, key of an annotation) pairs, unless it has variables of these
+    names; `{container}` in a key stands for its kind and number, such as `container-0`.
+
+    The webhook and the chart's admission policy follow the same rules; a policy knows no other part
+    of a dialect. Invariant: not VOID, and whole_from is not negative, else ValueError.
     """
 
     resource: str
     sees: CardVisibility
     whole_from: int = 0
+    variables: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if self.sees is CardVisibility.VOID:
@@ -54,6 +61,11 @@ class ContainerRule:
             return CardVisibility.VOID
         is_whole = 0 < self.whole_from <= amount
         return CardVisibility.WHOLE if is_whole else self.sees
+
+    def keys_of(self, container: ContainerRef) -> tuple[tuple[str, str], ...]:
+        """The variables of one container, sorted."""
+        own = str(container)
+        return tuple((name, key.replace(CONTAINER, own)) for name, key in sorted(self.variables))
 
 
 def card_visibility(labels: Mapping[str, str]) -> CardVisibility:

@@ -8,6 +8,8 @@ from kubeshare_py.dialects.dialect_table import DialectTable
 from kubeshare_py.domain.request import ContainerRef, GpuRequest
 
 Visibilities = Mapping[ContainerRef, CardVisibility]
+#: (name, key of an annotation) pairs of containers.
+ContainerVariables = Mapping[ContainerRef, tuple[tuple[str, str], ...]]
 
 
 def container_visibility(table: DialectTable, pod: PodAsk) -> Visibilities:
@@ -24,6 +26,16 @@ def container_visibility(table: DialectTable, pod: PodAsk) -> Visibilities:
         return {one: sees for one, sees in by_rule.items() if sees is not CardVisibility.VOID}
     asked = table.read(pod)
     return _by_claims(asked) if isinstance(asked, GpuRequest) else {}
+
+
+def container_variables(table: DialectTable, pod: PodAsk) -> ContainerVariables:
+    """The variables that containers get by the rules that they meet; see `ContainerRule`."""
+    found: dict[ContainerRef, tuple[tuple[str, str], ...]] = {}
+    for one in pod.containers:
+        asked = {name for name, amount in one.amounts if amount}
+        met = [rule for rule in table.container_rules if rule.resource in asked]
+        found[one.container] = tuple(each for rule in met for each in rule.keys_of(one.container))
+    return found
 
 
 def _first(rules: Sequence[ContainerRule], container: ContainerAmounts) -> CardVisibility:

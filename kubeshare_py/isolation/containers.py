@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from kubeshare_py.dialects.card_visibility import CardVisibility
+from kubeshare_py.dialects.container_visibility import ContainerVariables
 from kubeshare_py.dialects.results import GPU_UUID, OF_A_CONTAINER, key_of
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.domain.request import ContainerRef
@@ -38,6 +39,7 @@ DEVICE_VARIABLES = (
     Variable("NVIDIA_MIG_CONFIG_DEVICES", "", is_default=True),
     Variable("NVIDIA_MIG_MONITOR_DEVICES", "", is_default=True),
 )
+_NOTHING: ContainerVariables = {}
 #: The annotations of which each container has its own, by their paths.
 _OWN = {Variable.of_annotation("", key).field_path: key for key in OF_A_CONTAINER}
 
@@ -62,6 +64,13 @@ class Injection:
         """The same from the annotations of this container alone."""
         own = tuple(of_container(one, container) for one in self.variables)
         return replace(self, variables=own)
+
+    def and_told(self, pairs: tuple[tuple[str, str], ...]) -> "Injection":
+        """The injection with these variables from annotations, which a container's own replace."""
+        if not pairs:
+            return self
+        told = (replace(Variable.of_annotation(*pair), is_default=True) for pair in pairs)
+        return replace(self, variables=(*self.variables, *told))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +137,16 @@ def injection(reach: CardVisibility, backend: IsolationBackend) -> Injection:
 
 
 def container_injections(
-    sees: Mapping[ContainerRef, CardVisibility], backend: IsolationBackend
+    sees: Mapping[ContainerRef, CardVisibility],
+    backend: IsolationBackend,
+    told: ContainerVariables = _NOTHING,
 ) -> PodInjection:
-    """The injections of a pod whose containers differ; those that are not named get no card."""
-    own = {one: injection(visible, backend).of(one) for one, visible in sees.items()}
+    """The injections of a pod whose containers differ; those that are not named get no card.
+
+    `told` are further variables of those that are named.
+    """
+    own = {
+        one: injection(visible, backend).of(one).and_told(told.get(one, ()))
+        for one, visible in sees.items()
+    }
     return PodInjection(NO_CARD, own)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.dialects.card_visibility import CardVisibility, ContainerRule
-from kubeshare_py.dialects.container_visibility import container_visibility
+from kubeshare_py.dialects.container_visibility import container_variables, container_visibility
 from kubeshare_py.dialects.dialect import ContainerAmounts, PodAsk
 from kubeshare_py.dialects.dialect_table import DialectTable
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
@@ -33,6 +33,15 @@ class WithoutRules(Halves):
             for place, one in enumerate(asked.claims)
         ]
         return replace(asked, claims=tuple(claims))
+
+
+class Told(Halves):
+    """With variables, in no order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        own, card = ("OWN", "example.com/{container}"), ("CARD", "example.com/card")
+        self.container_rules = (ContainerRule(HALF, SHARE, variables=(own, card)),)
 
 
 def test_labels_of_a_pod_tell_all_of_its_containers_the_same() -> None:
@@ -117,3 +126,14 @@ def test_no_amount_is_negative() -> None:
     with pytest.raises(ValueError, match="negative"):
         ContainerRule(HALF, SHARE, whole_from=-1)
     assert ContainerRule(HALF, WHOLE).seen(0) is VOID
+
+
+def test_containers_get_the_variables_of_the_rules_that_they_meet() -> None:
+    """gpushare B1, C1: each container knows its own amount."""
+    table = DialectTable((Told(),))
+    asked = an_ask(a_container(0, init=True, half=1), a_container(0), a_container(1, half=1))
+    assert container_variables(table, asked) == {
+        ContainerRef(True, 0): (("CARD", "example.com/card"), ("OWN", "example.com/init-0")),
+        ContainerRef(False, 0): (),
+        ContainerRef(False, 1): (("CARD", "example.com/card"), ("OWN", "example.com/container-1")),
+    }

@@ -108,3 +108,13 @@ def test_variables_that_are_left_alone_are_left_to_all_containers() -> None:
 def test_only_pods_with_a_card_need_the_runtime_that_brings_it() -> None:
     assert not PodInjection(NO_CARD).shows_cards
     assert PodInjection(WHOLE_CARD).shows_cards
+
+
+def test_a_container_may_be_told_more_by_its_dialect() -> None:
+    one, other = ContainerRef(False, 0), ContainerRef(False, 1)
+    sees = {one: CardVisibility.SHARE, other: CardVisibility.SHARE}
+    found = container_injections(sees, NONE, {one: (("MINE", "example.com/a"),)})
+    *_, last = found.of(one).variables
+    assert (last.name, last.field_path) == ("MINE", "metadata.annotations['example.com/a']")
+    assert last.is_default  # an entry of the container's own stays
+    assert "MINE" not in {each.name for each in found.of(other).variables}

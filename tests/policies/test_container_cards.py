@@ -29,6 +29,7 @@ from tests.policies.environment import (
     GUARDED,
     PERCENT,
     POLICY,
+    TOLD,
     UNTOLD,
     WHOLE,
     Clients,
@@ -57,7 +58,7 @@ class Both(Halves):
         super().__init__()
         self.owns = OwnedKeys(resources=frozenset({HALF, WHOLE, PERCENT}))
         self.container_rules = (
-            ContainerRule(HALF, CardVisibility.SHARE),
+            ContainerRule(HALF, CardVisibility.SHARE, variables=tuple(TOLD.items())),
             ContainerRule(WHOLE, CardVisibility.WHOLE),
             ContainerRule(PERCENT, CardVisibility.SHARE, whole_from=100),
         )
@@ -132,11 +133,19 @@ async def test_each_container_refers_to_its_own_annotations(cluster: Clients) ->
         assert env[VISIBLE] == PATH.format(name, "gpu_uuid")
         assert env["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] == PATH.format(name, "mps_memory")
         assert len(made["spec"][kind][index]["volumeMounts"]) == 2
+        assert env["OWN_SHARE"] == f"metadata.annotations['example.com/{name}.share']"
+        assert env["CARD"] == "metadata.annotations['example.com/card']"
     assert env_of(made, "containers", 2)[VISIBLE] == PATH.format("container-2", "gpu_uuid")
-    assert "CUDA_MPS_PIPE_DIRECTORY" not in env_of(made, "containers", 2)
+    assert not {"CUDA_MPS_PIPE_DIRECTORY", "CARD"} & env_of(made, "containers", 2).keys()
     assert env_of(made) == env_of(made, "initContainers") == VOID
     assert env_of(made, "initContainers", 1) == VOID
     assert made["spec"]["runtimeClassName"] == "nvidia"
+
+
+async def test_a_variable_of_the_users_own_stays_what_he_says(cluster: Clients) -> None:
+    one = {**asking(), "env": [{"name": "CARD", "value": "mine"}]}
+    made = await cluster.would_be(a_pod(containers=[one]), GUARDED)
+    assert env_of(made)["CARD"] == "mine"
 
 
 @pytest.mark.parametrize(

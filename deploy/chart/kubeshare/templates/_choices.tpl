@@ -52,9 +52,9 @@ pod in the same way, and the second of them finds nothing to do. */}}
 {{- toJson $found }}
 {{- end }}
 
-{{- /* Which containers see cards by the resources that they ask for, as CEL: the rules of the dialects that profiles
-enable, and those of other dialects that the values name. */}}
-{{- define "kubeshare.cel.rules" -}}
+{{- /* Which containers see cards by the resources that they ask for: the rules of the dialects that profiles enable, and
+those of other dialects that the values name. */}}
+{{- define "kubeshare.rules" -}}
 {{- $known := include "kubeshare.containerRules" . | fromJson }}
 {{- $found := list }}
 {{- range .Values.config.profiles | default (list dict) }}
@@ -63,13 +63,32 @@ enable, and those of other dialects that the values name. */}}
 {{- end }}
 {{- end }}
 {{- range .Values.admission.containerRules }}
-{{- $rule := dict "resource" .resource "sees" .sees }}
+{{- $rule := dict "resource" .resource "sees" .sees "variables" (.variables | default dict) }}
 {{- with .wholeFrom }}
 {{- $_ := set $rule "wholeFrom" (int64 . | toString) }}
 {{- end }}
 {{- $found = append $found $rule }}
 {{- end }}
 {{- $found | uniq | toJson }}
+{{- end }}
+
+{{- /* The same as CEL, whose maps have values of one type: what containers see, and the variables that they get. */}}
+{{- define "kubeshare.cel.rules" -}}
+{{- $found := list }}
+{{- range include "kubeshare.rules" . | fromJsonArray }}
+{{- $found = append $found (omit . "variables") }}
+{{- end }}
+{{- toJson $found }}
+{{- end }}
+
+{{- define "kubeshare.cel.told" -}}
+{{- $found := list }}
+{{- range $rule := include "kubeshare.rules" . | fromJsonArray }}
+{{- range $name, $key := $rule.variables }}
+{{- $found = append $found (dict "resource" $rule.resource "name" $name "path" (printf "metadata.annotations['%s']" $key)) }}
+{{- end }}
+{{- end }}
+{{- toJson $found }}
 {{- end }}
 
 {{- /* What all policies about containers' environment compute first. */}}
@@ -93,6 +112,9 @@ enable, and those of other dialects that the values name. */}}
 - name: rules
   expression: >-
     {{ include "kubeshare.cel.rules" . }}
+- name: told
+  expression: >-
+    {{ include "kubeshare.cel.told" . }}
 # What each container sees by the first rule that it meets.
 {{- range list "containers" "initContainers" }}
 - name: {{ . }}See
@@ -139,7 +161,11 @@ enable, and those of other dialects that the values name. */}}
     .filter(one, !(one.name in {{ toJson . }}))
     {{- end }}
     .map(one, !variables.differs || one.own == 'false' ? one : {'name': one.name, 'value': one.value, 'default': one.default,
-    'own': one.own, 'path': one.path.replace("'sharedgpu/", "'sharedgpu/{{ $prefix }}-" + string(at) + '.')}))[0])
+    'own': one.own, 'path': one.path.replace("'sharedgpu/", "'sharedgpu/{{ $prefix }}-" + string(at) + '.')})
+    + variables.told.filter(one, one.resource in object.spec.{{ $list }}[at].?resources.?limits.orValue({}) &&
+    quantity(string(object.spec.{{ $list }}[at].resources.limits[one.resource])).isGreaterThan(quantity('0')))
+    .map(one, {'name': one.name, 'value': '', 'default': 'true', 'own': 'false',
+    'path': one.path.replace('{container}', '{{ $prefix }}-' + string(at))}))[0])
 {{- end }}
 {{- end }}
 
