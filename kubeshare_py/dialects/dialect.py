@@ -110,11 +110,12 @@ class PodAsk(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodeKeys(msgspec.Struct, frozen=True, gc=False):
-    """A node's name, labels and annotations."""
+    """A node's name, labels and annotations, and its allocatable amounts of dialects' resources."""
 
     name: str
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
+    offered: Mapping[str, int] = {}
 
 
 class NodeCard(msgspec.Struct, frozen=True, gc=False):
@@ -157,6 +158,9 @@ class Dialect(Protocol):
     container_rules: tuple[ContainerRule, ...] = ()
     #: Node labels by which administrators say which nodes its pods may use; each counts.
     node_rules: tuple[NodeRule, ...] = ()
+    #: What its pods need of a node beside GPUs, in words that follow `Insufficient`; `has_mark`
+    #: says which nodes have it.
+    marks: tuple[str, ...] = ()
 
     def read(self, pod: PodAsk) -> GpuRequest | InvalidRequest | None:
         """What a pod with some of the owned keys asks for.
@@ -192,3 +196,7 @@ class Dialect(Protocol):
     def owns_on(self, resource: str, node: NodeKeys) -> bool:
         """Whether a contested resource name is the dialect's on this node, and not native."""
         return False
+
+    def has_mark(self, mark: str, node: NodeKeys) -> bool:
+        """Whether a node has one of `marks`."""
+        return True

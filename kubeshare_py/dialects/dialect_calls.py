@@ -96,6 +96,15 @@ def owns_by(dialect: Dialect, resource: str, node: NodeKeys) -> bool:
     return answer is True
 
 
+def has_mark_by(dialect: Dialect, mark: str, node: NodeKeys) -> bool:
+    """Whether the node has a mark; none has one of a failed dialect."""
+    try:
+        answer = _answer(dialect.has_mark, mark, node)
+    except DialectFailed:
+        return False
+    return answer is True
+
+
 def failure(dialect: Dialect, cause: str) -> InvalidRequest:
     """`dialect X failed: CAUSE`."""
     return InvalidRequest(field=f"dialect {dialect.name}", rule=f"failed: {cause}")

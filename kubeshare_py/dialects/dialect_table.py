@@ -122,12 +122,16 @@ class DialectTable:
         return self._node_rules.get(request.dialect, ())
 
     def marks(self, request: GpuRequest, containers: Sequence[ContainerAmounts]) -> tuple[str, ...]:
-        """The marks of nodes on which the request's dialect owns what these containers ask for."""
+        """The marks of nodes that the request's dialect may use for these containers.
+
+        Those of its own, and those of nodes on which it owns a contested name that they ask for.
+        """
         owner = next((one for one in self.dialects if one.name == request.dialect), None)
         if owner is None or not owner.owns.contested:
-            return ()
+            return () if owner is None else owner.marks
         asked = {name for one in containers for name, amount in one.amounts if amount}
-        return tuple(mark(name, owner.name) for name in sorted(asked & owner.owns.contested))
+        contested = sorted(asked & owner.owns.contested)
+        return (*owner.marks, *(mark(name, owner.name) for name in contested))
 
     def _is_result(self, key: str) -> bool:
         return results.is_result(key) or any(keys.has(key) for keys in self._results)

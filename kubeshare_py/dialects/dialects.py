@@ -7,8 +7,9 @@ schedulers hold do not depend on a profile: for them the dialects of all profile
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from kubeshare_py.dialects.dialect import Dialect, NodeCard, NodeKeys, PlacedNode
-from kubeshare_py.dialects.dialect_calls import owns_by, results_by
+from kubeshare_py.dialects.dialect_calls import has_mark_by, owns_by, results_by
 from kubeshare_py.dialects.dialect_table import DialectTable
+from kubeshare_py.dialects.gpushare.gpushare_dialect import Gpushare
 from kubeshare_py.dialects.nano_gpu.dialect import NanoGpu
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.domain.allocation import Allocation
@@ -60,6 +61,15 @@ class Dialects:
                     owners[resource] = dialect.name
         return tuple(sorted(owners.items()))
 
+    def marks(self, node: NodeKeys) -> tuple[str, ...]:
+        """The marks of dialects that this node has."""
+        return tuple(
+            mark
+            for dialect in self.every.dialects
+            for mark in dialect.marks
+            if has_mark_by(dialect, mark, node)
+        )
+
     def results(
         self, allocation: Allocation, decided: NodeAtDecision, unix_offset_s: float
     ) -> Mapping[str, str] | str:
@@ -94,6 +104,7 @@ def _placed_node(dialect: Dialect, decided: NodeAtDecision, unix_offset_s: float
 #: The dialects of this project, by name; others come by entry points.
 IN_TREE: Mapping[str, Callable[..., object]] = {
     SHAREDGPU.name: lambda: SHAREDGPU,
+    Gpushare.name: Gpushare,
     NanoGpu.name: NanoGpu,
 }
 

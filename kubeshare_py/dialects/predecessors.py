@@ -13,7 +13,14 @@ from kubeshare_py.dialects.dialect_calls import read_back_by
 from kubeshare_py.dialects.dialect_table import DialectTable, owned_part
 from kubeshare_py.dialects.read_back import NOTHING_HELD, ReadBack
 from kubeshare_py.domain.allocation import Allocation, CardCharge, summed
-from kubeshare_py.domain.request import ContainerClaim, ContainerRef, GpuClaim, GpuRequest
+from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.request import (
+    CardRelation,
+    ContainerClaim,
+    ContainerRef,
+    GpuClaim,
+    GpuRequest,
+)
 
 
 def held_by_predecessor(table: DialectTable, pod: PodAsk, request: GpuRequest | None) -> ReadBack:
@@ -37,8 +44,7 @@ def _larger(dialect: Dialect, held: Allocation, request: GpuRequest | None) -> R
         return ReadBack(held, difference="its annotations name GPUs, its spec asks for none")
     differences: list[str] = []
     if not held.claims:
-        claim = request.claims[0].claim if len(request.claims) == 1 else None
-        cards = _cards(held.cards, claim, "", differences)
+        cards = _cards(held.cards, _together(request), "", differences)
         held = replace(held, cards=cards)
     else:
         asked = {one.container: one for one in request.claims}
@@ -65,6 +71,15 @@ def _without_cards(
         for one in asked
         if one is not None and one not in told
     ]
+
+
+def _together(request: GpuRequest) -> GpuClaim | None:
+    """What all claims ask of each card, if they are of the same cards."""
+    claims = [one.claim for one in request.claims]
+    if len(claims) == 1 or request.relation is not CardRelation.SAME_CARD:
+        return claims[0] if len(claims) == 1 else None
+    milli, memory = sum(one.milli for one in claims), sum(one.memory_bytes or 0 for one in claims)
+    return replace(claims[0], milli=min(milli, WHOLE_MILLI), memory_bytes=memory)
 
 
 def _cards(

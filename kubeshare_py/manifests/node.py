@@ -83,7 +83,7 @@ def to_domain(node: NodeFields, dialects: Dialects = SHAREDGPU_ALONE) -> Node:
     allocatable = _allocatable(offered, dialects.every.resources)
     if dialects.every.resources:
         allocatable = tuple(
-            sorted({**_unbounded(node, offered, dialects), **dict(allocatable)}.items())
+            sorted({**_unbounded(node, dict(allocatable), dialects), **dict(allocatable)}.items())
         )
     return Node(
         name=NodeName(node.metadata.name),
@@ -98,17 +98,17 @@ def to_domain(node: NodeFields, dialects: Dialects = SHAREDGPU_ALONE) -> Node:
     )
 
 
-def _unbounded(
-    node: NodeFields, offered: dict[str, Quantity], dialects: Dialects
-) -> dict[str, int]:
-    """Names that dialects own and the kubelet does not bound, and the marks of contested names."""
+def _unbounded(node: NodeFields, allocatable: dict[str, int], dialects: Dialects) -> dict[str, int]:
+    """Names that dialects own and the kubelet does not bound, and the node's marks."""
     meta = node.metadata
-    keys = NodeKeys(meta.name, meta.labels or {}, meta.annotations or {})
+    offered = node.status.allocatable or {}
+    owned = {name: allocatable[name] for name in dialects.every.resources & allocatable.keys()}
+    keys = NodeKeys(meta.name, meta.labels or {}, meta.annotations or {}, owned)
     owners = dict(dialects.owners(keys))
     native = dialects.contested - owners.keys()
     names = dialects.every.resources - native - offered.keys()
     marks = [mark(resource, dialect) for resource, dialect in owners.items()]
-    return dict.fromkeys((*names, *marks), MAX)
+    return dict.fromkeys((*names, *marks, *dialects.marks(keys)), MAX)
 
 
 def _allocatable(

@@ -140,3 +140,27 @@ def test_results_of_containers_are_known_by_their_beginning_and_some_are_labels_
     assert found == answer
     assert dialects.labels(HELD, answer) == {STATE: "placed"}
     assert dialects.labels(Allocation(token=DecisionToken("t"), dialect="gone"), answer) == {}
+
+
+class Marked(Halves):
+    """Its pods need a mark, which nodes have that offer a half."""
+
+    marks = ("halves in quarters",)
+
+    def __init__(self, answer: object = None) -> None:
+        super().__init__()
+        self._answer = answer
+
+    def has_mark(self, mark: str, node: NodeKeys) -> bool:
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer or HALF in node.offered  # type: ignore[return-value]
+
+
+def test_nodes_have_the_marks_that_dialects_give_them() -> None:
+    found = Dialects({"a": (Marked(),)})
+    assert found.marks(NodeKeys("n", {}, {}, {HALF: 1})) == ("halves in quarters",)
+    assert found.marks(NodeKeys("n", {}, {})) == ()
+    for answer in (ValueError("x"), "yes", 1):
+        assert Dialects({"a": (Marked(answer),)}).marks(NodeKeys("n", {}, {})) == ()
+    assert DIALECTS.marks(NodeKeys("n", {}, {})) == ()

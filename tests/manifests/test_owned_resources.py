@@ -5,6 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from kubeshare_py.dialects.dialects import Dialects
+from kubeshare_py.dialects.gpushare.gpushare_dialect import Gpushare
+from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.domain.bounds import NODE_RESOURCES
 from kubeshare_py.domain.effects import Bind, PodWarning, ReportPodWarning, ReportWaiting
 from kubeshare_py.domain.events import (
@@ -190,3 +193,29 @@ def test_our_own_allocation_goes_before_another_schedulers() -> None:
     found = to_domain(pod_fields(spec, annotations=notes), DIALECTS)
     assert found.allocation is None
     assert found.allocation_problem.startswith("sharedgpu/allocation: ")
+
+
+def test_pods_of_a_dialect_go_where_its_marks_are() -> None:
+    """gpushare G22: a node that counts in another unit takes none of its pods, and says so."""
+    gib = Dialects({OURS: (SHAREDGPU, Gpushare())})
+
+    def node(name: str, **allocatable: str) -> Node:
+        names = {"mem": "aliyun.com/gpu-mem", "count": "aliyun.com/gpu-count"}
+        amounts = {names[one]: text for one, text in allocatable.items()}
+        written = {
+            "metadata": {"name": name},
+            "status": {"allocatable": {"cpu": "8", "pods": "110", **amounts}},
+        }
+        fields = msgspec.json.decode(msgspec.json.encode(written), type=NodeFields)
+        return node_events(gib).reduce(fields)
+
+    limits = {"aliyun.com/gpu-mem": "3"}
+    spec = {"schedulerName": OURS, "containers": [container("main", **limits)]}
+    pod = to_domain(pod_fields(spec, name="p", uid="uid-p"), gib)
+    in_mib, in_gib = node("in-mib", mem="32552", count="2"), node("in-gib", mem="30", count="2")
+    assert placed([in_mib], [pod]) == {
+        "p": "impossible: no node has any aliyun.com/gpu-mem in GiB."
+        " 0/1 nodes are available: 1 Insufficient aliyun.com/gpu-mem in GiB."
+    }
+    assert placed([in_mib, in_gib], [pod]) == {"p": "in-gib"}
+    assert placed([node("unknown")], [pod]) == {"p": "unknown"}

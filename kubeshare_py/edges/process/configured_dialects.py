@@ -20,13 +20,14 @@ from kubeshare_py.edges.process.plugin_entry_points import DIALECTS, with_entry_
 
 Factories = Mapping[str, Callable[..., object]]
 
-_METHODS = ("read", "results", "read_back", "visibility", "owns_on")
+_METHODS = ("read", "results", "read_back", "visibility", "owns_on", "has_mark")
 _VALUES: Mapping[str, type] = {
     "owns": OwnedKeys,
     "result_keys": ResultKeys,
     "words": Words,
     "container_rules": tuple,
     "node_rules": tuple,
+    "marks": tuple,
 }
 
 

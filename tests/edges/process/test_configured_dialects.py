@@ -36,7 +36,7 @@ class Ownerless(Halves):
 class Readless:
     name, owns = "readless", OwnedKeys()
     result_keys, words = Halves.result_keys, Halves.words
-    container_rules, node_rules = Halves.container_rules, Halves.node_rules
+    container_rules, node_rules, marks = (Halves.container_rules, Halves.node_rules, Halves.marks)
 
 
 FACTORIES: dict[str, Callable[..., object]] = {
@@ -84,7 +84,7 @@ def test_a_dialect_of_several_profiles_is_one_object() -> None:
     [
         (
             [[{"name": "hamy"}]],
-            "profiles[0].dialects[0].name: no dialect hamy; there are halves, nameless, ",
+            "profiles[0].dialects[0].name: no dialect hamy; there are gpushare, halves, ",
         ),
         (
             [None, [{"name": "halves", "args": {"size": 1}}]],

@@ -52,5 +52,5 @@ amounts.exists(name, quantity(string(amounts[name])).isGreaterThan(quantity('0')
 "gemini": [{"name":"kubeshare-lib","path":"/kubeshare/library","type":"Directory"}]}
 {{- end }}
 {{- define "kubeshare.containerRules" -}}
-{"sharedgpu":[],"nano-gpu":[{"resource":"nano-gpu.io/gpu-core","sees":"share","wholeFrom":"100"},{"resource":"nano-gpu/gpu-percent","sees":"share","wholeFrom":"100"},{"resource":"elastic-gpu/gpu-percent","sees":"share","wholeFrom":"100"},{"resource":"elasticgpu.io/gpu-core","sees":"share","wholeFrom":"100"},{"resource":"nano-gpu.io/gpu-memory","sees":"share"},{"resource":"elasticgpu.io/gpu-memory","sees":"share"}]}
+{"sharedgpu":[],"gpushare":[{"resource":"aliyun.com/gpu-mem","sees":"share","variables":{"ALIYUN_COM_GPU_MEM_IDX":"ALIYUN_COM_GPU_MEM_IDX","ALIYUN_COM_GPU_MEM_POD":"ALIYUN_COM_GPU_MEM_POD","ALIYUN_COM_GPU_MEM_DEV":"ALIYUN_COM_GPU_MEM_DEV","ALIYUN_COM_GPU_MEM_CONTAINER":"gpushare.kubeshare.io/{container}"}}],"nano-gpu":[{"resource":"nano-gpu.io/gpu-core","sees":"share","wholeFrom":"100"},{"resource":"nano-gpu/gpu-percent","sees":"share","wholeFrom":"100"},{"resource":"elastic-gpu/gpu-percent","sees":"share","wholeFrom":"100"},{"resource":"elasticgpu.io/gpu-core","sees":"share","wholeFrom":"100"},{"resource":"nano-gpu.io/gpu-memory","sees":"share"},{"resource":"elasticgpu.io/gpu-memory","sees":"share"}]}
 {{- end }}
