@@ -101,7 +101,10 @@ class DialectTable:
         containers: tuple[ContainerAmounts, ...],
     ) -> PodAsk | None:
         """A bound pod for dialects whose annotations other schedulers write; None without any."""
-        return None if self._is_plain else PodAsk(labels or {}, annotations or {}, containers)
+        annotations = annotations or {}
+        if self._is_plain and results.GPU_UUID not in annotations:
+            return None  # nearly always
+        return PodAsk(labels or {}, annotations, containers)
 
     def visibility(self, pod: PodAsk) -> CardVisibility:
         """Which cards the pod's containers may see; none for a pod without keys of a dialect."""
@@ -202,8 +205,8 @@ def owned_part(dialect: Dialect, pod: PodAsk, *, results_too: bool = False) -> P
         key: pod.annotations[key] for key in _owned(pod.annotations, owns.annotations, dialect)
     }
     if results_too:
-        own = dialect.result_keys
-        annotations |= {key: text for key, text in pod.annotations.items() if own.has(key)}
+        own = results.is_result if dialect is SHAREDGPU else dialect.result_keys.has
+        annotations |= {key: text for key, text in pod.annotations.items() if own(key)}
     return PodAsk(
         {key: pod.labels[key] for key in _owned(pod.labels, owns.labels, dialect)},
         annotations,

@@ -3,6 +3,8 @@
 from kubeshare_py.dialects import sharedgpu, sharedgpu_models
 from kubeshare_py.dialects.card_visibility import CardVisibility, card_visibility
 from kubeshare_py.dialects.dialect import Dialect, OwnedKeys, PodAsk, Words
+from kubeshare_py.dialects.kubeshare_placed import placed_by_kubeshare
+from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.needs.node_rules import NodeRule
 from kubeshare_py.domain.request import GpuRequest, InvalidRequest
 
@@ -37,6 +39,10 @@ class SharedGpu(Dialect):
     def read(self, pod: PodAsk) -> GpuRequest | InvalidRequest | None:
         """See `sharedgpu.read`."""
         return sharedgpu.read(pod.labels, pod.annotations, pod.guarantee, pod.grouped)
+
+    def read_back(self, pod: PodAsk) -> Allocation | str | None:
+        """What KubeShare 2.0 gave the pod; see `kubeshare_placed`."""
+        return placed_by_kubeshare(pod.annotations, self.read(pod)) if pod.labels else None
 
     def visibility(self, pod: PodAsk) -> CardVisibility:
         """By the labels as written: the admission policies decide by the same patterns."""

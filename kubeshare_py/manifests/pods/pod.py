@@ -80,7 +80,8 @@ def to_domain(pod: PodFields, dialects: Dialects = SHAREDGPU_ALONE) -> Pod:
     held = read_back(meta.annotations) if bound and meta.annotations else NOTHING_HELD
     if held is not NOTHING_HELD and held.allocation is None and not held.problem:
         own = table.of_others(meta.labels, meta.annotations, containers)
-        held = held if own is None else held_by_predecessor(table, own, asked.request)
+        former = NOTHING_HELD if own is None else held_by_predecessor(table, own, asked.request)
+        held = held if former is NOTHING_HELD else former
     return Pod(
         uid=PodUid(meta.uid),
         key=PodKey(meta.namespace, meta.name),
