@@ -16,9 +16,9 @@ _SHORTEST_NAME = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixRow:
-    """Two leading cells, one amount for each card index, and the last cell."""
+    """The leading cells, one amount for each card index, and the last cell."""
 
-    lead: tuple[str, str]
+    lead: tuple[str, ...]
     by_card: Mapping[str, str]
     tail: str
 
@@ -39,7 +39,7 @@ def by_index(cards: Iterable[CardView]) -> dict[str, list[CardView]]:
 def card_matrix(
     rows: Sequence[MatrixRow],
     *,
-    heads: tuple[str, str, str],
+    heads: tuple[str, ...],
     amount: str,
     empty: str,
     width: int | None,
@@ -49,8 +49,8 @@ def card_matrix(
     A terminal too narrow for that gets one list per row instead: `0:amount 1:amount`.
     """
     labels = sorted({label for row in rows for label in row.by_card}, key=_in_order)
-    first, second, last = heads
-    names = [GridColumn(header=first), GridColumn(header=second)]
+    *leading, last = heads
+    names = [GridColumn(header=head) for head in leading]
     wide = grid(
         [
             *names,
@@ -66,7 +66,7 @@ def card_matrix(
     if width is None or all(line.cell_len <= width for line in wide):
         return wide
     return grid(
-        [GridColumn(header=head, least=_SHORTEST_NAME) for head in (first, second)]
+        [GridColumn(header=head, least=_SHORTEST_NAME) for head in leading]
         + [GridColumn(header=last)],
         [
             Row(

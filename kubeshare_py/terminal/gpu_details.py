@@ -47,7 +47,7 @@ def _details(node: NodeView, width: int | None) -> list[Text]:
     if rows:
         lines += card_matrix(
             rows,
-            heads=("NAME", "NAMESPACE", "SHARE"),
+            heads=("NAME", "NAMESPACE", "DIALECT", "SHARE"),
             amount="Allocated GiB",
             empty="0.0",
             width=width,
@@ -75,11 +75,11 @@ def _details(node: NodeView, width: int | None) -> list[Text]:
 
 def _pods(node: NodeView) -> list[MatrixRow]:
     """Each pod once, however many cards it has, and below it each container with a part of them."""
-    amounts: dict[tuple[str, str], dict[str, _Held]] = {}
+    amounts: dict[tuple[str, ...], dict[str, _Held]] = {}
     for card in ordered(node.cards):
         label = index_label(card)
         for tenant in card.tenants:
-            lead = (tenant.name or UNNAMED, tenant.namespace or NONE)
+            lead = (tenant.name or UNNAMED, tenant.namespace or NONE, tenant.dialect or NONE)
             whole = amounts.setdefault(lead, {}).setdefault("", _Held())
             whole.add(label, tenant.milli, tenant.memory_bytes)
             for part in tenant.containers:
@@ -87,7 +87,7 @@ def _pods(node: NodeView) -> list[MatrixRow]:
                 held.add(label, part.milli, part.memory_bytes)
     return [
         MatrixRow(
-            lead=(f"  {container_words(container)}", lead[1]) if container else lead,
+            lead=(f"  {container_words(container)}", *lead[1:]) if container else lead,
             by_card={label: gib(amount) for label, amount in held.by_card.items()},
             tail=gpus(held.milli),
         )

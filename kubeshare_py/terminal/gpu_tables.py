@@ -27,6 +27,8 @@ from kubeshare_py.views.view import CardView, ClusterView, NodeView
 #: Stands for the index of a card that is not in the inventory.
 NO_INDEX = "-"
 _STATE = 5
+#: Dialects that go without saying: KubeShare's labels, and none.
+_OWN = ("", "sharedgpu")
 
 
 def shown_nodes(view: ClusterView, names: Sequence[str] = ()) -> list[NodeView]:
@@ -103,8 +105,15 @@ def _row(
 
 
 def _tenants(card: CardView) -> list[str]:
-    """Names of those that the reader may see, and how many others there are."""
-    named = [f"{one.namespace}/{one.name}" for one in card.tenants if one.name]
+    """Names of those that the reader may see, and how many others there are.
+
+    Behind a name is the dialect, unless it is this project's own.
+    """
+    named = [
+        f"{one.namespace}/{one.name}" + (f" ({one.dialect})" if one.dialect not in _OWN else "")
+        for one in card.tenants
+        if one.name
+    ]
     others = len(card.tenants) - len(named)
     return named + ([f"{others} {UNNAMED}"] if others else [])
 

@@ -19,7 +19,8 @@ from kubeshare_py.views.holding import (
 class TenantView:
     """A pod's part of one card. `unheld`: parts (memory, time) that are not enforced.
 
-    `containers` are its containers' parts of this part, empty if all of them see the whole of it.
+    `dialect` is that of its request, "" if that is not known. `containers` are its containers'
+    parts of this part, empty if all of them see the whole of it.
     """
 
     namespace: str
@@ -27,6 +28,7 @@ class TenantView:
     milli: int
     memory_bytes: int
     exclusive: bool = False
+    dialect: str = ""
     unheld: tuple[str, ...] = ()
     containers: tuple[ContainerPartView, ...] = ()
 

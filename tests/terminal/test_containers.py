@@ -141,10 +141,10 @@ def test_details_list_containers_below_their_pod_which_counts_once() -> None:
     node = NodeView(name="n1", cards=(a_card(0, two, a_tenant("one", 100, 1)), a_card(1, more)))
     lines = pod_details(a_view(node), (node,), None).plain.splitlines()
     assert lines[3:9] == [
-        "NAME           NAMESPACE  GPU0(Allocated GiB)  GPU1(Allocated GiB)  SHARE",
-        "one            default    1.0                  0.0                  0.1",
-        "two            default    15.0                 4.0                  1.0",
-        "  container 0  default    10.0                 0.0                  0.5",
-        "  container 1  default    5.0                  4.0                  0.5",
+        "NAME           NAMESPACE  DIALECT    GPU0(Allocated GiB)  GPU1(Allocated GiB)  SHARE",
+        "one            default    sharedgpu  1.0                  0.0                  0.1",
+        "two            default    sharedgpu  15.0                 4.0                  1.0",
+        "  container 0  default    sharedgpu  10.0                 0.0                  0.5",
+        "  container 1  default    sharedgpu  5.0                  4.0                  0.5",
         "Allocated:  20.0 GiB (25%), 1.1 GPU (55%)",
     ]

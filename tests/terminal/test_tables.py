@@ -72,6 +72,25 @@ def test_gpus_is_one_line_a_card_with_its_node() -> None:
     ]
 
 
+def test_the_dialect_of_a_tenant_is_said_unless_it_is_kubeshares() -> None:
+    languages = ("sharedgpu", "gpushare", "nano-gpu", "")
+    tenants = [a_tenant(f"p{at}", 100, dialect=one) for at, one in enumerate(languages)]
+    view = a_view(NodeView(name="n1", cards=(a_card(0, *tenants),)))
+    assert card_lines(view)[1].endswith(
+        "  default/p0, default/p1 (gpushare), default/p2 (nano-gpu), default/p3"
+    )
+    details = pod_details(view, view.nodes, None).plain.splitlines()
+    assert [line.split()[:3] for line in details[3:8]] == [
+        ["NAME", "NAMESPACE", "DIALECT"],
+        ["p0", "default", "sharedgpu"],
+        ["p1", "default", "gpushare"],
+        ["p2", "default", "nano-gpu"],
+        ["p3", "default", "<none>"],
+    ]
+    [node] = documents.gpus_document(view, shown_nodes(view))["nodes"]
+    assert [one["dialect"] for one in node["cards"][0]["tenants"]] == list(languages)
+
+
 def test_wide_adds_uuid_address_and_isolation() -> None:
     header, first, *_ = card_lines(a_small_view(), wide=True)
     assert header.split()[-4:] == ["UUID", "ADDRESS", "ISOLATION", "PODS"]
@@ -184,8 +203,8 @@ def test_details_have_one_row_for_each_pod() -> None:
 NAME:       n2
 IPADDRESS:  10.0.0.2
 
-NAME  NAMESPACE  GPU0(Allocated GiB)  GPU1(Allocated GiB)  SHARE
-two   default    40.0                 40.0                 2.0
+NAME  NAMESPACE  DIALECT    GPU0(Allocated GiB)  GPU1(Allocated GiB)  SHARE
+two   default    sharedgpu  40.0                 40.0                 2.0
 Allocated:  80.0 GiB (100%), 2.0 GPU (100%)
 Total:      80.0 GiB, 2.0 GPU
 

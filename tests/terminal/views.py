@@ -20,7 +20,7 @@ NOW = 1767323045.0 + 5400
 
 
 def a_tenant(name: str = "a", milli: int = 500, gib: int = 20, **fields: Any) -> TenantView:
-    given: dict[str, Any] = {"namespace": "default", **fields}
+    given: dict[str, Any] = {"namespace": "default", "dialect": "sharedgpu", **fields}
     return TenantView(name=name, milli=milli, memory_bytes=gib * GIB, **given)
 
 

@@ -125,6 +125,7 @@ def _tenants(
                     milli=card.milli,
                     memory_bytes=card.memory_bytes,
                     exclusive=card.exclusive,
+                    dialect=charge.allocation.dialect if seen else "",
                     unheld=hold.unheld if card.uuid in not_enforced else by_nature,
                     containers=parts.get(card.uuid, ()),
                 )
