@@ -16,10 +16,13 @@ import msgspec
 from kubeshare_py.domain.bounds import CARD_NAME, CARDS_OF_NODE, NODE_RESOURCES
 from kubeshare_py.domain.identity import GpuUuid, PodUid
 from kubeshare_py.domain.node import AGENT_ANNOTATION, NO_AGENT, AgentWords, KubeletPick
+from kubeshare_py.domain.remembered import remembered
 
 #: The most characters that are read; an agent writes at most as many bytes.
 MAX_LENGTH = 16 * 1024
 _VERSION = 1
+#: Of one node, it is asked about each contested name.
+_REMEMBERED = 64
 #: The longest name of an extended resource: 253 characters of a domain, a slash, 63 of a name.
 _RESOURCE = 317
 
@@ -49,8 +52,16 @@ _UNDECODABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 def read_agent(annotations: Mapping[str, str]) -> AgentWords:
     """What the node's agent says; with a `problem` and nothing else if it cannot be used."""
     text = annotations.get(AGENT_ANNOTATION)
-    if text is None:
-        return NO_AGENT
+    return NO_AGENT if text is None else _read(text)
+
+
+def serves(annotations: Mapping[str, str], resource: str) -> bool:
+    """Whether a device plugin of the node's agent serves the resource."""
+    return resource in read_agent(annotations).plugins
+
+
+@remembered(_REMEMBERED)
+def _read(text: str) -> AgentWords:
     if len(text) > MAX_LENGTH:
         return _unusable(f"{len(text)} characters are more than {MAX_LENGTH}")
     try:

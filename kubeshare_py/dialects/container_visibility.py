@@ -20,7 +20,13 @@ def container_visibility(table: DialectTable, pod: PodAsk) -> Visibilities:
     """
     if not table.resources:
         return {}
-    rules = table.container_rules
+    chosen = table.dialect_of(pod)
+    rules = [
+        rule
+        for one in table.dialects
+        if one is chosen or not one.gives_way
+        for rule in one.container_rules
+    ]
     by_rule = {one.container: _first(rules, one) for one in pod.containers}
     if any(sees is not CardVisibility.VOID for sees in by_rule.values()):
         return {one: sees for one, sees in by_rule.items() if sees is not CardVisibility.VOID}

@@ -154,6 +154,8 @@ class Dialect(Protocol):
     result_keys: ResultKeys = ResultKeys()
     #: What people call it, and where its keys are explained.
     words: Words = Words()
+    #: Whether its keys mean nothing to it on pods that ask in another dialect too.
+    gives_way: bool = False
     #: Which containers see cards, where that follows from the resources that they ask for.
     container_rules: tuple[ContainerRule, ...] = ()
     #: Node labels by which administrators say which nodes its pods may use; each counts.

@@ -144,6 +144,8 @@ class DialectTable:
         found = [
             (dialect, keys) for dialect in self._searched if (keys := asking_keys(dialect, pod))
         ]
+        if len(found) > 1:
+            found = [one for one in found if not one[0].gives_way] or found
         if not found:
             return None
         dialect, keys = found[0]

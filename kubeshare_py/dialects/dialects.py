@@ -11,6 +11,7 @@ from kubeshare_py.dialects.dialect_calls import has_mark_by, owns_by, results_by
 from kubeshare_py.dialects.dialect_table import DialectTable
 from kubeshare_py.dialects.gpushare.gpushare_dialect import Gpushare
 from kubeshare_py.dialects.nano_gpu.dialect import NanoGpu
+from kubeshare_py.dialects.nvidia_dialect import Nvidia
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.node import NodeAtDecision
@@ -106,6 +107,7 @@ IN_TREE: Mapping[str, Callable[..., object]] = {
     SHAREDGPU.name: lambda: SHAREDGPU,
     Gpushare.name: Gpushare,
     NanoGpu.name: NanoGpu,
+    Nvidia.name: Nvidia,
 }
 
 #: `sharedgpu` in every profile: the default.

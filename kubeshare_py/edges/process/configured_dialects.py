@@ -25,6 +25,7 @@ _VALUES: Mapping[str, type] = {
     "owns": OwnedKeys,
     "result_keys": ResultKeys,
     "words": Words,
+    "gives_way": bool,
     "container_rules": tuple,
     "node_rules": tuple,
     "marks": tuple,

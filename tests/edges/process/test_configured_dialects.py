@@ -34,7 +34,7 @@ class Ownerless(Halves):
 
 
 class Readless:
-    name, owns = "readless", OwnedKeys()
+    name, owns, gives_way = "readless", OwnedKeys(), False
     result_keys, words = Halves.result_keys, Halves.words
     container_rules, node_rules, marks = (Halves.container_rules, Halves.node_rules, Halves.marks)
 
