@@ -9,11 +9,12 @@ from kubeshare_cmd.ports import port
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.node.agent_server import PORT
 from kubeshare_py.edges.node.card_sampler import INTERVAL_S, ROOT
-from kubeshare_py.edges.process.node_name import own_node
+from kubeshare_py.edges.process.node_name import own_address, own_node
 from kubeshare_py.programs.node_agent import AgentSettings, run
 
 EXAMPLES = """examples:
   kubeshare-node-agent                         with the pod's service account, on $NODE_NAME
+  kubeshare-node-agent --gemini                and write Gemini's files below /kubeshare
   kubeshare-node-agent --kubeconfig FILE --node-name n1 --address 127.0.0.1 --port 9106
 
 exit codes: 0 ended in order, 2 wrong usage, 3 the address or port cannot be used, or no credentials
@@ -36,6 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--port", metavar="N", type=port, default=PORT, help=f"default: {PORT}")
     add("--interval", metavar="S", type=float, default=INTERVAL_S, help="between readings; 5 s")
     add("--root", metavar="PATH", type=Path, default=ROOT, help="of the node's folders; default: /")
+    add("--gemini", action="store_true", help="write Gemini's files below /kubeshare")
+    add("--host-ip", metavar="IP", help="for pods to reach Gemini; default: $HOST_IP")
     add("--log-level", default="info", choices=("debug", "info", "warning"))
     given = parser.parse_args(arguments)
     if given.interval <= 0:
@@ -49,6 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             kubeconfig=given.kubeconfig,
             log_level=given.log_level,
             root=given.root,
+            gemini=given.gemini,
+            host_ip=given.host_ip or own_address(),
         )
     )
 

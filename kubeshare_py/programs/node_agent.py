@@ -14,6 +14,9 @@ from kubeshare_py.edges.node.agent_part import AgentPart
 from kubeshare_py.edges.node.agent_server import serve
 from kubeshare_py.edges.node.card_sampler import ROOT, CardSampler
 from kubeshare_py.edges.node.collector_server import CannotListen
+from kubeshare_py.edges.node.gemini.gemini_folder import GeminiFolder
+from kubeshare_py.edges.node.gemini.gemini_launcher import ALIVE
+from kubeshare_py.edges.node.gemini.gemini_part import GeminiPart
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.run_until_signal import until_signal
 
@@ -34,6 +37,9 @@ class AgentSettings:
     kubeconfig: str | None = None
     log_level: str = "info"
     root: Path = ROOT
+    #: Whether Gemini's files are written, and the node's address for them, "" if it is not known.
+    gemini: bool = False
+    host_ip: str = ""
 
 
 def run(settings: AgentSettings) -> int:
@@ -61,4 +67,7 @@ async def work(
 
 def parts(settings: AgentSettings) -> tuple[AgentPart, ...]:
     """The parts that these settings ask for."""
-    return ()
+    if not settings.gemini:
+        return ()
+    folder = GeminiFolder(settings.root)
+    return (GeminiPart(settings.node, folder, settings.root / ALIVE, settings.host_ip),)

@@ -17,7 +17,7 @@ from pathlib import Path
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.edges.node import mps_child
 from kubeshare_py.edges.process import decision_log, liveness_lock
-from kubeshare_py.node_agent.mps_daemons import MpsDaemons
+from kubeshare_py.node_agent.daemons import Daemons
 
 PROGRAM = "nvidia-cuda-mps-control"
 #: The most seconds that a daemon may take to end.
@@ -56,12 +56,12 @@ class MpsLauncher:
         self._program = program
         self._end_s = end_s
         self._clock = clock
-        self._daemons = MpsDaemons()
+        self._daemons = Daemons[GpuUuid]()
         self._changed = asyncio.Event()
 
     def listed(self, cards: Iterable[GpuUuid]) -> None:
         """Set all cards."""
-        self._daemons.listed(cards)
+        self._daemons.want(sorted(cards))
         self._changed.set()
 
     async def run(self) -> None:

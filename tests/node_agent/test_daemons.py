@@ -1,52 +1,52 @@
-"""One daemon a card, as long as the card is there."""
+"""Each daemon runs once, as long as it is wanted."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.domain.identity import GpuUuid
-from kubeshare_py.node_agent.mps_daemons import MpsDaemons
+from kubeshare_py.node_agent.daemons import Daemons
 
 A, B = GpuUuid("GPU-a"), GpuUuid("GPU-b")
 
 
 def test_every_card_gets_one_and_only_once() -> None:
-    daemons = MpsDaemons()
-    daemons.listed([B, A])
+    daemons = Daemons[GpuUuid]()
+    daemons.want([A, B])
     assert daemons.starts(0) == [A, B]
-    daemons.listed([A, B])
+    daemons.want([A, B])
     assert daemons.starts(1) == []
     assert (daemons.running, daemons.next_at) == ((A, B), None)
 
 
 def test_the_daemon_of_a_card_that_is_gone_ends_and_comes_back_with_it() -> None:
-    daemons = MpsDaemons()
-    daemons.listed([A, B])
+    daemons = Daemons[GpuUuid]()
+    daemons.want([A, B])
     daemons.starts(0)
-    daemons.listed([B])
+    daemons.want([B])
     assert daemons.ends() == [A]
-    daemons.listed([B])
+    daemons.want([B])
     assert daemons.ends() == []
     daemons.ended(A, 1)
     assert daemons.running == (B,)
-    daemons.listed([A, B])
+    daemons.want([A, B])
     assert daemons.starts(1) == [A]
 
 
 def test_a_card_that_comes_back_before_its_daemon_ended_gets_another_one() -> None:
-    daemons = MpsDaemons()
-    daemons.listed([A])
+    daemons = Daemons[GpuUuid]()
+    daemons.want([A])
     daemons.starts(0)
-    daemons.listed([])
+    daemons.want([])
     assert daemons.ends() == [A]
-    daemons.listed([A])
+    daemons.want([A])
     assert daemons.starts(0) == []
     daemons.ended(A, 1)
     assert daemons.starts(2) == [A]
 
 
 def test_one_that_dies_is_tried_again_after_longer_and_longer() -> None:
-    daemons = MpsDaemons()
-    daemons.listed([A])
+    daemons = Daemons[GpuUuid]()
+    daemons.want([A])
     waits, now = [], 0.0
     for _ in range(8):
         assert daemons.starts(now) == [A]
@@ -59,8 +59,8 @@ def test_one_that_dies_is_tried_again_after_longer_and_longer() -> None:
 
 
 def test_one_that_ran_for_a_while_is_tried_again_soon() -> None:
-    daemons = MpsDaemons()
-    daemons.listed([A])
+    daemons = Daemons[GpuUuid]()
+    daemons.want([A])
     for _ in range(5):
         daemons.starts(1000)
         daemons.ended(A, 1000)
@@ -70,11 +70,11 @@ def test_one_that_ran_for_a_while_is_tried_again_soon() -> None:
 
 
 def test_a_card_that_goes_while_its_daemon_waits_is_forgotten() -> None:
-    daemons = MpsDaemons()
-    daemons.listed([A])
+    daemons = Daemons[GpuUuid]()
+    daemons.want([A])
     daemons.starts(0)
     daemons.ended(A, 0)
-    daemons.listed([])
+    daemons.want([])
     assert (daemons.ends(), daemons.next_at, daemons.starts(100)) == ([], None, [])
 
 
@@ -82,13 +82,13 @@ def test_a_card_that_goes_while_its_daemon_waits_is_forgotten() -> None:
 def test_whatever_happens_each_card_has_one_daemon_in_the_end(
     history: list[set[GpuUuid] | GpuUuid],
 ) -> None:
-    daemons, alive, ending = MpsDaemons(), set[GpuUuid](), set[GpuUuid]()
+    daemons, alive, ending = Daemons[GpuUuid](), set[GpuUuid](), set[GpuUuid]()
     cards, now = set[GpuUuid](), 0.0
     for happens in [*history, {A}, A, B, {A}]:
         now += 100
         if isinstance(happens, set):
             cards = happens
-            daemons.listed(cards)
+            daemons.want(cards)
         elif happens in alive:
             # It died, or it was told to end and did.
             alive.remove(happens)

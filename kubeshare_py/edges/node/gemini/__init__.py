@@ -1,0 +1,1 @@
+"""Gemini on a node: its files, its library, its daemons."""
