@@ -67,6 +67,12 @@ def _amount(resource: str, quantity: Quantity) -> int:
     return min(MAX, _rounded_up(number))
 
 
+def as_decimal(milli: int) -> str:
+    """Thousandths as a decimal fraction: 500 is 0.5, 1000 is 1.0."""
+    units, rest = divmod(milli, 1000)
+    return f"{units}.{f'{rest:03}'.rstrip('0') or '0'}"
+
+
 def whole(text: str) -> int:
     """A quantity rounded up to a whole number, however large. Raises BadQuantity."""
     return _rounded_up(_not_negative(text))

@@ -41,6 +41,8 @@ NESTED = (
     "policies",
     "admission",
     "mps",
+    "nodeAgent",
+    "aggregator",
     "networkPolicies",
     "serviceMonitor",
     "podMonitor",

@@ -131,6 +131,28 @@ VARIANTS = {
         'imagePullSecrets=[{"name": "pull"}]',
         'labels={"team": "a"}',
     ],
+    "with a node agent": [
+        "nodeAgent.enabled=true",
+        "nodeAgent.resources=null",
+        'nodeAgent.podAnnotations={"a": "b"}',
+        "aggregator.enabled=true",
+        'aggregator.resources={"limits": {"memory": "1Gi"}}',
+        "serviceMonitor.enabled=true",
+        'serviceMonitor.labels={"release": "prometheus"}',
+        'imagePullSecrets=[{"name": "pull"}]',
+    ],
+    "with Gemini": [
+        "nodeAgent.enabled=true",
+        "nodeAgent.gemini.enabled=true",
+        'nodeAgent.gemini.resources={"limits": {"memory": "1Gi"}}',
+        'nodeAgent.gemini.initContainers=[{"name": "programs", "image": "gemini",'
+        ' "volumeMounts": [{"name": "programs", "mountPath": "/programs"}]}]',
+        'config.profiles=[{"isolation": ["gemini", "none"]}]',
+        'collector.extraVolumes=[{"name": "driver", "hostPath": {"path": "/home/nvidia"}}]',
+        'collector.extraVolumeMounts=[{"name": "driver", "mountPath": "/usr/local/nvidia"}]',
+        'collector.extraEnv=[{"name": "LD_LIBRARY_PATH", "value": "/usr/local/nvidia/lib64"}]',
+        'imagePullSecrets=[{"name": "pull"}]',
+    ],
     "seen isolation": [
         'config.profiles=[{"isolation": ["driver", "mps"]},'
         ' {"schedulerName": "b", "isolation": ["gemini"]}]',
@@ -818,3 +840,32 @@ def test_without_the_api_servers_addresses_there_are_no_network_policies() -> No
     assert "kind: NetworkPolicy" not in template()
     done = helm("template", "k", CHART, "--set=networkPolicies.enabled=true")
     assert "needs networkPolicies.apiServers" in done.stderr
+
+
+def test_geminis_daemons_need_the_agent_that_writes_their_files() -> None:
+    assert "nodeAgent.gemini.enabled: true: needs nodeAgent.enabled=true" in refused(
+        "nodeAgent.gemini.enabled=true"
+    )
+
+
+def test_programs_on_nodes_may_no_more_than_they_must() -> None:
+    """Root only where they own the node's folders, and never a capability or a privilege."""
+    objects = rendered(*VARIANTS["with Gemini"])
+    plain = rendered("nodeAgent.enabled=true", "aggregator.enabled=true")
+    for found, name, kind, root in (
+        (plain, "kubeshare-node-agent", "DaemonSet", False),
+        (plain, "kubeshare-aggregator", "Deployment", False),
+        (objects, "kubeshare-node-agent", "DaemonSet", True),
+        (objects, "kubeshare-gemini", "DaemonSet", True),
+    ):
+        [made] = [one for one in of(found, kind) if one["metadata"]["name"] == name]
+        pod = made["spec"]["template"]["spec"]
+        [container] = pod["containers"]
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        }
+        assert pod["securityContext"].get("runAsNonRoot", False) is not root
+        assert pod.get("hostNetwork", False) is (name == "kubeshare-gemini")
+        assert pod["automountServiceAccountToken"] is (name != "kubeshare-gemini")

@@ -24,6 +24,10 @@ ANNOTATES = (
     "tests/deploy/test_annotated_nodes.py::test_a_collector_writes_its_own_cards_on_its_own_node"
 )
 TRUSTED = "tests/policies/test_environment.py::test_the_api_server_is_told_to_trust_every_replica"
+AGENTS = "tests/deploy/test_node_agent.py::test_an_agent_reads_its_pods_and_writes_on_its_own_node"
+AGGREGATES = (
+    "tests/deploy/test_node_agent.py::test_the_aggregator_reads_pods_and_can_do_nothing_else"
+)
 WEBHOOKS = "admissionregistration.k8s.io/mutatingwebhookconfigurations"
 #: All rights of these roles: that story compares each with what the scheduler asks for.
 OF_SCHEDULER = {"kubeshare-scheduler", "kubeshare-scheduler-front-proxy"}
@@ -34,6 +38,11 @@ NEEDED = {
     "kubeshare-state-reader: get state.kubeshare.io/pods": READS,
     "kubeshare-metrics: get /metrics": SCRAPED,
     "kubeshare-collector: patch /nodes": ANNOTATES,
+    "kubeshare-node-agent: list /pods": AGENTS,
+    "kubeshare-node-agent: watch /pods": AGENTS,
+    "kubeshare-node-agent: patch /nodes": AGENTS,
+    "kubeshare-aggregator: list /pods": AGGREGATES,
+    "kubeshare-aggregator: watch /pods": AGGREGATES,
     f"kubeshare-admission: get {WEBHOOKS} kubeshare-admission": TRUSTED,
     f"kubeshare-admission: patch {WEBHOOKS} kubeshare-admission": TRUSTED,
 }
@@ -43,6 +52,8 @@ EVERYTHING = (
     "admission.others=true",
     "collector.annotateNode=true",
     "mps.enabled=true",
+    "nodeAgent.enabled=true",
+    "aggregator.enabled=true",
     'config.profiles=[{"isolation": ["mps", "none"]}]',
     f"readers={SUBJECT}",
     f"scrapers={SUBJECT}",

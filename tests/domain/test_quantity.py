@@ -1,10 +1,12 @@
+import re
+from decimal import Decimal
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.domain.quantity import MAX, BadQuantity, amount
+from kubeshare_py.domain.quantity import MAX, BadQuantity, amount, as_decimal
 
 FACTORS: dict[str, int | Fraction] = {
     **{"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18},
@@ -72,3 +74,11 @@ def test_every_amount_is_the_exact_one_rounded_up(
     exact = Fraction(digits, 10**decimals) * FACTORS[suffix] * (1000 if resource == "cpu" else 1)
     found = amount(resource, text + suffix)
     assert found == MAX if exact > MAX else 0 <= found - exact < 1
+
+
+@given(milli=st.integers(0, 10**6))
+def test_thousandths_are_written_exactly_and_short(milli: int) -> None:
+    text = as_decimal(milli)
+    assert re.fullmatch(r"[0-9]+[.][0-9]{1,3}", text)
+    assert Decimal(text) * 1000 == milli
+    assert text.endswith(".0") or not text.endswith("0")

@@ -11,9 +11,10 @@ _ENDED = ("Succeeded", "Failed")
 
 
 class BoundSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """Its node, "" before it is bound."""
+    """Its node, "" before it is bound, and its scheduler."""
 
     node_name: str = ""
+    scheduler_name: str = ""
 
 
 class PhaseStatus(msgspec.Struct, frozen=True, gc=False):

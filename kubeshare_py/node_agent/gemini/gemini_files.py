@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from kubeshare_py.domain.allocation import CardCharge
 from kubeshare_py.domain.identity import GpuUuid, PodKey, PodUid
 from kubeshare_py.domain.isolation import IsolationBackend
+from kubeshare_py.domain.quantity import as_decimal
 from kubeshare_py.node_agent.tenants import NodeTenant
 
 #: A file without pods.
@@ -91,12 +92,6 @@ def gemini_files(
     )
 
 
-def decimal(milli: int) -> str:
-    """Thousandths as a decimal fraction: 500 is 0.5, 1000 is 1.0."""
-    whole, rest = divmod(milli, _WHOLE)
-    return f"{whole}.{f'{rest:03}'.rstrip('0') or '0'}"
-
-
 def _problems(
     tenant: NodeTenant, memory_of: Mapping[GpuUuid, int], taken: Mapping[int, PodKey]
 ) -> Iterator[str]:
@@ -123,7 +118,7 @@ def _config_line(tenant: NodeTenant, card: CardCharge, memory_of: Mapping[GpuUui
     limit = min((isolation.limit_milli if isolation else 0) or _WHOLE, _WHOLE)
     request = min(card.milli, _WHOLE)
     memory = card.memory_bytes or memory_of[card.uuid]
-    return f"{tenant.key} {decimal(request)} {decimal(max(limit, request))} {memory}\n"
+    return f"{tenant.key} {as_decimal(request)} {as_decimal(max(limit, request))} {memory}\n"
 
 
 def _text(lines: list[str]) -> str:

@@ -1,10 +1,6 @@
 """What Gemini's files say of a node's pods."""
 
-import re
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, PodKey, PodUid
@@ -13,7 +9,6 @@ from kubeshare_py.node_agent.gemini.gemini_files import (
     EMPTY,
     LONGEST_NAME,
     GeminiFiles,
-    decimal,
     gemini_files,
 )
 from kubeshare_py.node_agent.tenants import NodeTenant
@@ -126,11 +121,3 @@ def test_a_pod_without_a_limit_is_limited_by_the_card_alone() -> None:
     assert files(tenant("a", 500, 0)).config[X].split()[2:4] == ["0.5", "1.0"]
     assert files(tenant("a", 500, 2000)).config[X].split()[2:4] == ["0.5", "1.0"]
     assert files(tenant("a", 500, 300)).config[X].split()[2:4] == ["0.5", "0.5"]
-
-
-@given(milli=st.integers(0, 1000))
-def test_decimals_are_exact_and_short(milli: int) -> None:
-    text = decimal(milli)
-    assert re.fullmatch(r"[01]\.[0-9]{1,3}", text)
-    assert round(float(text) * 1000) == milli
-    assert len(text) == 3 or not text.endswith("0")

@@ -3,8 +3,15 @@
 {{- include "kubeshare.checkProfiles" . }}
 {{- include "kubeshare.checkFiles" . }}
 {{- include "kubeshare.checkTexts" . }}
+{{- include "kubeshare.checkAgent" . }}
 {{- if and (eq (dig "inventory" "source" "prometheus" .Values.config) "annotation") .Values.collector.enabled (not .Values.collector.annotateNode) }}
 {{- fail "config.inventory.source: annotation: needs collector.annotateNode=true, or collectors write no annotations; with collector.enabled=false something else has to" }}
+{{- end }}
+{{- end }}
+
+{{- define "kubeshare.checkAgent" -}}
+{{- if and .Values.nodeAgent.gemini.enabled (not .Values.nodeAgent.enabled) }}
+{{- fail "nodeAgent.gemini.enabled: true: needs nodeAgent.enabled=true, which writes the files that Gemini's daemons read" }}
 {{- end }}
 {{- end }}
 

@@ -137,3 +137,42 @@ Secret the scheduler writes it there itself. */}}
 - {sourceLabels: [__meta_kubernetes_pod_node_name], targetLabel: instance}
 - {sourceLabels: [__meta_kubernetes_pod_node_name], targetLabel: node}
 {{- end }}
+
+{{- /* metadata of an object in the release's namespace that has a name of its own: of the release and this name. */}}
+{{- define "kubeshare.namedMetadata" -}}
+name: {{ last . }}
+namespace: {{ (first .).Release.Namespace }}
+labels:
+  {{- include "kubeshare.namedLabels" . | nindent 2 }}
+{{- end }}
+
+{{- define "kubeshare.namedLabels" -}}
+app.kubernetes.io/name: {{ last . }}
+{{ include "kubeshare.labels-of-all" (first .) }}
+{{- end }}
+
+{{- /* What the pods of all DaemonSets have in common that run where the collectors do. */}}
+{{- define "kubeshare.likeCollectors" -}}
+enableServiceLinks: false
+priorityClassName: {{ .Values.collector.priorityClassName }}
+{{- with .Values.collector.runtimeClassName }}
+runtimeClassName: {{ . }}  # brings the driver's library in
+{{- end }}
+terminationGracePeriodSeconds: 10
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.collector.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.collector.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.collector.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,27 @@
+"""docs/node-agent.md and docs/monitoring.md say of these metrics what the code says."""
+
+from pathlib import Path
+
+from kubeshare_py.exporters import gemini_metrics, gpu_requirement, node_agent_metrics
+from kubeshare_py.exporters.metric import Metric
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def rows(page: str, title: str) -> list[str]:
+    section = (DOCS / page).read_text().split(f"## {title}\n")[1].split("\n## ")[0]
+    return [line for line in section.splitlines() if line.startswith("| `")]
+
+
+def row(metric: Metric) -> str:
+    return f"| `{metric.name}` | {metric.kind} | {', '.join(metric.labels)} | {metric.help} |"
+
+
+def test_the_table_of_the_agents_metrics_is_that_of_the_code() -> None:
+    catalogue = (*node_agent_metrics.CATALOGUE, *gemini_metrics.GEMINI)
+    assert rows("node-agent.md", "Metrics") == [row(one) for one in catalogue]
+
+
+def test_the_table_of_the_aggregators_metrics_is_that_of_the_code() -> None:
+    found = rows("monitoring.md", "KubeShare's gpu_requirement")
+    assert found == [row(one) for one in gpu_requirement.CATALOGUE]
