@@ -12,6 +12,9 @@ A *reservation* is a place for a pod that waits. The columns count it as taken, 
 takes it, even while other pods still hold the place: free amounts may then be below 0, which is no
 over-commitment. Nothing outside of the scheduler knows of reservations.
 
+A charge may name a card by its index (`card_at`). It counts on the card that has this index in the
+first list of the node's cards that shows it, and stays there (`cards_by_index`).
+
 A *lingering* pod is deleted, but its containers may still run: it keeps its cards (`lingering`).
 """
 
@@ -20,6 +23,7 @@ from copy import copy
 
 import numpy as np
 
+from kubeshare_py.cluster.cards_by_index import has_indices, looked_up
 from kubeshare_py.cluster.changes import ChangeLog
 from kubeshare_py.cluster.charge import Charge
 from kubeshare_py.cluster.claims import Claims
@@ -40,7 +44,7 @@ from kubeshare_py.cluster.usage_accounting import UsageAccounting
 from kubeshare_py.cluster.what_if import Amounts, WhatIf
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.gpu import Gpu
-from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid
+from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid, index_of
 from kubeshare_py.domain.needs.placed_pod import PlacedPod
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.readiness import ReadinessReport
@@ -78,6 +82,7 @@ class Ledger:
         self.capacities = 0
         self._reserved = ReservedPlaces()
         self._lingering = Lingering()
+        self._looked_up: list[PodUid] = []
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -282,8 +287,17 @@ class Ledger:
         Charges on cards that left stay with their uuid.
         """
         self.claims.listed(name, gpus)
+        self._look_up(name, gpus)
         self._put_counted(name)
         self._heed_claims()
+
+    def take_looked_up(self) -> list[PodUid]:
+        """The pods whose cards by index were looked up in new lists of cards since the last call.
+
+        Their charges name the cards that were found.
+        """
+        found, self._looked_up = self._looked_up, []
+        return found
 
     def put_silent(self, nodes: frozenset[NodeName]) -> None:
         """Set the nodes whose cards are not reported now, all of them."""
@@ -300,12 +314,15 @@ class Ledger:
         resources: Resources,
         allocation: Allocation | None,
         pod: PlacedPod | None = None,
-    ) -> None:
+    ) -> Allocation | None:
         """Charge the pod with this, in place of what it held before.
 
         `pod` is what the placement of other pods depends on besides. If the node has no row,
-        the charge counts from when `put_node` shows the node.
+        the charge counts from when `put_node` shows the node. Returns the allocation as it is
+        charged: with the uuids of cards that it names by index, where the node lists them.
         """
+        if allocation is not None and has_indices(allocation):
+            allocation = looked_up(allocation, self.claims.as_listed.get(node, ()))
         if uid in self._charges:
             self.release(uid)
         elif uid in self._lingering.of:
@@ -329,6 +346,7 @@ class Ledger:
                 # So may pods that are to be near this one, and those that are spread.
                 self.improved.add(ANYWHERE)
         self._hold(charge, 1)
+        return allocation
 
     def release(self, uid: PodUid) -> None:
         """End a pod's charge; nothing happens if it has none."""
@@ -467,7 +485,8 @@ class Ledger:
         """
         if charge.allocation is not None and charge.unpicked is None:
             for card in charge.allocation.cards:
-                self.claims.held(charge.node, card.uuid, sign)
+                if index_of(card.uuid) is None:  # of several nodes, cards have the same index
+                    self.claims.held(charge.node, card.uuid, sign)
             self._heed_claims()
 
     def _heed_claims(self) -> None:
@@ -479,6 +498,25 @@ class Ledger:
                     self._put_counted(name)
                 self.overdrafts.suspect(name)
             changed.clear()
+
+    def _look_up(self, name: NodeName, gpus: Sequence[Gpu]) -> None:
+        """Put uuids in place of indices that pods of the node still name; the row is laid out
+        after that."""
+        charges = self.charges_on(name).items()
+        waiting = [(uid, charge) for uid, charge in charges if has_indices(charge.allocation)]
+        for uid, charge in waiting:
+            assert charge.allocation is not None
+            was = {card.uuid for card in charge.allocation.cards}
+            now = looked_up(charge.allocation, gpus)
+            found = Charge(name, charge.resources, now, charge.pod)
+            if uid in self._charges:
+                self._charges[uid] = self._pods_on[name][uid] = found
+            else:
+                self._lingering.put(uid, found)
+            for card in now.cards:
+                if card.uuid not in was:
+                    self.claims.held(name, card.uuid, 1)
+            self._looked_up.append(uid)
 
     def _put_counted(self, name: NodeName) -> None:
         gpus = self.claims.counted(name)

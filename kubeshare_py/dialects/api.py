@@ -21,7 +21,7 @@ from kubeshare_py.dialects.dialect import (
 from kubeshare_py.dialects.dialect_calls import read_by
 from kubeshare_py.dialects.dialect_table import owned_part
 from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge
-from kubeshare_py.domain.identity import DecisionToken, GpuUuid
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid, card_at
 from kubeshare_py.domain.needs.node_rules import NodeRule
 from kubeshare_py.domain.request import (
     CardRelation,
@@ -56,6 +56,7 @@ __all__ = [
     "PodAsk",
     "ResultKeys",
     "Words",
+    "card_at",
     "read",
 ]
 

@@ -182,6 +182,7 @@ class Dialect(Protocol):
     def read_back(self, pod: PodAsk) -> Allocation | str | None:
         """What a bound pod without `sharedgpu/allocation` holds, by its predecessor's annotations.
 
+        A card that they name by index has `card_at` as its uuid: the ledger finds the node's card.
         The annotations of `pod` have the result keys too. None if they say nothing; a sentence if
         they cannot be read.
         """

@@ -103,11 +103,14 @@ class EventHandlers:
             self._reservations.end(pod.uid)
             record.pod = pod
             self._assumer.charge(record, node, pod.allocation)
+            held, gpus = record.allocation, self._ledger.inventory.get(node, ())
             if is_new:
-                effects.extend(external_binds.placed_by_another(pod))
-                if self._synced.inventory:
-                    gpus = self._ledger.inventory.get(node, ())
-                    effects.extend(external_binds.unknown_cards(pod, {gpu.uuid for gpu in gpus}))
+                effects.extend(external_binds.placed_by_another(pod, held))
+            if is_new and self._synced.inventory:
+                known = {gpu.uuid for gpu in gpus}
+                effects.extend(external_binds.unknown_cards(pod, held, known))
+            elif gpus:
+                effects.extend(external_binds.unknown_indices(pod, held))
         effects.extend(external_binds.warnings_of(pod, is_ours))
         record.pod = pod
         self._table.transition(record, PodState.BOUND)

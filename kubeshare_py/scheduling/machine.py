@@ -46,6 +46,7 @@ from kubeshare_py.framework.cluster_reading import ClusterReading
 from kubeshare_py.framework.scheduler_profile import Profile, ProfilesReplaced
 from kubeshare_py.scheduling.assembly import assemble
 from kubeshare_py.scheduling.binding import external_binds
+from kubeshare_py.scheduling.binding.found_cards import found_cards
 from kubeshare_py.scheduling.binding.overcommitment import Overcommitment
 from kubeshare_py.scheduling.pod_groups.gang_repair import RepairRules
 from kubeshare_py.scheduling.preemption.rules import PreemptionRules
@@ -184,7 +185,7 @@ class Machine:
 
     def standing_warnings(self) -> Iterator[ReportPodWarning]:
         """Problems of bound pods, for a process that begins to lead."""
-        return external_binds.standing(self.records.values(), self.profiles)
+        return external_binds.standing(self.records.values(), self.profiles, self.ledger.inventory)
 
     @property
     def spreads_by_default(self) -> bool:
@@ -255,6 +256,7 @@ class Machine:
                 effects += self._use(profiles, now)
             case _:
                 self._cluster_changed(event)
+        effects += found_cards(self.ledger, self.records, self.lingering)
         self._enqueuer.settle(now)
         return effects
 

@@ -13,7 +13,7 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.card_tags import CardTag, CardTags, TagKind
 from kubeshare_py.domain.gpu import PeerLink
-from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid, card_at
 from kubeshare_py.domain.node import Taint
 from tests.builders import a_gpu, a_node
 from tests.cluster.reference_model import Held, ReferenceModel, Resources
@@ -158,13 +158,17 @@ class History:
         )
         self.ledger.put_cards(name, gpus)
         self.reference.cards[name] = {gpu.uuid: gpu for gpu in gpus}
+        self.reference.look_up(name)
 
     def charge(self, which: int, what: int, how: int) -> None:
         """A pod holds something, instead of what it held before."""
         uid = PODS[what % len(PODS)]
         held = self.some(which, what, how)
+        if what % 4 == 3 and held.allocation is not None:
+            held = replace(held, allocation=by_index(held.allocation))
         self.ledger.charge(uid, held.node, held.resources, held.allocation)
         self.put(uid, held)
+        self.reference.look_up(held.node)
 
     def some(self, which: int, what: int, how: int) -> Held:
         """What a pod may hold."""
@@ -238,6 +242,13 @@ class History:
         uid = RESERVED[what % len(RESERVED)]
         self.ledger.dissolve(uid)
         self.reference.held.pop(uid, None)
+
+
+def by_index(allocation: Allocation) -> Allocation:
+    """The allocation with indices in place of uuids, which end with them."""
+    cards = allocation.cards
+    named = (replace(one, uuid=card_at(int(one.uuid.rpartition("-")[2]))) for one in cards)
+    return replace(allocation, cards=tuple(named))
 
 
 def logged_since(rows: object) -> set[int]:

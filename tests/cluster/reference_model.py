@@ -95,6 +95,19 @@ class ReferenceModel:
         """The cards of the inventory."""
         return self.cards.get(name, {})
 
+    def look_up(self, name: NodeName) -> None:
+        """Pods that name cards of this node by index hold those that have it, from now on."""
+        of = {f"index {gpu.index}": gpu for gpu in self.known(name).values()}
+        for held in self.pods_on(name):
+            if held.allocation is not None:
+                cards = tuple(
+                    replace(card, uuid=of[card.uuid].uuid, model=of[card.uuid].model)
+                    if card.uuid in of
+                    else card
+                    for card in held.allocation.cards
+                )
+                held.allocation = replace(held.allocation, cards=cards)
+
     def card(self, name: NodeName, uuid: str) -> Amounts:
         """Every column of one card."""
         mine = [charge for charge in self._charges(name) if charge[0] == uuid]

@@ -141,9 +141,10 @@ class Assumer:
         plugin fails; returns the failure's text, or None.
         """
         pod = record.pod
-        self._ledger.charge(pod.uid, node, pod.shape.charged, allocation, placed or pod.placed)
-        record.node, record.allocation = node, allocation
-        return self._calls.reserve(pod, node, allocation)
+        resources, placed = pod.shape.charged, placed or pod.placed
+        held = self._ledger.charge(pod.uid, node, resources, allocation, placed)
+        record.node, record.allocation = node, held
+        return self._calls.reserve(pod, node, held)
 
     def edited(self, record: Record, pod: Pod) -> None:
         """Charge a placed pod what it takes of its node now; what it holds of cards stays."""

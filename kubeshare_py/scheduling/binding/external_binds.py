@@ -3,10 +3,12 @@
 Admission policies prevent most of them; others are charged as the pod states and reported.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.effects import PodWarning, ReportPodWarning
-from kubeshare_py.domain.identity import GpuUuid
+from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.identity import GpuUuid, NodeName, index_of
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.printable import MAX_MESSAGE, beginning
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
@@ -36,28 +38,45 @@ def warnings_of(pod: Pod, is_ours: bool) -> Iterator[ReportPodWarning]:
         yield _report(pod, PodWarning.MISSING, note)
 
 
-def standing(records: Iterable[Record], ours: Collection[str]) -> Iterator[ReportPodWarning]:
+def standing(
+    records: Iterable[Record],
+    ours: Collection[str],
+    inventory: Mapping[NodeName, Sequence[Gpu]],
+) -> Iterator[ReportPodWarning]:
     """Problems of pods that are bound already; `ours`: the names of this scheduler."""
     for record in records:
         if record.state is PodState.BOUND:
             yield from warnings_of(record.pod, record.pod.scheduler_name in ours)
+            if record.node in inventory:
+                yield from unknown_indices(record.pod, record.allocation)
 
 
-def placed_by_another(pod: Pod) -> Iterator[ReportPodWarning]:
-    """Problems of a pod that another client just bound."""
-    if pod.allocation is not None:
-        cards = _named([card.uuid for card in pod.allocation.cards]) or "no GPU"
+def placed_by_another(pod: Pod, held: Allocation | None) -> Iterator[ReportPodWarning]:
+    """Problems of a pod that another client just bound; `held` is what is charged."""
+    if held is not None:
+        cards = _named([card.uuid for card in held.cards]) or "no GPU"
         note = f"somebody else placed it on {pod.node_name} with {cards}: charged as it says"
         yield _report(pod, PodWarning.NOT_OURS, note)
 
 
-def unknown_cards(pod: Pod, cards: Collection[GpuUuid]) -> Iterator[ReportPodWarning]:
+def unknown_cards(
+    pod: Pod, held: Allocation | None, cards: Collection[GpuUuid]
+) -> Iterator[ReportPodWarning]:
     """Problems of a pod that another client bound with cards that its node does not have.
 
-    `cards` are those that the node has.
+    `held` is what is charged, and `cards` are those that the node has.
     """
-    claimed = () if pod.allocation is None else pod.allocation.cards
-    unknown = [card.uuid for card in claimed if card.uuid not in cards]
+    claimed = () if held is None else held.cards
+    yield from _unknown(pod, [card.uuid for card in claimed if card.uuid not in cards])
+
+
+def unknown_indices(pod: Pod, held: Allocation | None) -> Iterator[ReportPodWarning]:
+    """Problems of a pod whose node's cards are known, and have no single card of some index."""
+    claimed = () if held is None else held.cards
+    yield from _unknown(pod, [card.uuid for card in claimed if index_of(card.uuid) is not None])
+
+
+def _unknown(pod: Pod, unknown: Sequence[GpuUuid]) -> Iterator[ReportPodWarning]:
     if unknown:
         note = f"{pod.node_name} does not have {_named(unknown)}: charged once it has them"
         yield _report(pod, PodWarning.UNKNOWN_CARDS, note)

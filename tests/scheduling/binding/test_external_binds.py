@@ -11,7 +11,6 @@ from kubeshare_py.domain.events import BindRefused, Bound, PodSeen, PodsListed, 
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.printable import MAX_MESSAGE
-from kubeshare_py.scheduling.binding import external_binds
 from tests.builders import a_claim, a_pod, a_shape
 from tests.scheduling.driver import Driver
 
@@ -166,5 +165,4 @@ def test_a_new_leader_tells_what_shows_on_pods_that_were_bound_before(
     driver = Driver({"n1": 2})
     driver.tell(PodSeen(share(node_name=N1, **fields)), PodSeen(share("waits")))
     machine = driver.machine
-    standing = list(external_binds.standing(machine.records.values(), machine.profiles))
-    assert troubles([*standing]) == [("a", trouble)]
+    assert troubles([*machine.standing_warnings()]) == [("a", trouble)]
