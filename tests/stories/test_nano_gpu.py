@@ -8,23 +8,25 @@ import msgspec
 import pytest
 import yaml
 
+from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.dialects.nano_gpu.dialect import NanoGpu
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
+from kubeshare_py.edges.process.configured_dialects import configured
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
 from kubeshare_py.embedded_cluster.nodes.environment import pod_environment
 from kubeshare_py.embedded_cluster.protocol.mutation import environment
 from kubeshare_py.scheduling.machine import Machine
-from tests.dialects.nano_gpu.pods import CORE, MEMORY, OLD_CORE, OLD_MEMORY
+from tests.dialects.nano_gpu.pods import CORE, MEMORY, OLD_CORE, OLD_MEMORY, PERCENT
 from tests.stories.conftest import PODS, Json, Stage, annotations, gpu
 from tests.stories.test_deployments import DEPLOYMENTS
 
 GIB, MIB = 1 << 30, 1 << 20
 DIALECTS = Dialects({"kubeshare-scheduler": (SHAREDGPU, NanoGpu())})
 CHOICES = {"kubeshare-scheduler": IsolationChoice((IsolationBackend.NONE,))}
-SPREAD = Path(__file__).parents[2] / "config/spread.yaml"
+SPREAD = Path(__file__).parents[2] / "config/nano-gpu-spread.yaml"
 FLAG = "elasticgpu.io/assumed"
 
 
@@ -67,6 +69,18 @@ async def told(stage: Stage, name: str) -> dict[str, str]:
     return {key: text for key, text in given.items() if key.startswith(("nano-gpu", "elastic"))}
 
 
+async def predecessors(
+    stage: Stage, name: str, notes: Mapping[str, str], *containers: Mapping[str, int]
+) -> None:
+    """A pod that the old scheduler bound."""
+    spec = a_spec(*containers, schedulerName="default-scheduler", nodeName="n1")
+    labels = {FLAG: "true"} if notes else {}
+    metadata = {"name": name, "annotations": {**notes}, "labels": labels}
+    await stage.client.create(
+        PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    )
+
+
 def left(machine: Machine) -> list[tuple[int, int]]:
     """What is free of each card: thousandths, and bytes."""
     columns = machine.ledger.columns
@@ -98,6 +112,7 @@ async def test_g61_and_g62_the_demo_of_the_first_readme(empty_stage: Stage) -> N
         indices = {annotations(pod)["nano-gpu.io/gpu-cuda"] for pod in pods}
         assert len(indices) == 1
         assert {annotations(pod)["nano-gpu.io/gpu"] for pod in pods} == {"true"}
+        assert {pod["metadata"]["labels"]["nano-gpu.io/gpu"] for pod in pods} == {"true"}
         assert left(machine)[int(indices.pop())] == (400, 13 * GIB)
 
 
@@ -144,6 +159,42 @@ async def test_containers_see_their_own_cards_and_a_new_scheduler_has_the_same_b
         assert left(machine) == before
 
 
+async def test_g82_pods_of_the_old_scheduler_are_charged_to_their_cards_and_left_alone(
+    empty_stage: Stage,
+) -> None:
+    stage = empty_stage
+    first = {"elasticgpu.io/container-cuda": "1", FLAG: "true"}
+    await predecessors(stage, "before", first, {CORE: 50, MEMORY: 1000})
+    second = {"nano-gpu/container-cuda": "-1", "nano-gpu/container-c1": "1"}
+    async with stage.scheduler(dialects=DIALECTS) as machine:
+        await create(stage, "ours", {CORE: 50, MEMORY: 16 << 10})
+        assert (await told(stage, "ours"))["elasticgpu.io/container-cuda"] == "0"
+        assert left(machine) == [(500, 0), (500, 16 * GIB - 1000 * MIB)]
+        # What it still binds while ours runs counts as well.
+        await predecessors(stage, "meanwhile", second, {}, {PERCENT: 40})
+        await create(stage, "late", {CORE: 20, MEMORY: 1})
+        await stage.expect_waiting("late")
+        assert left(machine)[1][0] == 100
+        await stage.expect_deleted("before")
+        assert (await told(stage, "late"))["elasticgpu.io/container-cuda"] == "1"
+    assert await told(stage, "meanwhile") == second
+
+
+async def test_g83_what_is_no_card_of_the_node_is_told_and_not_charged_to_another(
+    empty_stage: Stage,
+) -> None:
+    stage = empty_stage
+    async with stage.scheduler(dialects=DIALECTS) as machine:
+        await stage.warm_up()
+        note = "elasticgpu.io/container-cuda"
+        await predecessors(stage, "text", {note: "abc"}, {CORE: 50})
+        event = await stage.expect_event("text", "AllocationUnreadable")
+        assert f"{note}: 'abc' is no index of a GPU" in event["note"]
+        await predecessors(stage, "beyond", {note: "7"}, {CORE: 50})
+        await stage.expect_event("beyond", "GPUUnknown")
+        assert left(machine) == [(1000, 16 * GIB)] * 2
+
+
 async def test_g85_and_g86_pods_of_two_dialects_share_a_card_but_never_a_whole_one(
     empty_stage: Stage,
 ) -> None:
@@ -163,9 +214,9 @@ async def test_g85_and_g86_pods_of_two_dialects_share_a_card_but_never_a_whole_o
 async def test_g77_spread_splits_pods_over_the_cards(empty_stage: Stage) -> None:
     stage = empty_stage
     found = yaml.safe_load(SPREAD.read_text())
-    document = {"profiles": found["profiles"], "inventory": {"intervalSeconds": 0.1}}
-    lone = {"leaderElection": {"leaderElect": False}}
-    async with stage.scheduler({**document, **lone}, dialects=DIALECTS):
+    dialects = configured(read(found))
+    assert [one.name for one in dialects.every.dialects] == ["sharedgpu", "nano-gpu"]
+    async with stage.scheduler({"profiles": found["profiles"]}, dialects=dialects):
         for at in range(5):
             await create(stage, f"p{at}", {OLD_CORE: 20, OLD_MEMORY: 1})
         pods = [await told(stage, f"p{at}") for at in range(5)]

@@ -75,7 +75,7 @@ def _indices(text: str) -> Sequence[int] | str:
 
 
 def _charge(index: int, claim: GpuClaim) -> CardCharge:
-    """Memory that goes with a share is not counted: nano-gpu did not, and the card is not known."""
+    """Memory that goes with a share is not counted, as nano-gpu counted it."""
     return CardCharge(
         card_at(index), claim.milli, claim.memory_bytes or 0, exclusive=claim.exclusive
     )

@@ -9,6 +9,7 @@ import yaml
 
 from kubeshare_py.dialects.allocation import write_allocation
 from kubeshare_py.dialects.dialects import Dialects
+from kubeshare_py.dialects.gpushare.gpushare_dialect import Gpushare
 from kubeshare_py.dialects.results import ALLOCATION
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.domain.allocation import Allocation, CardCharge
@@ -32,7 +33,7 @@ from tests.builders import a_machine
 from tests.dialects.nano_gpu.pods import NANO
 from tests.manifests.written import pod_fields
 
-DIALECTS = Dialects({"kubeshare-scheduler": (SHAREDGPU, NANO)})
+DIALECTS = Dialects({"kubeshare-scheduler": (SHAREDGPU, Gpushare(), NANO)})
 CONFIG = Path(__file__).parents[3] / "config"
 #: What a card has: units of core, and GiB of memory.
 Card = tuple[int, int]

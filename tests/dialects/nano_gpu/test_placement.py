@@ -13,6 +13,7 @@ from tests.dialects.nano_gpu.nano_cluster import Card, NanoCluster
 from tests.dialects.nano_gpu.pods import CORE, MEMORY, OLD_CORE, OLD_MEMORY, PERCENT
 
 GIB, MIB = 1 << 30, 1 << 20
+GPUSHARE = "aliyun.com/gpu-mem"
 DEMO = {OLD_CORE: 20, OLD_MEMORY: 1}
 
 
@@ -61,6 +62,24 @@ def test_g68_a_card_with_any_use_is_never_given_as_a_whole(use: dict[str, int]) 
     cluster = NanoCluster(n1=[(100, 16)])
     assert cluster.place("user", use) is not None
     assert cluster.place("whole", {CORE: 100}) is None
+
+
+def test_g85_pods_of_two_dialects_are_charged_to_one_card() -> None:
+    cluster = NanoCluster(n1=[(100, 16)])
+    assert cluster.place("aliyun", {GPUSHARE: 4}) is not None
+    assert cluster.place("elastic", {MEMORY: 2048}) is not None
+    assert cluster.left("n1")[0][1] == 10 * GIB
+    assert cluster.place("more", {GPUSHARE: 11}) is None
+    assert cluster.place("most", {GPUSHARE: 10}) is not None
+
+
+def test_g86_a_whole_card_and_gpushare_never_share_one() -> None:
+    cluster = NanoCluster(n1=[(100, 16)] * 2)
+    assert cluster.place("aliyun", {GPUSHARE: 1}) is not None
+    assert cluster.place("whole", {CORE: 100}) == ("n1", ["1"])
+    assert cluster.place("other", {CORE: 100}) is None
+    assert cluster.place("large", {GPUSHARE: 16}) is None
+    assert cluster.place("rest", {GPUSHARE: 15}) is not None
 
 
 @pytest.mark.parametrize("whole_first", [True, False])
@@ -141,7 +160,7 @@ def test_g76_binpack_takes_the_fullest_card_that_has_room() -> None:
 
 
 def test_g77_spread_gives_each_pod_the_emptiest_card() -> None:
-    cluster = NanoCluster("spread", n1=[(100, 16)] * 2)
+    cluster = NanoCluster("nano-gpu-spread", n1=[(100, 16)] * 2)
     told = [cluster.place(f"p{at}", DEMO) for at in range(5)]
     found = [index for _, [index] in filter(None, told)]
     assert sorted(map(found.count, ("0", "1"))) == [2, 3]
