@@ -1,0 +1,130 @@
+"""Random pods of every language, and what each of them may hold of a card by its own words.
+
+The amounts are computed here from the written pod, in thousandths and bytes, without our dialects.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from tests.dialects.vendor_formats import NANO_KEYS
+
+Json = dict[str, Any]
+GIB = 1 << 30
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one container, or a pod without parts (-1), asks of each of `count` cards.
+
+    `memory` is bytes; None is the share's part of the card. `alone`: no other pod is on the cards.
+    """
+
+    container: int
+    count: int
+    milli: int
+    memory: int | None
+    alone: bool = False
+
+    def bytes_of(self, card: int) -> int:
+        """Bytes of a card with so many."""
+        if self.alone:
+            return card
+        return card * self.milli // 1000 if self.memory is None else self.memory
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A written pod, its language, and its parts; `same_card`: all parts are on one set of cards.
+
+    `prefix` is that of nano-gpu's resources, else "".
+    """
+
+    pod: Json
+    language: str
+    parts: tuple[Part, ...]
+    same_card: bool = False
+    prefix: str = ""
+
+
+def any_pod(name: str, rng: Random) -> Asked:
+    """A pod of any language."""
+    return rng.choice(LANGUAGES)(name, rng)
+
+
+def kubeshare_pod(name: str, rng: Random) -> Asked:
+    """A share with or without memory of its own, or whole cards."""
+    whole = rng.random() < 0.2
+    request = str(rng.choice((1, 2))) + ".0" if whole else f"0.{rng.randrange(1, 10)}"
+    labels = {"sharedgpu/gpu_request": request, "sharedgpu/gpu_limit": request if whole else "1.0"}
+    memory = None if whole or rng.random() < 0.5 else rng.randrange(1, 12) * GIB
+    if memory is not None:
+        labels["sharedgpu/gpu_mem"] = str(memory)
+    milli = round(float(request) * 1000)
+    part = Part(-1, max(1, milli // 1000), min(milli, 1000), memory, alone=milli > 1000)
+    return Asked(_pod(name, [{}], labels), "sharedgpu", (part,), same_card=True)
+
+
+def gpushare_pod(name: str, rng: Random) -> Asked:
+    """GiB of one card for one or two containers, or divided over several cards."""
+    cards = rng.choice((1, 1, 1, 2))
+    amounts = [cards * rng.randrange(1, 7) for _ in range(rng.choice((1, 1, 2)))]
+    percent = rng.choice((0, 0, 10, 30))
+    containers = [
+        {"aliyun.com/gpu-mem": units}
+        | ({"aliyun.com/gpu-core.percentage": percent * cards} if percent else {})
+        for units in amounts
+    ]
+    labels = {"aliyun.com/gpu-count": str(cards)} if cards > 1 else {}
+    parts = tuple(
+        Part(at, cards, percent * 10, units // cards * GIB) for at, units in enumerate(amounts)
+    )
+    return Asked(_pod(name, containers, labels), "gpushare", parts, same_card=True)
+
+
+def nano_pod(name: str, rng: Random) -> Asked:
+    """Containers with percents, with memory, with both, with whole cards, or with nothing."""
+    prefix = rng.choice([*NANO_KEYS])
+    has_memory = prefix in ("nano-gpu.io", "elasticgpu.io")
+    core = f"{prefix}/gpu-core" if has_memory else f"{prefix}/gpu-percent"
+    unit = GIB if prefix == "nano-gpu.io" else 1 << 20
+    containers: list[dict[str, int]] = []
+    parts = []
+    for at in range(rng.choice((1, 2, 3))):
+        percent = rng.choice((0, 10, 25, 50, 70, 100, 100, 200) if at == 0 else (0, 20, 40))
+        memory = rng.choice((None, 1, 2, 5)) if has_memory and percent < 100 else None
+        amounts = {core: percent} if percent else {}
+        if memory is not None:
+            amounts[f"{prefix}/gpu-memory"] = memory * GIB // unit
+        containers.append(amounts)
+        if amounts:
+            whole = percent // 100
+            held = None if memory is None else memory * GIB
+            parts.append(
+                Part(at, whole or 1, 1000 if whole else percent * 10, held, alone=whole > 0)
+            )
+    if not parts:
+        return nano_pod(name, rng)
+    return Asked(_pod(name, containers, {}), "nano-gpu", tuple(parts), prefix=prefix)
+
+
+#: All languages of this project.
+LANGUAGES: tuple[Callable[[str, Random], Asked], ...] = (kubeshare_pod, gpushare_pod, nano_pod)
+
+
+def _pod(name: str, containers: list[dict[str, int]], labels: dict[str, str]) -> Json:
+    return {
+        "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}", "labels": labels},
+        "spec": {
+            "schedulerName": "kubeshare-scheduler",
+            "containers": [
+                {
+                    "name": f"c{at}",
+                    "resources": {"limits": {key: str(amount) for key, amount in asked.items()}},
+                }
+                for at, asked in enumerate(containers)
+            ],
+        },
+        "status": {"phase": "Pending"},
+    }
