@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from kubeshare_cmd.device_options import add_device_options, chosen_devices
 from kubeshare_cmd.ports import port
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.node.agent_server import PORT
@@ -16,6 +17,7 @@ EXAMPLES = """examples:
   kubeshare-node-agent                         with the pod's service account, on $NODE_NAME
   kubeshare-node-agent --gemini                and write Gemini's files below /kubeshare
   kubeshare-node-agent --kubeconfig FILE --node-name n1 --address 127.0.0.1 --port 9106
+  kubeshare-node-agent --devices aliyun.com/gpu-mem,aliyun.com/gpu-count --memory-unit MiB
 
 exit codes: 0 ended in order, 2 wrong usage, 3 the address or port cannot be used, or no credentials
 """
@@ -40,6 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--gemini", action="store_true", help="write Gemini's files below /kubeshare")
     add("--host-ip", metavar="IP", help="for pods to reach Gemini; default: $HOST_IP")
     add("--log-level", default="info", choices=("debug", "info", "warning"))
+    add_device_options(parser)
     given = parser.parse_args(arguments)
     if given.interval <= 0:
         parser.error("--interval must be more than 0")
@@ -54,6 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             root=given.root,
             gemini=given.gemini,
             host_ip=given.host_ip or own_address(),
+            devices=chosen_devices(parser, given),
+            mig_strategy=given.mig_strategy,
         )
     )
 

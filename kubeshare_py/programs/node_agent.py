@@ -19,6 +19,7 @@ from kubeshare_py.edges.node.gemini.gemini_launcher import ALIVE
 from kubeshare_py.edges.node.gemini.gemini_part import GeminiPart
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.run_until_signal import until_signal
+from kubeshare_py.node_agent.device_plugin.resources import MigStrategy, PluginResource
 
 OK, NOT_STARTED = 0, 3
 
@@ -27,7 +28,7 @@ OK, NOT_STARTED = 0, 3
 class AgentSettings:
     """`address` "" is all. `interval_s` (s) per reading of the cards.
 
-    The node's own folders are below `root`.
+    The node's own folders are below `root`. `devices` are served to kubelet as device plugins.
     """
 
     node: NodeName
@@ -40,6 +41,8 @@ class AgentSettings:
     #: Whether Gemini's files are written, and the node's address for them, "" if it is not known.
     gemini: bool = False
     host_ip: str = ""
+    devices: tuple[PluginResource, ...] = ()
+    mig_strategy: MigStrategy = MigStrategy.NONE
 
 
 def run(settings: AgentSettings) -> int:
@@ -59,15 +62,27 @@ async def work(
     """Work for ever; `on_ready` gets the server's URL. Raises CannotListen and KubeConfigError."""
     sampler = CardSampler(node=settings.node, interval_s=settings.interval_s, root=settings.root)
     async with KubeClient(load(settings.kubeconfig)) as client:
-        agent = NodeAgent(client, sampler, parts(settings))
+        agent = NodeAgent(client, sampler, parts(settings, client))
         async with serve(agent, settings.address, settings.port) as url:
             on_ready(url, agent)
             await agent.run()
 
 
-def parts(settings: AgentSettings) -> tuple[AgentPart, ...]:
+def parts(settings: AgentSettings, client: KubeClient) -> tuple[AgentPart, ...]:
     """The parts that these settings ask for."""
-    if not settings.gemini:
-        return ()
-    folder = GeminiFolder(settings.root)
-    return (GeminiPart(settings.node, folder, settings.root / ALIVE, settings.host_ip),)
+    found: list[AgentPart] = []
+    if settings.gemini:
+        folder, alive = GeminiFolder(settings.root), settings.root / ALIVE
+        found.append(GeminiPart(settings.node, folder, alive, settings.host_ip))
+    if settings.devices:
+        # Imported late: gRPC costs memory on every node.
+        from kubeshare_py.edges.node.kubelet import device_plugins  # noqa: PLC0415
+
+        wanted = device_plugins.PluginSettings(
+            node=settings.node,
+            resources=settings.devices,
+            strategy=settings.mig_strategy,
+            root=settings.root,
+        )
+        found.append(device_plugins.DevicePlugins(wanted, client))
+    return tuple(found)

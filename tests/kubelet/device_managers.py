@@ -82,7 +82,7 @@ class DeviceManager:
     async def started(self, pod: Json, container: str) -> "Given":
         """What kubelet gives this container of an admitted pod when it starts."""
         found = await self.ask(op="start", uid=pod["metadata"]["uid"], container=container)
-        options = found["options"]
+        options = found.get("options") or {"Envs": None, "CDIDevices": None}
         variables = {one["Name"]: one["Value"] for one in options["Envs"] or ()}
         return Given(variables, tuple(one["Name"] for one in options["CDIDevices"] or ()))
 

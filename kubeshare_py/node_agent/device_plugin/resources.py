@@ -1,5 +1,6 @@
 """The extended resources that the node agent's device plugins can serve, and what each counts."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -57,6 +58,8 @@ class PluginResource:
     unplaced: Unplaced
     unit: MemoryUnit | None = None
     has_choice: bool = False
+    #: The beginning of the variables and annotations in which a container's numbers are told.
+    numbers: str = ""
 
 
 class UnknownResource(ValueError):
@@ -77,7 +80,11 @@ def _named(name: str, counts: DeviceCounts, unit: MemoryUnit | None = None) -> P
 KNOWN: Mapping[str, PluginResource] = {
     one.name: one
     for one in (
-        replace(_named("aliyun.com/gpu-mem", DeviceCounts.MEMORY, _GIB), has_choice=True),
+        replace(
+            _named("aliyun.com/gpu-mem", DeviceCounts.MEMORY, _GIB),
+            has_choice=True,
+            numbers="ALIYUN_COM_GPU_MEM",
+        ),
         PluginResource(
             name="aliyun.com/gpu-count", counts=DeviceCounts.CARDS, unplaced=Unplaced.UNTOUCHED
         ),
@@ -108,6 +115,9 @@ def chosen(names: Iterable[str], unit: MemoryUnit) -> tuple[PluginResource, ...]
                 "or NAME=ONE-OF-THESE"
             )
         own = replace(known, name=name)
+        if known.numbers:
+            # As cerit.io/gpu-mem and CERIT_IO_GPU_MEM_IDX.
+            own = replace(own, numbers=re.sub("[^A-Z0-9]", "_", name.upper()))
         found[name] = replace(own, unit=unit) if known.has_choice else own
     return tuple(found.values())
 

@@ -1,0 +1,58 @@
+"""What the plugin of one resource answers to kubelet."""
+
+from collections.abc import Sequence
+
+from kubeshare_py.edges.node.kubelet.container_starts import ContainerStarts
+from kubeshare_py.edges.node.kubelet.given_files import cdi_device
+from kubeshare_py.edges.node.kubelet.plugin_server import DevicesRefused
+from kubeshare_py.edges.node.kubelet.wire import deviceplugin_pb2 as wire
+from kubeshare_py.edges.process import decision_log
+from kubeshare_py.isolation.containers import VISIBLE_DEVICES
+from kubeshare_py.node_agent.device_plugin.devices import is_own
+from kubeshare_py.node_agent.device_plugin.owners import claim_name
+from kubeshare_py.node_agent.device_plugin.resources import PluginResource, Unplaced
+
+#: No card: what a container sees whose runtime does not know CDI, unless its pod says more.
+_VOID = "void"
+
+
+class CardPlugin:
+    """The plugin of `resource`."""
+
+    def __init__(self, resource: PluginResource, starts: ContainerStarts) -> None:
+        self.resource = resource
+        self.asks_before_start = resource.unplaced is not Unplaced.UNTOUCHED
+        self._starts = starts
+
+    def preferred(self, free: Sequence[str], chosen: Sequence[str], size: int) -> list[str]:
+        """Those of the first cards; devices of one card where possible."""
+        others = sorted({*free} - {*chosen}, key=_place)
+        return [*chosen, *others][:size]
+
+    def allocate(self, devices: Sequence[str]) -> wire.ContainerAllocateResponse:
+        """A claim, whose content is written before the container starts."""
+        if not self.asks_before_start:
+            return wire.ContainerAllocateResponse()
+        claim = claim_name(self.resource.name, devices)
+        variables = {VISIBLE_DEVICES: _VOID}
+        if self.resource.numbers:
+            variables[f"{self.resource.numbers}_CONTAINER"] = str(len(devices))
+        return wire.ContainerAllocateResponse(
+            envs=variables, cdi_devices=[wire.CDIDevice(name=cdi_device(claim))]
+        )
+
+    async def before_start(self, devices: Sequence[str]) -> None:
+        """Write the claim. What another plugin gave stays as that plugin answered."""
+        if not all(is_own(device) for device in devices):
+            return
+        try:
+            await self._starts.prepare(self.resource, devices)
+        except DevicesRefused as error:
+            decision_log.warn("container-refused", resource=self.resource.name, message=str(error))
+            raise
+
+
+def _place(device: str) -> tuple[int, int]:
+    """The index of its card and its number; other plugins' devices come last."""
+    index, _, number = device.partition("-")
+    return (int(index), int(number)) if is_own(device) else (1 << 30, 0)

@@ -1,0 +1,79 @@
+"""Which cards a container with devices sees, by its pod's allocation."""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.identity import GpuUuid, PodKey, PodUid, card_at
+from kubeshare_py.domain.request import ContainerRef
+
+
+class DevicePod(msgspec.Struct, frozen=True, gc=False):
+    """A pod whose container has devices.
+
+    `containers` are all of it by their names. `allocation` is None if nothing was placed by this
+    scheduler or by one that it succeeds; `problem` says why it cannot be read.
+    """
+
+    key: PodKey
+    uid: PodUid
+    containers: Mapping[str, ContainerRef]
+    annotations: Mapping[str, str]
+    allocation: Allocation | None = None
+    problem: str = ""
+
+
+class CardsUnknown(Exception):
+    """A container's cards are not known. The text says why, for the pod's author."""
+
+
+def placed_cards(
+    pod: DevicePod, container: str, resource: str, cards: Iterable[Gpu]
+) -> tuple[GpuUuid, ...]:
+    """The cards of a container in its pod's allocation, in order. Raises CardsUnknown.
+
+    `container` "" stands for an init container, which sees the pod's cards. `cards` are those of
+    the node; a predecessor names them by their index.
+    """
+    if pod.allocation is None:
+        why = pod.problem or (
+            f"a pod with {resource} needs a placement, and no kubeshare scheduler made one: "
+            "set its schedulerName to kubeshare-scheduler"
+        )
+        raise CardsUnknown(f"{pod.key} has no GPU allocation: {why}")
+    charges = _charges(pod, pod.allocation, container)
+    if not charges:
+        raise CardsUnknown(f"the allocation of {pod.key} has no card for container {container!r}")
+    known = _by_name(cards)
+    missing = [one.uuid for one in charges if one.uuid not in known]
+    if missing:
+        raise CardsUnknown(
+            f"the allocation of {pod.key} names {', '.join(missing)}, which this node does not have"
+        )
+    return tuple(known[one.uuid] for one in charges)
+
+
+def held_by(pod: DevicePod, cards: Iterable[Gpu]) -> set[GpuUuid]:
+    """The cards of the node that a pod holds a part of."""
+    known = _by_name(cards)
+    charges = () if pod.allocation is None else pod.allocation.cards
+    return {known[one.uuid] for one in charges if one.uuid in known}
+
+
+def _by_name(cards: Iterable[Gpu]) -> dict[GpuUuid, GpuUuid]:
+    """The uuid of each card by its uuid and, of a whole card, by its index."""
+    found: dict[GpuUuid, GpuUuid] = {}
+    for card in cards:
+        found[card.uuid] = card.uuid
+        if card.parent is None:
+            found[card_at(card.index)] = card.uuid
+    return found
+
+
+def _charges(pod: DevicePod, held: Allocation, container: str) -> tuple[CardCharge, ...]:
+    ref = pod.containers.get(container)
+    if not held.claims or ref is None:
+        return held.cards
+    return next((one.cards for one in held.containers if one.container == ref), ())

@@ -1,0 +1,161 @@
+"""What containers get of the device plugins, with kubelet's own device manager."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.fake_nvml.board import Board
+from tests.kubelet.device_managers import DeviceManagerRefused, pod
+from tests.kubelet.nodes import (
+    CORE,
+    GPU_COUNT,
+    GPU_MEM,
+    MEMORY,
+    NVIDIA,
+    VISIBLE,
+    kubelet_node,
+)
+
+pytestmark = pytest.mark.real_only("asks kubelet's device manager, which is built with Go")
+NewBoard = Callable[[str], Board]
+REFUSED = "has no GPU allocation: a pod with aliyun.com/gpu-mem needs a placement"
+
+
+async def test_containers_of_a_placed_pod_see_its_card_g49(
+    tmp_path: Path, new_board: NewBoard
+) -> None:
+    board = new_board("t4-box")
+    async with kubelet_node(tmp_path, board, GPU_MEM, GPU_COUNT) as node:
+        asking = pod("a", {"one": {GPU_MEM: 1, GPU_COUNT: 1}, "two": {GPU_MEM: 2}})
+        told = {f"ALIYUN_COM_GPU_MEM_{name}": n for name, n in {"IDX": "1", "POD": "3"}.items()}
+        stored = await node.bind(asking, [board.uuid(1)], annotations=told)
+        await node.admit(stored)
+        one, two = await node.sees(stored, "one"), await node.sees(stored, "two")
+    assert one == {VISIBLE: board.uuid(1), "ALIYUN_COM_GPU_MEM_CONTAINER": "1", **told}
+    assert two == {VISIBLE: board.uuid(1), "ALIYUN_COM_GPU_MEM_CONTAINER": "2", **told}
+
+
+async def test_pods_of_one_size_are_not_confused_g50(tmp_path: Path, new_board: NewBoard) -> None:
+    """Alibaba's plugin gives the older pod's card to whichever container kubelet starts first."""
+    board = new_board("t4-box")
+    async with kubelet_node(tmp_path, board, GPU_MEM) as node:
+        a = await node.bind(pod("a", {"one": {GPU_MEM: 3}, "two": {GPU_MEM: 3}}), [board.uuid(0)])
+        b = await node.bind(pod("b", {"main": {GPU_MEM: 3}}), [board.uuid(1)])
+        await node.admit(b)
+        await node.admit(a)
+        seen = [(await node.sees(a, name))[VISIBLE] for name in ("two", "one")]
+        assert seen == [board.uuid(0)] * 2
+        assert (await node.sees(b))[VISIBLE] == board.uuid(1)
+
+
+async def test_a_pod_without_a_placement_is_refused_until_it_has_one_g53(
+    tmp_path: Path, new_board: NewBoard
+) -> None:
+    board = new_board("t4-box")
+    async with kubelet_node(tmp_path, board, GPU_MEM) as node:
+        stored = await node.bind(pod("a", {"main": {GPU_MEM: 3}}))
+        await node.admit(stored)
+        with pytest.raises(DeviceManagerRefused, match=REFUSED):
+            await node.sees(stored)
+        placed = await node.bind(pod("b", {"main": {GPU_MEM: 1}}), [board.uuid(0)])
+        told = placed["metadata"]["annotations"]
+        await node.client.merge_patch(
+            "/api/v1/namespaces/default/pods/a", {"metadata": {"annotations": told}}
+        )
+        assert (await node.sees(stored))[VISIBLE] == board.uuid(0)
+
+
+async def test_each_container_sees_its_own_cards_g65_g88(
+    tmp_path: Path, new_board: NewBoard
+) -> None:
+    """Core and memory together, which elastic-gpu-agent cannot serve in one container."""
+    board = new_board("t4-box")
+    async with kubelet_node(tmp_path, board, CORE, MEMORY) as node:
+        asking = pod("a", {"whole": {CORE: 200}, "part": {CORE: 20, MEMORY: 256}, "none": {}})
+        claims = {0: [board.uuid(0), board.uuid(1)], 1: [board.uuid(2)]}
+        stored = await node.bind(asking, claims=claims)
+        await node.admit(stored)
+        assert await node.sees(stored, "whole") == {VISIBLE: f"{board.uuid(0)},{board.uuid(1)}"}
+        assert await node.sees(stored, "part") == {VISIBLE: board.uuid(2)}
+        assert await node.sees(stored, "none") == {}
+
+
+async def test_a_pod_that_the_old_scheduler_bound_sees_the_cards_of_its_indices(
+    tmp_path: Path, new_board: NewBoard
+) -> None:
+    """gpushare-nano A2: a card is named by its index."""
+    board = new_board("t4-box")
+    nano = {"elasticgpu.io/assumed": "true", "elasticgpu.io/container-main": "1,2"}
+    async with kubelet_node(tmp_path, board, CORE, NVIDIA) as node:
+        b = await node.bind(pod("b", {"main": {CORE: 200}}), annotations=nano)
+        c = await node.bind(pod("c", {"main": {NVIDIA: 3}}))
+        for one in (b, c):
+            await node.admit(one)
+        assert (await node.sees(b))[VISIBLE] == f"{board.uuid(1)},{board.uuid(2)}"
+        rest = {board.uuid(index) for index in (0, 3, 4, 5)}
+        assert {*(await node.sees(c))[VISIBLE].split(",")} < rest
+
+
+async def test_init_containers_see_their_pods_card(tmp_path: Path, new_board: NewBoard) -> None:
+    board = new_board("t4-box")
+    async with kubelet_node(tmp_path, board, GPU_MEM) as node:
+        asking = pod("a", {"main": {GPU_MEM: 2}}, init={"first": {GPU_MEM: 4}})
+        stored = await node.bind(asking, [board.uuid(1)])
+        await node.admit(stored)
+        assert (await node.sees(stored, "first"))[VISIBLE] == board.uuid(1)
+        assert (await node.sees(stored))[VISIBLE] == board.uuid(1)
+
+
+async def test_a_pod_of_another_scheduler_gets_a_card_that_nobody_holds(
+    tmp_path: Path, new_board: NewBoard
+) -> None:
+    board = new_board("t4-box")
+    async with kubelet_node(tmp_path, board, NVIDIA, GPU_MEM) as node:
+        ours = await node.bind(pod("ours", {"main": {GPU_MEM: 1}}), [board.uuid(0)])
+        await node.admit(ours)
+        assert (await node.sees(ours))[VISIBLE] == board.uuid(0)
+        native = await node.bind(pod("native", {"main": {NVIDIA: 2}}))
+        await node.admit(native)
+        seen = (await node.sees(native))[VISIBLE].split(",")
+        assert board.uuid(0) not in seen
+        assert len({*seen}) == 2
+        await node.expect_held(native=[*seen])
+        await node.kill_agent()
+        await node.start_agent()
+        await node.expect_held(native=[*seen])
+        assert (await node.sees_at_last(native))[VISIBLE].split(",") == seen
+        await node.delete(native)
+        await node.expect_held()
+
+
+async def test_a_placed_pod_gets_the_schedulers_card_by_the_native_name(
+    tmp_path: Path, new_board: NewBoard
+) -> None:
+    board = new_board("t4-box")
+    async with kubelet_node(tmp_path, board, NVIDIA) as node:
+        stored = await node.bind(pod("a", {"main": {NVIDIA: 1}}), [board.uuid(2)])
+        await node.admit(stored)
+        assert (await node.sees(stored))[VISIBLE] == board.uuid(2)
+        await node.expect_held()
+
+
+async def test_instances_are_given_by_their_profile(tmp_path: Path, new_board: NewBoard) -> None:
+    board = new_board("a100-mig")
+    name = "nvidia.com/mig-1g.5gb"
+    strategy = {"mig_strategy": "mixed", "awaits": name}
+    async with kubelet_node(tmp_path, board, NVIDIA, **strategy) as node:
+        stored = await node.bind(pod("a", {"main": {name: 1}}))
+        await node.admit(stored)
+        seen = (await node.sees(stored))[VISIBLE]
+        assert seen.startswith("MIG-")
+        await node.expect_held(a=[seen])
+
+
+async def test_the_agent_says_what_it_serves_and_in_which_unit(
+    tmp_path: Path, new_board: NewBoard
+) -> None:
+    async with kubelet_node(tmp_path, new_board("t4-box"), GPU_MEM, memory_unit="MiB") as node:
+        await node.expect_held()
+        report = await node.report()
+    assert (report["plugins"], report["unit"]) == ([GPU_MEM], {GPU_MEM: "MiB"})

@@ -1,0 +1,81 @@
+"""What the agent gave to containers: kept, found again, and forgotten."""
+
+import pytest
+
+from kubeshare_py.domain.identity import GpuUuid, PodKey, PodUid
+from kubeshare_py.node_agent.device_plugin.container_cards import CardsUnknown, DevicePod
+from kubeshare_py.node_agent.device_plugin.devices import CardDevices, DeviceList
+from kubeshare_py.node_agent.device_plugin.given import (
+    Given,
+    WrittenClaim,
+    free_cards,
+    restored,
+    still_given,
+    stored,
+)
+from kubeshare_py.node_agent.device_plugin.owners import ContainerDevices
+from kubeshare_py.node_agent.device_plugin.resources import KNOWN, NVIDIA_GPU
+
+
+def offered(*sick: int) -> DeviceList:
+    cards = [CardDevices(GpuUuid(f"GPU-{at}"), at, 0, 1, at not in sick) for at in range(3)]
+    return DeviceList(KNOWN[NVIDIA_GPU], tuple(cards))
+
+
+def pod(name: str, uid: str = "") -> DevicePod:
+    return DevicePod(PodKey("default", name), PodUid(uid or f"uid-of-{name}"), {}, {})
+
+
+def container(name: str, *devices: str) -> ContainerDevices:
+    return ContainerDevices(PodKey("default", name), "main", {NVIDIA_GPU: frozenset(devices)})
+
+
+def test_a_device_stands_for_its_own_card_while_that_is_free() -> None:
+    _, cards = free_cards(Given(), pod("a"), offered(), ["2-0", "0-0"], ())
+    assert cards == ("GPU-0", "GPU-2")
+
+
+def test_a_device_stands_for_another_card_if_its_own_is_held_or_sick() -> None:
+    assert free_cards(Given(), pod("a"), offered(), ["0-0"], {"GPU-0"})[1] == ("GPU-1",)
+    assert free_cards(Given(), pod("a"), offered(0, 1), ["0-0"], ())[1] == ("GPU-2",)
+
+
+def test_a_container_that_starts_again_has_the_same_card() -> None:
+    given, cards = free_cards(Given(), pod("a"), offered(), ["0-0"], {"GPU-0"})
+    again = restored(stored(given))
+    assert free_cards(again, pod("a"), offered(), ["0-0"], ())[1] == cards == ("GPU-1",)
+
+
+def test_no_two_pods_have_the_same_card() -> None:
+    given, first = free_cards(Given(), pod("a"), offered(), ["0-0"], {"GPU-0"})
+    given, second = free_cards(given, pod("b"), offered(), ["1-0"], ())
+    assert {*first, *second} == {"GPU-0", "GPU-1"}
+    with pytest.raises(CardsUnknown, match=r"no card is free for nvidia\.com/gpu"):
+        free_cards(given, pod("c"), offered(), ["2-0"], {"GPU-2"})
+
+
+def test_a_device_of_another_pod_now_stands_for_a_card_anew() -> None:
+    """elastic-gpu-agent kept the card of the pod before, until it cleaned up."""
+    given, _ = free_cards(Given(), pod("a"), offered(), ["0-0"], ())
+    _, cards = free_cards(given, pod("b"), offered(), ["0-0"], {"GPU-0"})
+    assert cards == ("GPU-1",)
+
+
+def test_a_new_pod_of_the_same_name_does_not_inherit() -> None:
+    given, _ = free_cards(Given(), pod("a"), offered(), ["0-0"], ())
+    found, cards = free_cards(given, pod("a", uid="new"), offered(), ["1-0"], {"GPU-1"})
+    assert cards == ("GPU-0",)
+    assert [one.uid for one in found.choices] == ["new"]
+
+
+def test_what_kubelet_no_longer_lists_is_forgotten() -> None:
+    given, _ = free_cards(Given(), pod("a"), offered(), ["0-0"], ())
+    given = given.with_claim(WrittenClaim("c1", NVIDIA_GPU, "0-0", "default", "a"))
+    assert still_given(given, [container("a", "0-0")]) == given
+    assert still_given(given, [container("b", "0-0")]) == Given()
+    assert still_given(given, [container("a", "1-0")]).claims == ()
+
+
+def test_a_file_of_another_version_is_refused() -> None:
+    with pytest.raises(ValueError, match="version 2 is not 1"):
+        restored(b'{"v":2}')

@@ -1,0 +1,46 @@
+"""Which cards other plugins and schedulers gave to pods, by kubelet's list."""
+
+import pytest
+
+from kubeshare_py.domain.identity import PodKey, PodUid
+from kubeshare_py.node_agent.device_plugin.container_cards import (
+    CardsUnknown,
+    DevicePod,
+    placed_cards,
+)
+from kubeshare_py.node_agent.device_plugin.given import CardChoice, Given
+from kubeshare_py.node_agent.device_plugin.held import held_cards
+from kubeshare_py.node_agent.device_plugin.owners import ContainerDevices
+from kubeshare_py.node_agent.device_plugin.resources import NVIDIA_GPU
+
+A = PodKey("default", "a")
+UIDS = {A: PodUid("uid-of-a")}
+
+
+def listed(*devices: str, resource: str = NVIDIA_GPU) -> list[ContainerDevices]:
+    return [ContainerDevices(A, "main", {resource: frozenset(devices)})]
+
+
+def test_devices_of_nvidias_plugin_are_uuids() -> None:
+    [held] = held_cards(listed("GPU-1", "GPU-2::3", "rdma0"), Given(), (), UIDS)
+    assert (held.uid, held.key, held.cards) == ("uid-of-a", A, ("GPU-1", "GPU-2"))
+
+
+def test_our_own_devices_are_no_cards() -> None:
+    assert held_cards(listed("0-0"), Given(), (NVIDIA_GPU,), UIDS) == ()
+
+
+def test_cards_that_the_agent_chose_are_held() -> None:
+    given = Given(choices=(CardChoice(NVIDIA_GPU, "0-0", "GPU-7", "u", "default", "a"),))
+    [held] = held_cards(listed("0-0"), given, (NVIDIA_GPU,), UIDS)
+    assert (held.uid, held.cards) == ("u", ("GPU-7",))
+
+
+def test_a_pod_that_the_agent_does_not_know_yet_is_left_out() -> None:
+    assert held_cards(listed("GPU-1"), Given(), (), {}) == ()
+
+
+def test_a_pod_without_a_placement_is_told_whose_it_should_be() -> None:
+    asking = DevicePod(A, PodUid("u"), {}, {})
+    with pytest.raises(CardsUnknown, match=r"default/a has no GPU allocation: .* schedulerName"):
+        placed_cards(asking, "main", "aliyun.com/gpu-mem", ())
