@@ -83,6 +83,7 @@ CARD_COLUMNS = (
     "position_bit",
     "break_order",
     "numa",
+    "rdma",
     "cell_priority",
     "reserved_milli",
     "reserved_bytes",
@@ -230,6 +231,9 @@ class Columns:
     break_order: IntArray = field(default_factory=lambda: _table(0, 1))
     #: The card's NUMA node, -1 if unknown; the priority of the card's cell.
     numa: IntArray = field(default_factory=lambda: _table(0, 1))
+    #: How near the card is to an RDMA device of its node: from 5 (at its PCIe switch) to 1, 0 for
+    #: none or unknown.
+    rdma: IntArray = field(default_factory=lambda: _table(0, 1))
     cell_priority: IntArray = field(default_factory=lambda: _table(0, 1))
     #: The part of a card's taken share, memory and tenants that is reserved for waiting pods.
     reserved_milli: IntArray = field(default_factory=lambda: _table(0, 1))

@@ -132,6 +132,9 @@ class Rows(ABC):
     break_order = Column[np.int64]()
     #: The card's NUMA node, -1 if unknown, (k, width).
     numa = Column[np.int64]()
+    #: How near the card is to an RDMA device of its node, (k, width): 5 for PIX, PXB, PHB, NODE, 1
+    #: for SYS, as `nvidia-smi topo -m` has it; 0 for none or unknown.
+    rdma = Column[np.int64]()
     #: The priority of the card's cell, (k, width).
     cell_priority = Column[np.int64]()
     #: The part of a card's taken share (milli), memory (bytes) and pods that is reserved for pods

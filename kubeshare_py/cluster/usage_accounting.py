@@ -37,6 +37,7 @@ from kubeshare_py.cluster.reserved_places import (
 )
 from kubeshare_py.cluster.what_if import Amounts
 from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.card_reading import PATHS
 from kubeshare_py.domain.card_tags import exclusions
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
@@ -273,6 +274,8 @@ class UsageAccounting:
         columns.cell_priority[row, slot] = gpu.cell_priority
         if gpu.numa_node is not None:
             columns.numa[row, slot] = gpu.numa_node
+        if gpu.rdma is not None:
+            columns.rdma[row, slot] = len(PATHS) - PATHS.index(gpu.rdma)
         columns.flags[row, slot] = 0 if gpu.healthy else UNHEALTHY
         derive_card(columns, row, slot)
 

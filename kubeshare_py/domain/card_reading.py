@@ -9,15 +9,25 @@ from enum import StrEnum
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.domain.readiness import ReadinessReport
 
+#: The most addresses on the way to a device that is at no switch: root complex, root port, itself.
+_SWITCHED = 3
+
 
 class BusPath(StrEnum):
-    """What lies between two cards besides their own links; words of `nvidia-smi topo -m`."""
+    """What lies between two devices besides their own links, from near to far.
+
+    The words are those of `nvidia-smi topo -m`.
+    """
 
     PIX = "PIX"  # at most one PCIe switch, or the same board
     PXB = "PXB"  # several PCIe switches, no host bridge
     PHB = "PHB"  # a PCIe host bridge
     NODE = "NODE"  # several host bridges of one NUMA node
     SYS = "SYS"  # several NUMA nodes
+
+
+#: From near to far.
+PATHS = tuple(BusPath)
 
 
 class FarEnd(StrEnum):
@@ -63,6 +73,32 @@ class Fabric:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RdmaDevice:
+    """An RDMA device of a node, such as mlx5_0.
+
+    `way` are the PCI addresses from the root complex (pci0000:00) over ports and switches to the
+    device itself; at least the root complex and the device.
+    """
+
+    name: str
+    way: tuple[str, ...]
+    numa_node: int | None = None
+
+    @property
+    def bus(self) -> str:
+        """Its own PCI address."""
+        return self.way[-1]
+
+    @property
+    def switch(self) -> str:
+        """The upstream port of the PCIe switch that it is at; "" for none.
+
+        Between root complex and device are a root port, and the two ports of each switch.
+        """
+        return self.way[-3] if len(self.way) > _SWITCHED else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CardProcess:
     """A process that uses a card; `pid` is the host's."""
 
@@ -95,7 +131,8 @@ class CardReading:
     `reserved_bytes` the driver's part of it; `used_bytes` includes that part only if
     `reserved_bytes` is None. `busy_percent` is the part of the time in which something ran,
     `copying_percent` that in which memory was read or written. `bus_speed` is the bandwidth of this
-    card's bus in MB/s, both directions summed. `paths` name the other whole cards of the node.
+    card's bus in MB/s, both directions summed. `paths` name the other whole cards of the node,
+    `rdma` its RDMA devices.
     """
 
     uuid: GpuUuid
@@ -111,6 +148,7 @@ class CardReading:
     bus_speed: int | None = None
     numa_node: int | None = None
     paths: tuple[tuple[GpuUuid, BusPath], ...] = ()
+    rdma: tuple[tuple[str, BusPath], ...] = ()
     links: tuple[OwnLink, ...] = ()
     fabric: Fabric | None = None
     errors: MemoryErrors = MemoryErrors()
@@ -177,6 +215,7 @@ class NodeReading:
     no_driver: str = ""
     took_s: float = 0.0
     features: NodeFeatures = NodeFeatures()
+    rdma: tuple[RdmaDevice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

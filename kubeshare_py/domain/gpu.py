@@ -15,6 +15,7 @@ from kubeshare_py.domain.bounds import (
     NUMA_NODE,
     SCALING,
 )
+from kubeshare_py.domain.card_reading import BusPath
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.domain.readiness import ReadinessReport
 
@@ -48,10 +49,12 @@ class Gpu:
     """One card.
 
     `links` are those to whole cards, by their index. A MIG instance has the `parent` that it is a
-    part of, and no links. None is unknown. `fabric` names the NVLink network beyond its node that
-    the card belongs to, "" for none. `cell_id` and `cell_priority` are KubeShare's, from a cells
-    file; "" and 0 for a card in no cell. `readiness` says which isolation back-ends have what they
-    need of it, as far as known. `max_tenants` (HAMi's split count) 0 means no limit.
+    part of, and no links. None is unknown. `rdma` is what lies between the card and the nearest
+    RDMA device of its node; None also if there is no device. `fabric` names the NVLink network
+    beyond its node that the card belongs to, "" for none. `cell_id` and `cell_priority` are
+    KubeShare's, from a cells file; "" and 0 for a card in no cell. `readiness` says which isolation
+    back-ends have what they need of it, as far as known. `max_tenants` (HAMi's split count) 0 means
+    no limit.
 
     `memory_scaling` and `cores_scaling` are thousandths: the capacities that pods are charged
     against are the card's own memory and share times these. Above 1000 the card is over-committed.
@@ -75,6 +78,7 @@ class Gpu:
     cell_id: str = ""
     cell_priority: int = 0
     readiness: ReadinessReport = ()
+    rdma: BusPath | None = None
 
     def __post_init__(self) -> None:
         # In one expression, because a reading creates tens of thousands of cards.

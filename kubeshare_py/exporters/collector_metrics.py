@@ -14,6 +14,7 @@ from kubeshare_py.domain.card_reading import (
     CardReading,
     FarEnd,
     JudgedCard,
+    RdmaDevice,
 )
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
@@ -58,6 +59,24 @@ _GAUGES = (
         _CARD,
     ),
     Metric("kubeshare_gpu_numa_node", "gauge", "The NUMA node that is near a card.", _CARD),
+    Metric(
+        "kubeshare_gpu_rdma",
+        "gauge",
+        "1 for a card and an RDMA device; the type is what lies between, as in nvidia-smi topo.",
+        (*_CARD, "device", "type"),
+    ),
+    Metric(
+        "kubeshare_rdma_device",
+        "gauge",
+        "1 for each RDMA device; the switch is the upstream port of its PCIe switch, if any.",
+        ("node", "device", "bus", "switch"),
+    ),
+    Metric(
+        "kubeshare_rdma_numa_node",
+        "gauge",
+        "The NUMA node that is near an RDMA device.",
+        ("node", "device"),
+    ),
     Metric(
         "kubeshare_gpu_links",
         "gauge",
@@ -136,6 +155,7 @@ class CollectorFigures:
     cards: tuple[JudgedCard, ...] = ()
     listed: tuple[Gpu, ...] = ()
     links: tuple[CardLink, ...] = ()
+    rdma: tuple[RdmaDevice, ...] = ()
     errors: Mapping[tuple[GpuUuid, str], int]
     unanswered: Mapping[tuple[str, str], int]
     readings: Mapping[str, int]
@@ -211,6 +231,14 @@ def card_values(figures: CollectorFigures) -> Mapping[str, Mapping[tuple[str, ..
             for link in figures.links
         },
         **isolation_metrics.values(figures.node, figures.listed),
+        "kubeshare_rdma_device": {
+            (figures.node, one.name, one.bus, one.switch): 1 for one in figures.rdma
+        },
+        "kubeshare_rdma_numa_node": {
+            (figures.node, one.name): one.numa_node
+            for one in figures.rdma
+            if one.numa_node is not None
+        },
     }
     for card in figures.cards:
         for name, labels, value in _card_values(card):
@@ -239,6 +267,8 @@ def _card_values(card: JudgedCard) -> Iterator[_LabelledSeries]:
     yield "kubeshare_gpu_healthy", (), int(not card.faults)
     for fault in card.faults:
         yield "kubeshare_gpu_fault", (fault,), 1
+    for device, path in reading.rdma:
+        yield "kubeshare_gpu_rdma", (device, path.value), 1
     if card.is_read:
         yield from _readings(reading)
         yield from _counts(reading)

@@ -3,7 +3,8 @@
 A JSON list with one object per card: uuid, index, model, memory (bytes), healthy if it is false,
 and isolation: for each back-end what it lacks, or that it is ready. If the driver reports them,
 also numa (the NUMA node), parent (the uuid of the card that an instance is a part of), fabric
-(cluster and clique of NVLinks beyond the node), and links: for each peer its index, the word of
+(cluster and clique of NVLinks beyond the node), rdma (what lies between it and the nearest RDMA
+device, as the word of `nvidia-smi topo -m`), and links: for each peer its index, the word of
 `nvidia-smi topo -m`, and MB/s. It is written when it changes, so its age means nothing.
 """
 
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 import msgspec
 
 from kubeshare_py.domain.bounds import CARDS_OF_NODE
+from kubeshare_py.domain.card_reading import BusPath
 from kubeshare_py.domain.gpu import Gpu, PeerLink
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.domain.readiness import as_labels, of_labels
@@ -57,6 +59,7 @@ class _Card(msgspec.Struct, omit_defaults=True):
     fabric: str = ""
     links: tuple[tuple[int, str, int], ...] = ()
     isolation: dict[str, str] = {}
+    rdma: str = ""
 
 
 class _CardName(msgspec.Struct):
@@ -86,6 +89,7 @@ def write_cards(cards: Iterable[Gpu]) -> str:
                 fabric=card.fabric,
                 links=tuple((link.peer, link.kind, link.speed) for link in card.links),
                 isolation=dict(as_labels(card.readiness)),
+                rdma=card.rdma or "",
             )
             for card in ordered
         ]
@@ -130,6 +134,7 @@ def _read(raw: msgspec.Raw, at: int) -> Gpu | CardProblem:
             fabric=card.fabric,
             links=shared(tuple(PeerLink(*link) for link in card.links)),
             readiness=of_labels(card.isolation.items()),
+            rdma=BusPath(card.rdma) if card.rdma else None,
         )
     except (*_UNDECODABLE, ValueError) as error:
         return CardProblem(uuid, at, str(error))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from kubeshare_py.domain.bounds import LINK_SPEED, NUMA_NODE
-from kubeshare_py.domain.card_reading import CardLink
+from kubeshare_py.domain.card_reading import PATHS, BusPath, CardLink
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.printable import MAX_SAID, beginning
@@ -23,7 +23,9 @@ LINK = "gpu_link"
 #: 1 for each card and instance; labels name the card that an instance is a part of.
 INFO = "kubeshare_gpu_info"
 NUMA = "kubeshare_gpu_numa_node"
-WIRING_SERIES = (LINK, INFO, NUMA)
+#: 1 for each card and RDMA device of its node; the type is what lies between them.
+RDMA = "kubeshare_gpu_rdma"
+WIRING_SERIES = (LINK, INFO, NUMA, RDMA)
 
 #: The most nodes per query: 3,600 series if each has eight cards, which take about 0.1 s, and a URL
 #: of a few KB.
@@ -64,7 +66,7 @@ def wirings(
                 sentence = beginning(f"node {node}: {problem}", MAX_SAID)
                 remark((node, f"{sentence}: left out"))
     return {
-        node: wiring_of(cards[node], one.links, one.numa_nodes, one.parents, one.fabric)
+        node: wiring_of(cards[node], one.links, one.numa_nodes, one.parents, one.fabric, one.rdma)
         for node, one in found.items()
     }
 
@@ -77,6 +79,7 @@ class _NodeWiring:
     numa_nodes: dict[GpuUuid, int] = field(default_factory=dict)
     parents: dict[GpuUuid, GpuUuid] = field(default_factory=dict)
     fabric: str = ""
+    rdma: dict[GpuUuid, BusPath] = field(default_factory=dict)
 
     def take(self, series: Series) -> str:
         """Take in one series; a sentence if its value cannot be used, else ""."""
@@ -98,6 +101,15 @@ class _NodeWiring:
             if not 0 <= series.value <= NUMA_NODE.most:
                 return f"{NUMA} of {uuid}: {series.value:g} is not within 0…{NUMA_NODE.most}"
             self.numa_nodes[uuid] = int(series.value)
+        elif series.name == RDMA:
+            return self._take_rdma(uuid, series.own("type"))
+        return ""
+
+    def _take_rdma(self, uuid: GpuUuid, path: str) -> str:
+        if path not in PATHS:
+            return f"{RDMA} of {uuid}: type {path!r} is none of {', '.join(PATHS)}"
+        near = self.rdma.get(uuid, BusPath.SYS)
+        self.rdma[uuid] = min(near, BusPath(path), key=PATHS.index)
         return ""
 
 

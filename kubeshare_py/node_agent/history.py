@@ -16,6 +16,7 @@ from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.domain.readiness import ReadinessReport, as_labels
 from kubeshare_py.node_agent.health import LOST, STALE, UNREADABLE, faults
 from kubeshare_py.node_agent.needs import readiness
+from kubeshare_py.node_agent.rdma import nearest
 
 #: The least time (s) that a driver error counts, even if the driver wants no repair.
 ERROR_KEPT_S = 60.0
@@ -171,6 +172,7 @@ def given_away(cards: tuple[JudgedCard, ...]) -> tuple[Gpu, ...]:
             parent=card.reading.parent,
             fabric=_fabric(card.reading),
             readiness=card.readiness,
+            rdma=nearest(path for _, path in card.reading.rdma),
         )
         for card in cards
         if card.is_listed

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from kubeshare_py.domain.bounds import NUMA_NODE
+from kubeshare_py.domain.card_reading import PATHS, BusPath
 from kubeshare_py.domain.gpu import PeerLink
 from kubeshare_py.topology.bandwidth import BUS_PERCENT, nvlinks
 from kubeshare_py.topology.wiring import Wiring, one_object
@@ -22,7 +23,8 @@ class MatrixProblem(ValueError):
 def read_matrix(text: str) -> Wiring:
     """The links of the cards, and their NUMA nodes if the columns on the right have them.
 
-    Network cards and the legend are skipped. Raises MatrixProblem.
+    Of network cards, which the driver lists if they have RDMA, the nearest counts. Raises
+    MatrixProblem.
     """
     lines = [line.split() for line in _ESCAPES.sub("", text).splitlines()]
     heads = next((line for line in lines if line and _CARD.fullmatch(line[0])), [])
@@ -39,10 +41,12 @@ def read_matrix(text: str) -> Wiring:
     if [*rows] != devices[:count]:
         raise MatrixProblem(f"has {count} columns and rows for {' '.join(rows) or 'no GPU'}")
     numa = [(at, _numa_node(rows[f"GPU{at}"][len(devices) :])) for at in range(count)]
+    near = [(at, _nearest(rows[f"GPU{at}"][count : len(devices)])) for at in range(count)]
     return one_object(
         Wiring(
             links=tuple((at, tuple(_links(at, rows[f"GPU{at}"], count))) for at in range(count)),
             numa_nodes=tuple((at, number) for at, number in numa if number is not None),
+            rdma=tuple((at, path) for at, path in near if path is not None),
         )
     )
 
@@ -55,6 +59,11 @@ def _links(card: int, row: list[str], count: int) -> Iterator[PeerLink]:
             if word not in BUS_PERCENT and not nvlinks(word):
                 raise MatrixProblem(f"row GPU{card}: {word!r} is no way to GPU{peer}")
             yield PeerLink(peer, word, 0)
+
+
+def _nearest(words: list[str]) -> BusPath | None:
+    """The way to the nearest of a card's network cards; None without any."""
+    return next((path for path in PATHS if path in words), None)
 
 
 def _numa_node(rest: list[str]) -> int | None:

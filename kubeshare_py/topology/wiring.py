@@ -6,7 +6,7 @@ It is reported later than the cards, and rarely changes.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kubeshare_py.domain.card_reading import CardLink
+from kubeshare_py.domain.card_reading import BusPath, CardLink
 from kubeshare_py.domain.gpu import Gpu, PeerLink
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.domain.remembered import MAX_BYTES, remembered
@@ -14,6 +14,7 @@ from kubeshare_py.domain.remembered import MAX_BYTES, remembered
 #: Nodes of one kind have the same few sets of links: 64 kinds of eight cards.
 SETS_KEPT = 512
 KINDS_KEPT = 1024
+_NONE_NEAR: Mapping[GpuUuid, BusPath] = {}
 
 Peers = tuple[PeerLink, ...]
 
@@ -22,13 +23,15 @@ Peers = tuple[PeerLink, ...]
 class Wiring:
     """Keyed by card index, so that nodes of equal hardware have equal values; parents by uuid.
 
-    `links` are those to whole cards. `fabric` is the NVLink network beyond the node that the cards
+    `links` are those to whole cards, `rdma` what lies between cards and the nearest RDMA device.
+    `fabric` is the NVLink network beyond the node that the cards
     belong to, "" for none.
     """
 
     links: tuple[tuple[int, Peers], ...] = ()
     numa_nodes: tuple[tuple[int, int], ...] = ()
     parents: tuple[tuple[GpuUuid, GpuUuid], ...] = ()
+    rdma: tuple[tuple[int, BusPath], ...] = ()
     fabric: str = ""
 
 
@@ -38,6 +41,7 @@ def wiring_of(
     numa_nodes: Mapping[GpuUuid, int],
     parents: Mapping[GpuUuid, GpuUuid],
     fabric: str = "",
+    rdma: Mapping[GpuUuid, BusPath] = _NONE_NEAR,
 ) -> Wiring:
     """The wiring of one node's cards, from reports by uuid. Reports about other cards are left out.
 
@@ -53,6 +57,7 @@ def wiring_of(
             known = of_card.setdefault(peer.peer, peer)
             of_card[peer.peer] = min(known, peer, key=lambda one: (one.speed, one.kind))
     numa = {card.index: numa_nodes[card.uuid] for card in cards if card.uuid in numa_nodes}
+    near = {card.index: rdma[card.uuid] for card in cards if card.uuid in rdma}
     return one_object(
         Wiring(
             links=tuple(
@@ -61,6 +66,7 @@ def wiring_of(
             ),
             numa_nodes=tuple(sorted(numa.items())),
             parents=tuple(sorted(inside.items())),
+            rdma=tuple(sorted(near.items())),
             fabric=fabric,
         )
     )
@@ -69,6 +75,7 @@ def wiring_of(
 def wired(cards: Sequence[Gpu], wiring: Wiring) -> tuple[Gpu, ...]:
     """The cards of one node with this wiring in place of theirs."""
     links, numa, parents = dict(wiring.links), dict(wiring.numa_nodes), dict(wiring.parents)
+    rdma = dict(wiring.rdma)
     return tuple(
         replace(
             card,
@@ -76,6 +83,7 @@ def wired(cards: Sequence[Gpu], wiring: Wiring) -> tuple[Gpu, ...]:
             numa_node=numa.get(card.index),
             parent=parents.get(card.uuid),
             fabric=wiring.fabric,
+            rdma=rdma.get(card.index),
         )
         for card in cards
     )
@@ -88,7 +96,8 @@ def with_links(cards: Sequence[Gpu], links: Iterable[CardLink]) -> tuple[Gpu, ..
     """
     numa = {card.uuid: card.numa_node for card in cards if card.numa_node is not None}
     parents = {card.uuid: card.parent for card in cards if card.parent is not None}
-    return wired(cards, wiring_of(cards, links, numa, parents, fabric_of(cards)))
+    rdma = {card.uuid: card.rdma for card in cards if card.rdma is not None}
+    return wired(cards, wiring_of(cards, links, numa, parents, fabric_of(cards), rdma))
 
 
 def fabric_of(cards: Iterable[Gpu]) -> str:

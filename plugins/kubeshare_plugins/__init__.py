@@ -41,6 +41,7 @@ from kubeshare_plugins.numa_binding import NumaBinding
 from kubeshare_plugins.one_model import OneModel
 from kubeshare_plugins.priority_sort import PrioritySort
 from kubeshare_plugins.random_choice import Random
+from kubeshare_plugins.rdma_proximity import RdmaProximity
 from kubeshare_plugins.spread import Spread
 from kubeshare_plugins.topology import Topology
 from kubeshare_py.framework.profile_making import PluginFactory, Trusted
@@ -82,6 +83,7 @@ _PLUGINS: Mapping[str, PluginFactory] = {
     "ModelPreference": ModelPreference,
     "ModelWorth": ModelWorth,
     "IsolationReady": IsolationReady,
+    "RdmaProximity": RdmaProximity,
 }
 
 IN_TREE: Mapping[str, PluginFactory] = {

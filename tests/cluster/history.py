@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.card_reading import BusPath
 from kubeshare_py.domain.card_tags import CardTag, CardTags, TagKind
 from kubeshare_py.domain.gpu import PeerLink
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid, card_at
@@ -150,6 +151,7 @@ class History:
                 links=(PeerLink(slot ^ 1, "NV4", 0),) if what % 2 else (),
                 numa_node=slot // 2 if how % 2 else None,
                 cell_priority=how,
+                rdma=(None, BusPath.SYS, BusPath.PIX)[(slot + how) % 3],
                 memory_scaling=(1000, 1500, 333)[(what + slot) % 3],
                 cores_scaling=(1000, 2500, 400)[(what + how) % 3],
             )

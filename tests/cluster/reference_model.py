@@ -181,6 +181,7 @@ class ReferenceModel:
             "position_bit": 0 if at is None else 1 << at,
             "break_order": 1 + order.index(at) if at is not None and at in order else 0,
             "numa": -1 if numa is None else numa,
+            "rdma": 0 if card is None else {None: 0, "SYS": 1, "PIX": 5}[card.rdma],
             "cell_priority": 0 if card is None else card.cell_priority,
         }
 

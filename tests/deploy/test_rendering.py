@@ -33,9 +33,7 @@ CARDS = (
 )
 BACKENDS = '[{"isolation": ["driver", "none"]}, {"schedulerName": "b"}]'
 HALVES = (
-    '[{"name": "halves", "resources": ["example.com/half"], "labels": ["example.com/kind"],'
-    ' "annotations": ["example.com/how"], "prefixes": ["keys.example.com/"],'
-    ' "contested": ["nvidia.com/gpu"], "resultKeys": ["example.com/cards"],'
+    '[{"name": "halves", "resultKeys": ["example.com/cards"],'
     ' "devicePluginKeys": {"example.com/ok": "kube-system/halves-plugin"}}, {"name": "off"}]'
 )
 NEWEST = "v1.36.3"
@@ -182,10 +180,7 @@ VARIANTS = {
     ],
     "dialects of one's own": [
         f"extraDialects={HALVES}",
-        'config.profiles=[{"dialects": [{"name": "sharedgpu", "requireNodeLabel": true},'
-        ' {"name": "halves", "args": {}}]}]',
-        'admission.dialectPods="all"',
-        "admission.contestedPods=true",
+        'config.profiles=[{"dialects": [{"name": "sharedgpu"}, {"name": "halves", "args": {}}]}]',
     ],
     "with privileged MPS": [
         "mps.enabled=true",

@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from kubeshare_py.domain.bounds import CARDS_OF_NODE
+from kubeshare_py.domain.card_reading import BusPath
 from kubeshare_py.domain.events import InventoryRead
 from kubeshare_py.domain.gpu import Gpu, PeerLink
 from kubeshare_py.domain.identity import GpuUuid, NodeName
@@ -29,7 +30,7 @@ A, B = card("GPU-a"), card("GPU-b", 1)
 
 def test_what_surrounds_cards_is_written_too() -> None:
     cards = (
-        replace(A, links=(PeerLink(1, "NV2", 100),), numa_node=0, fabric="c.1"),
+        replace(A, links=(PeerLink(1, "NV2", 100),), numa_node=0, fabric="c.1", rdma=BusPath.PHB),
         replace(B, links=(PeerLink(0, "NV2", 100),), numa_node=1, fabric="c.1"),
         replace(card("MIG-1", 2), parent=GpuUuid("GPU-c")),
         replace(card("GPU-d", 3), readiness=of_labels((("mps", "ready"), ("driver", "mig")))),
@@ -72,6 +73,7 @@ def test_what_is_no_list_of_cards_is_refused(text: str, words: str) -> None:
         ('{"uuid":"","index":0,"model":"m","memory":1}', "", "needs a UUID"),
         ('{"uuid":"a","index":0,"model":"m","memory":1,"healthy":"no"}', "a", "Expected `bool`"),
         ('{"uuid":"a","index":0,"model":"m","memory":1,"numa":9999}', "a", "NUMA node 9999 is"),
+        ('{"uuid":"a","index":0,"model":"m","memory":1,"rdma":"NV4"}', "a", "'NV4' is not a valid"),
         (
             '{"uuid":"a","index":0,"model":"m","memory":1,"links":[[1,"NV1",10000000000]]}',
             "a",

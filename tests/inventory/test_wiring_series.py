@@ -1,5 +1,6 @@
 """What collectors tell of their cards' surroundings, node by node."""
 
+from kubeshare_py.domain.card_reading import BusPath
 from kubeshare_py.domain.gpu import PeerLink
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.inventory.collector_page import read_page, wiring_of_page
@@ -32,6 +33,8 @@ def test_links_numa_nodes_parents_and_fabric_are_read() -> None:
             link("GPU-0", "GPU-1", 51.562),
             told("kubeshare_gpu_numa_node", "a", 1, uuid="GPU-1"),
             told("kubeshare_gpu_info", "a", 1, uuid="GPU-0", parent="", clique="c.7"),
+            told("kubeshare_gpu_rdma", "a", 1, uuid="GPU-1", device="mlx5_0", type="SYS"),
+            told("kubeshare_gpu_rdma", "a", 1, uuid="GPU-1", device="mlx5_1", type="PXB"),
             told("kubeshare_gpu_info", "a", 1, uuid="MIG-1", parent="GPU-1"),
             told("kubeshare_gpu_info", "c", 1, uuid="GPU-5", parent=""),
         ],
@@ -41,6 +44,7 @@ def test_links_numa_nodes_parents_and_fabric_are_read() -> None:
     assert wiring.links == ((0, (PeerLink(1, "NV2", 51_562),)),)
     assert wiring.numa_nodes == ((1, 1),)
     assert wiring.fabric == "c.7"
+    assert wiring.rdma == ((1, BusPath.PXB),)
     divided = {A: (*CARDS, a_gpu("MIG-1", index=1))}
     again = wirings([told("kubeshare_gpu_info", "a", 1, uuid="MIG-1", parent="GPU-1")], divided)
     assert again[A].parents == ((GpuUuid("MIG-1"), GpuUuid("GPU-1")),)
@@ -67,6 +71,7 @@ def test_a_value_beyond_its_bound_is_left_out_and_said_until_it_is_over() -> Non
         link("GPU-0", "GPU-1", float("nan")),
         told("kubeshare_gpu_numa_node", "a", 1e9, uuid="GPU-0"),
         told("kubeshare_gpu_numa_node", "a", 1, uuid="GPU-1"),
+        told("kubeshare_gpu_rdma", "a", 1, uuid="GPU-1", device="mlx5_0", type="NV4"),
     ]
     found = wirings(odd, READING.cards, remarks.append)
     assert found == {A: Wiring(numa_nodes=((1, 1),))}
@@ -75,6 +80,8 @@ def test_a_value_beyond_its_bound_is_left_out_and_said_until_it_is_over() -> Non
         "node a: gpu_link of GPU-0 to GPU-1: 1e+300 is not within 0…1000000: left out",
         "node a: gpu_link of GPU-0 to GPU-1: nan is not within 0…1000000: left out",
         "node a: kubeshare_gpu_numa_node of GPU-0: 1e+09 is not within 0…4095: left out",
+        "node a: kubeshare_gpu_rdma of GPU-1: type 'NV4' is none of PIX, PXB, PHB, NODE, SYS: "
+        "left out",
     )
     list(rounds.asked([A], {}, READING))
     assert rounds.diagnostics() == ()

@@ -1,7 +1,10 @@
 """Pods of other schedulers take what they take: cpu, memory, extended resources, whole GPUs."""
 
+import json
+
 import pytest
 
+from kubeshare_py.inventory.synthetic_uuids import synthetic_uuid
 from tests.stories.conftest import Stage, gpu
 
 N1 = {"kubernetes.io/hostname": "n1"}
@@ -83,6 +86,23 @@ async def test_as_many_idle_cards_as_they_hold_are_held_back(stage: Stage) -> No
     await stage.expect_waiting("third")
     await stage.expect_deleted("theirs")
     await stage.expect_running("third")
+
+
+async def test_the_card_that_the_nodes_agent_names_is_theirs_and_no_other_is_held_back(
+    stage: Stage,
+) -> None:
+    await theirs(stage, "theirs", **{"nvidia.com_gpu": "1"})
+    uid = (await stage.pod("theirs"))["metadata"]["uid"]
+    named, other = synthetic_uuid("n1", 1), synthetic_uuid("n1", 0)
+    words = {"v": 1, "held": [{"uid": uid, "ns": "default", "pod": "theirs", "cards": [named]}]}
+    annotated = {"metadata": {"annotations": {"kubeshare.io/node-agent": json.dumps(words)}}}
+    await stage.patch_node("n1", annotated)
+    await stage.create("alone", gpu("1", "1.0"))
+    assert await stage.place("alone") == ("n1", other)
+    await stage.create("second", gpu("0.5"))
+    await stage.expect_waiting("second")
+    await stage.expect_deleted("theirs")
+    assert await stage.place("second") == ("n1", named)
 
 
 async def test_more_of_them_than_idle_cards_close_the_node_and_it_says_so(stage: Stage) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubeshare_py.domain.card_reading import CardLink
+from kubeshare_py.domain.card_reading import BusPath, CardLink
 from kubeshare_py.domain.gpu import PeerLink
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.topology.matrix import MatrixProblem, read_matrix
@@ -92,6 +92,7 @@ def test_what_nvidia_smi_prints_is_understood() -> None:
         2: (PeerLink(0, "SYS", 0), PeerLink(1, "PHB", 0)),
     }
     assert wiring.numa_nodes == ((0, 0), (1, 1))
+    assert wiring.rdma == ((0, BusPath.PIX), (1, BusPath.SYS), (2, BusPath.SYS))
 
 
 @pytest.mark.parametrize(

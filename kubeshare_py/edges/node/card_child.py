@@ -19,9 +19,11 @@ from dataclasses import asdict, replace
 from kubeshare_py.edges.node.card_reports import CardReport
 from kubeshare_py.edges.node.node_probe import NodeProbe
 from kubeshare_py.edges.node.nvml_cards import NvmlCards
+from kubeshare_py.edges.node.pci_devices import PciDevices
 from kubeshare_py.edges.process import idle_memory
 from kubeshare_py.node_agent.card_reader import CardReader
 from kubeshare_py.node_agent.plausible import plausible
+from kubeshare_py.node_agent.rdma import with_rdma
 
 #: Seconds between two checks of whether standard input has ended.
 _LOOK_S = 0.5
@@ -34,10 +36,10 @@ def main(interval_s: float, reopen_s: float, root: str = "/") -> None:
     """Report cards until standard input ends."""
     _end_with_parent()
     idle_memory.give_back()
-    reader, probe = NvmlCards(reopen_s), NodeProbe(root)
+    reader, probe, pci = NvmlCards(reopen_s), NodeProbe(root), PciDevices(root)
     while True:
         began = time.monotonic()
-        print(json.dumps(asdict(_report(reader, probe))), flush=True)
+        print(json.dumps(asdict(_report(reader, probe, pci))), flush=True)
         if _ended(reader, began, interval_s):
             return
 
@@ -49,9 +51,11 @@ def _end_with_parent() -> None:
         prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
 
 
-def _report(reader: CardReader, probe: NodeProbe) -> CardReport:
+def _report(reader: CardReader, probe: NodeProbe, pci: PciDevices) -> CardReport:
     try:
-        return CardReport(reading=replace(plausible(reader.read()), features=probe.look()))
+        reading = replace(plausible(reader.read()), features=probe.look())
+        ways = pci.ways(card.bus for card in reading.cards)
+        return CardReport(reading=with_rdma(reading, pci.rdma(), ways))
     except OSError as error:
         return CardReport(failure=str(error))
 

@@ -122,6 +122,7 @@ class CardSampler:
             cards=cards,
             listed=given_away(cards),
             links=self._links,
+            rdma=history.reading.rdma if history.reading else (),
             errors=history.errors,
             unanswered=history.unanswered,
             readings=self.readings,

@@ -9,10 +9,12 @@ from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode
 from kubeshare_py.exporters.collector_metrics import READ, CollectorFigures, cards_text, page
 from kubeshare_py.exporters.gpu_capacity import NAME, Sample, capacity_samples
 from kubeshare_py.inventory.series import CARDS, FAULT, HEALTHY
-from kubeshare_py.inventory.wiring_series import LINK, NUMA
+from kubeshare_py.inventory.wiring_series import LINK, NUMA, RDMA
 from kubeshare_py.topology.wiring import links_of
 
 JOB = "kubeshare-collector"
+#: The name of a node's nearest RDMA device.
+RDMA_DEVICE = "mlx5_0"
 #: The collector's usual port; only seen in the label `instance`.
 PORT = 9004
 #: The fault of a broken card.
@@ -118,6 +120,7 @@ class Collectors:
             memory_bytes=card.memory_bytes,
             numa_node=card.numa_node,
             parent=card.parent,
+            rdma=() if card.rdma is None else ((RDMA_DEVICE, card.rdma),),
         )
         return JudgedCard(reading=reading, faults=(REASON,) if card.uuid in self._broken else ())
 
@@ -138,3 +141,7 @@ def _wiring_samples(
         if card.numa_node is not None:
             labels = {"node": node, "uuid": card.uuid}
             yield Sample({"__name__": NUMA, **target, **labels}, card.numa_node)
+        if card.rdma is not None:
+            near = {"device": RDMA_DEVICE, "type": card.rdma.value}
+            labels = {"node": node, "uuid": card.uuid, **near}
+            yield Sample({"__name__": RDMA, **target, **labels}, 1)
