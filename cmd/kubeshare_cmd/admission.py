@@ -41,12 +41,11 @@ def main() -> int:
     )  # fmt: skip
     add("--runtime-class", metavar="NAME", default="", help="of pods with a card; default: none")
     add("--allow-variable", metavar="NAME", action="append", default=[], help="left to pods")
+    add("--contested", action="store_true", help="nvidia.com/gpu makes pods ours as well")
     add("--certificate-file", metavar="FILE", default="", help="default: it makes one itself")
     add("--key-file", metavar="FILE", default="", help="goes with --certificate-file")
-    add(
-        "--validate", action=argparse.BooleanOptionalAction, default=True,
-        help="refuse pods whose sharedgpu/* the scheduler would not understand",
-    )  # fmt: skip
+    flag = argparse.BooleanOptionalAction
+    add("--validate", action=flag, default=True, help="refuse pods that are not understood")
     add("--log-level", default="info", choices=("debug", "info", "warning"))
     given = parser.parse_args()
     if bool(given.certificate_file) != bool(given.key_file):
@@ -62,6 +61,7 @@ def main() -> int:
         runtime_class=given.runtime_class,
         validates=given.validate,
         left_alone=frozenset(given.allow_variable),
+        contested=given.contested,
     )
     try:
         configuration = configuration_file.load(given.config)

@@ -5,8 +5,12 @@ from kubeshare_py.admission.key_rules import keys
 from kubeshare_py.admission.label_rules import group, priority, request
 from kubeshare_py.admission.model_rules import models
 
-#: Variables with problems, in the order in which the scheduler reports them.
-PROBLEMS = ("keyProblem", "groupProblem", "priorityProblem", "requestProblem", "modelProblem")
+#: Variables with problems, in the order in which the scheduler reports them. That of the pod's
+#: dialect is the chart's own (templates/_dialect-rules.tpl): profiles enable dialects.
+PROBLEMS = (
+    *("keyProblem", "groupProblem", "priorityProblem"),
+    *("dialectProblem", "requestProblem", "modelProblem"),
+)
 
 _HEAD = (
     "{{- /* Rules of kubeshare_py/dialects about sharedgpu/* as CEL; written by `make manifests`."
@@ -18,7 +22,8 @@ _INDENT = " " * 4
 def variables() -> Variables:
     """All variables, in order; `problem` is the first sentence, '' if there is none.
 
-    They need `variables.labels` and `variables.annotations`, maps of texts.
+    They need `variables.labels` and `variables.annotations`, maps of texts, and
+    `variables.dialectProblem`.
     """
     all_rules = (keys(), group(), priority(), request(), models())
     found = {name: text for rules in all_rules for name, text in rules.items()}

@@ -7,14 +7,19 @@ its variables and is refused there.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from kubeshare_py.admission.dialect_pods import (
+    TakenResources,
+    has_our_keys,
+    names_none,
+    scheduler_by_resources,
+)
 from kubeshare_py.admission.pod_patch import ephemeral_patch, pod_patch
 from kubeshare_py.dialects.container_visibility import container_variables, container_visibility
 from kubeshare_py.dialects.dialect import PodAsk
 from kubeshare_py.dialects.dialect_table import DialectTable
 from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
-from kubeshare_py.dialects.pod_keys import PREFIX
 from kubeshare_py.dialects.pod_request import first_problem
 from kubeshare_py.dialects.standing import ISOLATION
 from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
@@ -33,16 +38,14 @@ from kubeshare_py.manifests.pods.container_amounts import container_amounts
 #: The isolation back-ends of each profile's pods, by schedulerName, in the order of the profiles.
 Choices = Mapping[str, IsolationChoice]
 
-#: The schedulerName of pods that name none: Kubernetes sets it before admission.
-_NO_SCHEDULER = ("", "default-scheduler")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """The rules for pods that may be this scheduler's.
 
-    Pods with `sharedgpu/*` that name no scheduler get the first of `choices`; the webhook's match
-    conditions decide whether it is called for these. `validates`: pods that the scheduler would not
+    Pods with `sharedgpu/*` that name no scheduler get the first of `choices`, and pods that ask for
+    `taken` resources the scheduler of these; the webhooks' match conditions and selectors decide
+    whether it is called for them. `validates`: pods that the scheduler would not
     understand are refused. `runtime_class` is for pods with a card that name none; "" leaves them
     without. `left_alone` are variables that are left to pods and images. `dialects` are the
     profiles'.
@@ -53,6 +56,7 @@ class Rules:
     runtime_class: str = ""
     left_alone: frozenset[str] = frozenset()
     dialects: Dialects = SHAREDGPU_ALONE
+    taken: TakenResources = field(default_factory=dict)
 
 
 def answer(body: bytes, rules: Rules) -> bytes | None:
@@ -66,7 +70,7 @@ def answer(body: bytes, rules: Rules) -> bytes | None:
     if not _is_new(request):
         ours = pod.spec.scheduler_name in rules.choices
         return _added(request, pod) if ours else allowed(request.uid)
-    scheduler = _scheduler_of(pod, rules.choices)
+    scheduler = _scheduler_of(pod, rules)
     if scheduler not in rules.choices:
         return allowed(request.uid)
     problem = _problem(pod, rules.dialects.of(scheduler)) if rules.validates else ""
@@ -77,7 +81,7 @@ def answer(body: bytes, rules: Rules) -> bytes | None:
 
 def new_pod_patch(pod: CreatedPod, rules: Rules) -> list[Operation]:
     """The patch of a new pod; empty for pods of other schedulers."""
-    scheduler = _scheduler_of(pod, rules.choices)
+    scheduler = _scheduler_of(pod, rules)
     choice = rules.choices.get(scheduler)
     if choice is None:
         return []
@@ -127,13 +131,14 @@ def _is_new(request: Request) -> bool:
     return request.operation == "CREATE" and not request.sub_resource
 
 
-def _scheduler_of(pod: CreatedPod, choices: Choices) -> str:
-    """Its schedulerName; the first profile's if it has our keys and names none."""
-    if pod.spec.scheduler_name not in _NO_SCHEDULER or pod.spec.node_name:
-        return pod.spec.scheduler_name
-    keys = (*(pod.metadata.labels or ()), *(pod.metadata.annotations or ()))
-    ours = any(key.startswith(PREFIX) for key in keys)
-    return next(iter(choices)) if ours else pod.spec.scheduler_name
+def _scheduler_of(pod: CreatedPod, rules: Rules) -> str:
+    """Its schedulerName; if it names none, that of what it asks for."""
+    own = pod.spec.scheduler_name
+    if not names_none(pod):
+        return own
+    if has_our_keys(pod):
+        return next(iter(rules.choices))
+    return own if own in rules.choices else scheduler_by_resources(pod, rules.taken) or own
 
 
 def _problem(pod: CreatedPod, table: DialectTable) -> str:

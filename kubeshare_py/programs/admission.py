@@ -4,10 +4,11 @@ import asyncio
 import tempfile
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from kubeshare_py.admission.dialect_pods import taken_resources
 from kubeshare_py.admission.review import Rules, answer, answer_of_others
 from kubeshare_py.configuration.scheduler import SchedulerConfiguration, isolation_choices
 from kubeshare_py.edges.admission.admission_server import serve
@@ -24,7 +25,8 @@ class AdmissionSettings:
 
     `runtime_class` is set on pods with a card that name none; "" sets none. `validates`: pods whose
     `sharedgpu/*` the scheduler would not understand are refused. `left_alone` are variables of
-    containers that are left to pods and images.
+    containers that are left to pods and images. `contested`: of pods that name no scheduler, those
+    count that ask for names which dialects share with device plugins, such as `nvidia.com/gpu`.
     """
 
     address: str
@@ -37,6 +39,7 @@ class AdmissionSettings:
     runtime_class: str = ""
     validates: bool = True
     left_alone: frozenset[str] = frozenset()
+    contested: bool = False
 
 
 async def main(
@@ -53,14 +56,18 @@ async def main(
         left_alone=settings.left_alone,
         dialects=configured(configuration),
     )
+    taken = taken_resources(rules.dialects, rules.choices, contested=settings.contested)
     async with AsyncExitStack() as stack:
         certificate = await _certificate(settings, pace or Pace(), stack)
         server = serve(
             settings.address,
             settings.port,
             certificate.context,
-            pods=partial(answer, rules=rules),
-            others=answer_of_others,
+            {
+                "/pods": partial(answer, rules=rules),
+                "/dialect-pods": partial(answer, rules=replace(rules, taken=taken)),
+                "/others": answer_of_others,
+            },
             problem=lambda: certificate.problem,
         )
         async with server as url, asyncio.TaskGroup() as group:

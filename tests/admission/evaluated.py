@@ -33,6 +33,7 @@ class Rules:
     def evaluate(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, Any]:
         """All of them, for a pod with these."""
         found: dict[str, Any] = {"labels": dict(labels), "annotations": dict(annotations)}
+        found["dialectProblem"] = ""
         for name, expression in self._compiled.items():
             found[name] = expression.eval(data={"variables": found}).plain_value()
         return found

@@ -19,9 +19,13 @@ def test_it_has_the_keys_of_every_placement() -> None:
 
 
 def test_a_dialect_adds_its_own_keys_and_the_account_of_its_device_plugin() -> None:
-    assert (
-        '{"sharedgpu":{"resultKeys":[],"resultPrefixes":[],"resultLabels":[],"devicePluginKeys":{}},'
-        '"halves":{"resultKeys":["example.com/cards","example.com/state"],'
+    asks = (
+        '"halves":{"labels":[],"annotations":[],"prefixes":["example.com/"],'
+        '"resources":["example.com/half"],"contested":["nvidia.com/gpu"],'
+    )
+    results_of_it = (
+        '"resultKeys":["example.com/cards","example.com/state"],'
         '"resultPrefixes":["example.com/of-"],"resultLabels":["example.com/state"],'
         '"devicePluginKeys":{"example.com/ok":"kube-system/halves-plugin"}}}'
-    ) in template((SHAREDGPU, HALVES))
+    )
+    assert asks + results_of_it in template((SHAREDGPU, HALVES))

@@ -8,6 +8,7 @@ import json
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.admission import label_table, policy_table, result_table
+from kubeshare_py.configuration.scheduler import ProfileConfiguration
 from tests.controlplane.shipped import MANIFESTS
 
 _TEMPLATES = MANIFESTS.with_name("chart") / "kubeshare/templates"
@@ -19,9 +20,16 @@ RESULTS = _TEMPLATES / "_results.tpl"
 
 def plugins() -> str:
     """The file templates/_plugins.tpl."""
+    dialects = [one.name for one in ProfileConfiguration().dialects]
+    parts = {"plugins": sorted(IN_TREE), "defaultDialects": dialects}
     return (
-        "{{- /* Plugins of kubeshare-py, for profiles; written by `make manifests`. */}}\n"
-        f'{{{{- define "kubeshare.plugins" -}}}}\n{json.dumps(sorted(IN_TREE))}\n{{{{- end }}}}\n'
+        "{{- /* What profiles may list, and list by default; written by `make manifests`. */}}\n"
+        + (
+            "".join(
+                f'{{{{- define "kubeshare.{name}" -}}}}\n{json.dumps(part)}\n{{{{- end }}}}\n'
+                for name, part in parts.items()
+            )
+        )
     )
 
 

@@ -45,7 +45,8 @@ def webhook(objects: list[Json]) -> tuple[list[str], str]:
     assert deployment
     assert hooks
     [container] = deployment["spec"]["template"]["spec"]["containers"]
-    [condition] = hooks["webhooks"][0]["matchConditions"]
+    [hook] = [one for one in hooks["webhooks"] if one["name"] == "environment.kubeshare.io"]
+    [condition] = hook["matchConditions"]
     return container["args"], condition["expression"]
 
 
@@ -92,3 +93,54 @@ def test_names_may_be_ignored_and_labels_too(by: str) -> None:
         arguments, asked_about = webhook(objects)
         assert "--no-validate" in arguments
         assert "default-scheduler" not in asked_about
+
+
+EXTRA = [{"name": "halves", "resources": ["example.com/half"], "contested": ["nvidia.com/gpu"]}]
+TAKING = [
+    f"--set-json=extraDialects={json.dumps(EXTRA)}",
+    '--set-json=config.profiles=[{"schedulerName": "gpu", "dialects": [{"name": "halves"}]}]',
+]
+
+
+def taking(by: str, *settings: str) -> tuple[Json | None, str]:
+    """The namespaces whose pods are taken by resources, and by which; None if none are."""
+    text = template(f"--set=admission.by={by}", *TAKING, *settings, kubernetes="v1.36.0")
+    objects = [one for one in yaml.safe_load_all(text) if one]
+    if by == "policy":
+        policy = named(objects, MUTATING, "kubeshare-dialect-pods")
+        if policy is None:
+            return None, ""
+        spec = policy["spec"]
+        return spec["matchConstraints"]["namespaceSelector"], json.dumps(spec["mutations"])
+    hooks = named(objects, "MutatingWebhookConfiguration", "kubeshare-admission")
+    assert hooks
+    found = [one for one in hooks["webhooks"] if one["name"] == "dialects.kubeshare.io"]
+    return (found[0]["namespaceSelector"], json.dumps(found)) if found else (None, "")
+
+
+@pytest.mark.parametrize("by", ["policy", "webhook"])
+def test_pods_of_dialects_are_taken_in_namespaces_that_opted_in(by: str) -> None:
+    key = "kubeshare.io/dialects"
+    where, text = taking(by)
+    assert where == {"matchExpressions": [{"key": key, "operator": "In", "values": ["true"]}]}
+    assert '\\"example.com/half\\":\\"gpu\\"' in text
+    assert "nvidia.com/gpu" not in text
+    where, text = taking(
+        by, "--set=admission.dialectPods=all", "--set=admission.contestedPods=true"
+    )
+    assert where == {"matchExpressions": [{"key": key, "operator": "NotIn", "values": ["false"]}]}
+    assert '\\"nvidia.com/gpu\\":\\"gpu\\"' in text
+
+
+@pytest.mark.parametrize("by", ["policy", "webhook"])
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "--set=admission.dialectPods=none",
+        "--set=admission.schedulerName=demand",
+        "--set=admission.schedulerName=ignore",
+        '--set-json=config.profiles=[{"dialects": [{"name": "sharedgpu"}]}]',
+    ],
+)
+def test_they_are_not_where_that_is_not_wished(by: str, setting: str) -> None:
+    assert taking(by, setting) == (None, "")

@@ -33,7 +33,9 @@ CARDS = (
 )
 BACKENDS = '[{"isolation": ["driver", "none"]}, {"schedulerName": "b"}]'
 HALVES = (
-    '[{"name": "halves", "resultKeys": ["example.com/cards"],'
+    '[{"name": "halves", "resources": ["example.com/half"], "labels": ["example.com/kind"],'
+    ' "annotations": ["example.com/how"], "prefixes": ["keys.example.com/"],'
+    ' "contested": ["nvidia.com/gpu"], "resultKeys": ["example.com/cards"],'
     ' "devicePluginKeys": {"example.com/ok": "kube-system/halves-plugin"}}, {"name": "off"}]'
 )
 NEWEST = "v1.36.3"
@@ -182,7 +184,10 @@ VARIANTS = {
     ],
     "dialects of one's own": [
         f"extraDialects={HALVES}",
-        'config.profiles=[{"dialects": [{"name": "sharedgpu"}, {"name": "halves", "args": {}}]}]',
+        'config.profiles=[{"dialects": [{"name": "sharedgpu", "requireNodeLabel": true},'
+        ' {"name": "halves", "args": {}}]}]',
+        'admission.dialectPods="all"',
+        "admission.contestedPods=true",
     ],
     "with privileged MPS": [
         "mps.enabled=true",

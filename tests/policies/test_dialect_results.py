@@ -15,6 +15,7 @@ from tests.controlplane.cleaning import clean
 from tests.controlplane.helm import template
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import POLICIES, Json, write
+from tests.deploy.conftest import kubectl
 from tests.dialects.halves import CARDS, OF, SEEN
 from tests.policies.conftest import (
     PODS,
@@ -28,6 +29,8 @@ from tests.policies.conftest import (
 pytestmark = pytest.mark.real_only("the embedded API server has no admission policies")
 
 ACCOUNT = {"name": "halves-plugin", "namespace": "default"}
+#: An extender of kube-scheduler, as gpushare's.
+FORMER = "kube-system/gpushare-schd-extender"
 EXTRA = [
     {
         "name": "halves",
@@ -128,6 +131,36 @@ async def test_a_device_plugin_writes_its_keys_on_pods_of_its_own_node_alone(
             assert "only kubeshare-scheduler writes " in message
         body = pod("new", annotations={SEEN: "x"})
         assert SEEN in await refused(plugin.create(PODS, body))
+
+
+async def test_a_former_scheduler_goes_on_with_pods_that_are_not_ours(
+    admin: KubeClient, guarded_results: ControlPlane
+) -> None:
+    theirs = pod("theirs")
+    theirs["spec"]["schedulerName"] = "default-scheduler"
+    await admin.create(PODS, theirs)
+    namespace, name = FORMER.split("/")
+    account = f"system:serviceaccount:{namespace}:{name}"
+
+    async def write(at: str, key: str, user: str = account) -> str:
+        """What the API server says of a change by this user; "" if it takes it."""
+        groups = "--as-group=system:masters"
+        try:
+            await kubectl(
+                guarded_results, f"--as={user}", groups, "annotate", "pod", at, f"{key}=x",
+                "--overwrite", "--dry-run=server",
+            )  # fmt: skip
+        except AssertionError as error:
+            return str(error)
+        return ""
+
+    for key in (CARDS, SEEN, f"{OF}main"):
+        assert await write("theirs", key) == ""
+        assert "only kubeshare-scheduler writes" in await write("here", key)
+        other = f"system:serviceaccount:default:{name}"
+        assert "only kubeshare-scheduler writes" in await write("theirs", key, other)
+    for key in ("sharedgpu/gpu_uuid", "sharedgpu/allocation"):
+        assert "only kubeshare-scheduler writes" in await write("theirs", key)
 
 
 async def test_nobody_else_writes_results_of_an_enabled_dialect(admin: KubeClient) -> None:

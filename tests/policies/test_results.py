@@ -6,6 +6,9 @@ from functools import partial
 
 import pytest
 
+from kubeshare_py.configuration.scheduler import ProfileConfiguration
+from kubeshare_py.dialects.dialect import Dialect
+from kubeshare_py.dialects.dialects import IN_TREE
 from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
 from kubeshare_py.manifests.watch import Codec, ListResult
@@ -28,6 +31,15 @@ RESULTS = (
 EVENTS = "/api/v1/namespaces/default/events"
 
 
+def of_dialects() -> list[str]:
+    """The result keys of the dialects that profiles enable by default, and one of each prefix."""
+    enabled = {one.name for one in ProfileConfiguration().dialects}
+    found = [make() for name, make in IN_TREE.items() if name in enabled]
+    keys = [one.result_keys for one in found if isinstance(one, Dialect)]
+    begun = {f"{prefix}main" for one in keys for prefix in one.prefixes}
+    return sorted(begun.union(*(one.every for one in keys)))
+
+
 @pytest.fixture
 async def placed(cluster: Cluster) -> Cluster:
     """A cluster in which `probe` has a card."""
@@ -45,6 +57,15 @@ async def test_a_pod_does_not_bring_results_along(cluster: Cluster, name: str) -
     keys, found, _ = written.partition(": take the annotations out")
     assert found
     assert {*keys.split(", ")} == {f"sharedgpu/{name}", UUID}
+
+
+async def test_nor_those_of_a_dialect(cluster: Cluster) -> None:
+    for scheduler in ("kubeshare-scheduler", "default-scheduler"):
+        for key in of_dialects():
+            body = pod("copy", annotations={key: "0"})
+            body["spec"]["schedulerName"] = scheduler
+            message = await refused(cluster.admin.create(PODS, body))
+            assert f"only kubeshare-scheduler writes {key}" in message
 
 
 async def test_labels_and_other_annotations_are_the_users(cluster: Cluster) -> None:

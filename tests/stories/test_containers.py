@@ -116,7 +116,7 @@ def admitted(**spec: Any) -> Json:
     choices = {"kubeshare-scheduler": IsolationChoice((IsolationBackend.NONE,))}
     spec = {"schedulerName": "kubeshare-scheduler", **spec}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "mixed"}, "spec": spec}
-    return environment(choices, DIALECTS)(pod)
+    return environment(choices, DIALECTS)(pod, {})
 
 
 def seen_by(pod: Json) -> dict[str, str]:

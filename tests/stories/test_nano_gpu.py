@@ -56,7 +56,7 @@ def a_spec(*containers: Mapping[str, int], **fields: Any) -> Json:
 def admitted(spec: Json, **metadata: Any) -> Json:
     """A pod of ours as the webhook leaves it."""
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-    return environment(CHOICES, DIALECTS)(pod)
+    return environment(CHOICES, DIALECTS)(pod, {})
 
 
 async def create(stage: Stage, name: str, *containers: Mapping[str, int]) -> None:

@@ -1,8 +1,8 @@
-"""The webhook's endpoint over HTTPS: POST /pods and /others answer AdmissionReviews."""
+"""The webhook's endpoint over HTTPS: POST to its paths answers AdmissionReviews."""
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from http import HTTPStatus
 
@@ -33,23 +33,20 @@ async def serve(
     address: str,
     port: int,
     context: ssl.SSLContext,
+    reviews: Mapping[str, AdmissionResponder],
     *,
-    pods: AdmissionResponder,
-    others: AdmissionResponder,
     problem: Callable[[], str],
     patience_s: float = PATIENCE_S,
 ) -> AsyncIterator[str]:
-    """Serve while entered; yields the URL. `problem` says why it is not ready, "" if it is.
+    """Serve while entered; yields the URL. `reviews` are the answers by path.
 
-    Raises ConfigurationError if it cannot listen.
+    `problem` says why it is not ready, "" if it is. Raises ConfigurationError if it cannot listen.
     """
     app = web.Application(client_max_size=MAX_BYTES)
     bodies = _Bodies(MAX_HELD_BYTES)
-    reviews = {
-        "/pods": _handler(pods, bodies, patience_s),
-        "/others": _handler(others, bodies, patience_s),
-    }
-    app.add_routes([web.post(path, handler) for path, handler in reviews.items()])
+    app.add_routes(
+        [web.post(path, _handler(one, bodies, patience_s)) for path, one in reviews.items()]
+    )
     alive = probes.HealthCheck("ping", lambda: "")
     trusted = probes.HealthCheck("certificate", problem)
     app.add_routes(probes.routes(lambda: [alive], lambda: [alive, trusted]))

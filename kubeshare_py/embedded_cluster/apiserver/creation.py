@@ -61,7 +61,9 @@ def create_object(call: Call, body: Json, warnings: Headers) -> ApiResponse:
         raise invalid(resource.kind, metadata.get("name", ""), causes, resource.group)
     if (resource.group, resource.kind) == ("", "Pod"):
         # Decoded again, as a real server does: an empty value of a variable is none.
-        obj, _ = resource.prune(call.mutation(obj))
+        namespace = call.store.get("namespaces.", "", call.namespace)
+        labels = namespace.object["metadata"].get("labels") if namespace else None
+        obj, _ = resource.prune(call.mutation(obj, labels or {}))
     apply_defaults(resource, obj, call.admission())
     causes = resource.causes(obj)
     if causes:

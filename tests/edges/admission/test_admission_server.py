@@ -27,8 +27,7 @@ async def asking(folder: Path, patience_s: float = 30.0) -> AsyncIterator[aiohtt
         "127.0.0.1",
         0,
         made.server_context(),
-        pods=counted,
-        others=counted,
+        {"/pods": counted, "/others": counted},
         problem=lambda: "",
         patience_s=patience_s,
     )

@@ -19,6 +19,17 @@ def an_api() -> Api:
     return api
 
 
+def made_by(pod: dict[str, Any], namespace_labels: dict[str, str], **settings: Any) -> Any:
+    """A new pod of a namespace with these labels, as a server with this admission stores it."""
+    api = Api()
+    api.service.mutation = environment(**settings)
+    patch = {"metadata": {"labels": namespace_labels}}
+    api.patch("/api/v1/namespaces/fs", patch)
+    made = api.post(PODS, pod)
+    assert api.status == 201, made
+    return made
+
+
 def test_a_new_pod_gets_the_environment_with_the_servers_defaults() -> None:
     api = an_api()
     made = api.post(PODS, a_pod(SHARE))
@@ -64,10 +75,10 @@ def test_without_admission_nothing_is_added() -> None:
 @given(pod=pods())
 def test_it_is_what_the_webhooks_patch_makes_of_the_pod(pod: dict[str, Any]) -> None:
     before = copy.deepcopy(pod)
-    assert environment(ALL.choices)(pod) == patched(pod)
+    assert environment(ALL.choices)(pod, {}) == patched(pod)
     assert pod == before
 
 
 def test_a_pod_that_is_not_understood_is_left_to_the_servers_checks() -> None:
     bad = a_pod({}, {"value": "without a name"})
-    assert environment(ALL.choices)(bad) == bad
+    assert environment(ALL.choices)(bad, {}) == bad

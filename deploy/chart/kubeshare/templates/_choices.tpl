@@ -58,8 +58,8 @@ those of other dialects that the values name. */}}
 {{- $known := include "kubeshare.containerRules" . | fromJson }}
 {{- $found := list }}
 {{- range .Values.config.profiles | default (list dict) }}
-{{- range .dialects | default (list (dict "name" "sharedgpu")) }}
-{{- $found = concat $found (get $known .name | default list) }}
+{{- range include "kubeshare.dialectsOf" . | fromJsonArray }}
+{{- $found = concat $found (get $known . | default list) }}
 {{- end }}
 {{- end }}
 {{- range .Values.admission.containerRules }}
@@ -101,6 +101,10 @@ those of other dialects that the values name. */}}
 - name: allowed
   expression: >-
     variables.choices[object.spec.schedulerName in variables.choices ? object.spec.schedulerName :
+    {{- if ne (include "kubeshare.dialectPods" .) "none" }}
+    {{ include "kubeshare.cel.asksInDialect" . }} ?
+    {{ include "kubeshare.takenResources" . }}[{{ include "kubeshare.cel.taken" . }}.flatten().min()] :
+    {{- end }}
     '{{ include "kubeshare.firstScheduler" . }}']
 - name: wish
   expression: "variables.labels[?'sharedgpu/isolation'].orValue('')"
@@ -173,6 +177,19 @@ those of other dialects that the values name. */}}
 {{- define "kubeshare.cel.isOurs" -}}
 object.spec.schedulerName in {{ include "kubeshare.cel.choices" . }}
 {{- if eq (include "kubeshare.schedulerName" .) "set" }} || {{ include "kubeshare.cel.becomesOurs" . }}
+{{- end }}
+{{- end }}
+
+{{- /* The same, and those that become ours if their namespace opted in, which only variables can ask. */}}
+{{- define "kubeshare.cel.mayBeOurs" -}}
+{{ include "kubeshare.cel.isOurs" . }}
+{{- if ne (include "kubeshare.dialectPods" .) "none" }} || {{ include "kubeshare.cel.asksInDialect" . }}
+{{- end }}
+{{- end }}
+
+{{- define "kubeshare.cel.isTaken" -}}
+{{- if eq (include "kubeshare.dialectPods" .) "none" }}false
+{{- else }}{{ include "kubeshare.cel.asksInDialect" . }} && {{ include "kubeshare.cel.optedIn" . }}
 {{- end }}
 {{- end }}
 

@@ -2,7 +2,7 @@
 {{- define "kubeshare.knownDialects" -}}
 {{- $known := include "kubeshare.dialects" . | fromJson }}
 {{- range .Values.extraDialects }}
-{{- $_ := set $known .name (dict "resultKeys" (.resultKeys | default list) "resultPrefixes" (.resultPrefixes | default list) "resultLabels" (.resultLabels | default list) "devicePluginKeys" (.devicePluginKeys | default dict)) }}
+{{- $_ := set $known .name (dict "labels" (.labels | default list) "annotations" (.annotations | default list) "prefixes" (.prefixes | default list) "resources" (.resources | default list) "contested" (.contested | default list) "resultKeys" (.resultKeys | default list) "resultPrefixes" (.resultPrefixes | default list) "resultLabels" (.resultLabels | default list) "devicePluginKeys" (.devicePluginKeys | default dict)) }}
 {{- end }}
 {{- toJson $known }}
 {{- end }}
@@ -11,11 +11,18 @@
 {{- define "kubeshare.enabledDialects" -}}
 {{- $names := list }}
 {{- range .Values.config.profiles | default (list dict) }}
-{{- range .dialects | default (list (dict "name" "sharedgpu")) }}
-{{- $names = append $names .name }}
-{{- end }}
+{{- $names = concat $names (include "kubeshare.dialectsOf" . | fromJsonArray) }}
 {{- end }}
 {{- $names | uniq | toJson }}
+{{- end }}
+
+{{- /* Those of one profile, in its order. */}}
+{{- define "kubeshare.dialectsOf" -}}
+{{- $names := list }}
+{{- range .dialects }}
+{{- $names = append $names .name }}
+{{- end }}
+{{- if $names }}{{ toJson $names }}{{ else }}{{ include "kubeshare.defaultDialects" . }}{{ end }}
 {{- end }}
 
 {{- /* Their result keys besides sharedgpu/*, as a list. */}}

@@ -206,6 +206,7 @@
     variables.keyProblem != '' ? variables.keyProblem :
     variables.groupProblem != '' ? variables.groupProblem :
     variables.priorityProblem != '' ? variables.priorityProblem :
+    variables.dialectProblem != '' ? variables.dialectProblem :
     variables.requestProblem != '' ? variables.requestProblem :
     variables.modelProblem != '' ? variables.modelProblem :
     ''

@@ -1,0 +1,147 @@
+"""Pods of several dialects, by policy and by webhook side by side, in namespaces that opted in."""
+
+import base64
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import yaml
+
+from kubeshare_py.admission.dialect_pods import taken_resources
+from kubeshare_py.admission.review import Rules, answer, answer_of_others
+from kubeshare_py.dialects.card_visibility import CardVisibility, ContainerRule
+from kubeshare_py.dialects.dialect import OwnedKeys, ResultKeys
+from kubeshare_py.dialects.dialects import Dialects
+from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
+from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
+from kubeshare_py.edges.admission.admission_server import serve
+from kubeshare_py.edges.kube.certificates import make_certificates
+from tests.controlplane.helm import PLAIN_FOR, template
+from tests.controlplane.running import free_ports
+from tests.controlplane.shipped import RUNTIME_CLASS, Json, limits_token
+from tests.dialects.halves import HALVES, Halves
+
+THIRD, QUARTER = "example.org/third", "example.net/quarter"
+OURS, BATCH = "kubeshare-scheduler", "batch"
+#: Namespaces by what is in force; those of "plain" did not opt in.
+POLICY, WEBHOOK = "dialects-by-policy", "dialects-by-webhook"
+PLAIN_POLICY, PLAIN_WEBHOOK = "plain-by-policy", "plain-by-webhook"
+OPTED_IN = {"kubeshare.io/dialects": "true"}
+WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+
+
+class Others(Halves):
+    """The same for a resource, a label and a prefix of its own."""
+
+    def __init__(self, name: str, resource: str) -> None:
+        self.name = name
+        domain = resource.partition("/")[0]
+        self.owns = OwnedKeys(
+            resources=frozenset({resource}),
+            labels=frozenset({f"{domain}/kind"}),
+            prefixes=(f"keys.{domain}/",),
+        )
+        self.result_keys = ResultKeys()
+        self.container_rules = (ContainerRule(resource, CardVisibility.SHARE),)
+
+
+THIRDS, QUARTERS = Others("thirds", THIRD), Others("quarters", QUARTER)
+DIALECTS = Dialects({OURS: (SHAREDGPU, HALVES, THIRDS), BATCH: (HALVES, QUARTERS)})
+CHOICES = {name: IsolationChoice((IsolationBackend.NONE,)) for name in (OURS, BATCH)}
+RULES = Rules(choices=CHOICES, dialects=DIALECTS, runtime_class="nvidia")
+
+
+def taking(*, contested: bool = False) -> Mapping[str, str]:
+    """The resources by which pods become ours."""
+    return taken_resources(DIALECTS, CHOICES, contested=contested)
+
+
+def _extra() -> list[Json]:
+    return [
+        {
+            "name": one.name,
+            "labels": sorted(one.owns.labels),
+            "prefixes": sorted(one.owns.prefixes),
+            "resources": sorted(one.owns.resources),
+            "contested": sorted(one.owns.contested),
+            "resultKeys": sorted(one.result_keys.scheduler),
+            "resultPrefixes": sorted(one.result_keys.prefixes),
+            "devicePluginKeys": dict(one.result_keys.device_plugin),
+        }
+        for one in (HALVES, THIRDS, QUARTERS)
+    ]
+
+
+def _chart(by: str) -> list[Json]:
+    profiles = [
+        {"schedulerName": name, "dialects": [{"name": one.name} for one in table.dialects]}
+        for name in (OURS, BATCH)
+        for table in (DIALECTS.of(name),)
+    ]
+    rules = [
+        {"resource": rule.resource, "sees": rule.sees.value}
+        for one in (HALVES, THIRDS, QUARTERS)
+        for rule in one.container_rules
+    ]
+    text = template(
+        f"--set=admission.by={by}",
+        f"--set-json=config.profiles={json.dumps(profiles)}",
+        f"--set-json=extraDialects={json.dumps(_extra())}",
+        f"--set-json=admission.containerRules={json.dumps(rules)}",
+        kubernetes=PLAIN_FOR,
+    )
+    return [one for one in yaml.safe_load_all(text) if one]
+
+
+def objects() -> Iterator[Json]:
+    """Namespaces, and the policies for those of them that no webhook looks after."""
+    for name in (POLICY, WEBHOOK, PLAIN_POLICY, PLAIN_WEBHOOK):
+        labels = OPTED_IN if name in (POLICY, WEBHOOK) else {}
+        metadata = {"name": name, "labels": labels}
+        yield {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+    yield RUNTIME_CLASS
+    for one in _chart("policy"):
+        kind = one["kind"].removesuffix("Binding")
+        name = one["metadata"]["name"]
+        if kind in ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy") and not (
+            name == "kubeshare-fence" or limits_token(one)
+        ):
+            if matched := one["spec"].get("matchConstraints"):
+                _confine(matched, POLICY, PLAIN_POLICY)
+            yield one
+
+
+@asynccontextmanager
+async def webhook(folder: Path) -> AsyncIterator[Json]:
+    """Serve the webhook's code while entered; yields the object by which it is called."""
+    made = make_certificates(folder)
+    [port] = free_ports(1)
+    bundle = base64.b64encode(made.ca_file.read_bytes()).decode()
+    [found] = [one for one in _chart("webhook") if one["kind"] == "MutatingWebhookConfiguration"]
+    found["metadata"]["name"] = "dialects-of-tests"
+    for one in found["webhooks"]:
+        path = one["clientConfig"]["service"]["path"]
+        url = f"https://127.0.0.1:{port}{path}"
+        one["clientConfig"] = {"url": url, "caBundle": bundle}
+        _confine(one, WEBHOOK, PLAIN_WEBHOOK)
+    taken = Rules(choices=CHOICES, dialects=DIALECTS, runtime_class="nvidia", taken=taking())
+    async with serve(
+        "127.0.0.1",
+        port,
+        made.server_context(),
+        {
+            "/pods": partial(answer, rules=RULES),
+            "/dialect-pods": partial(answer, rules=taken),
+            "/others": answer_of_others,
+        },
+        problem=lambda: "",
+    ):
+        yield found
+
+
+def _confine(part: Json, *namespaces: str) -> None:
+    selector = part.setdefault("namespaceSelector", {}).setdefault("matchExpressions", [])
+    key = "kubernetes.io/metadata.name"
+    selector.append({"key": key, "operator": "In", "values": list(namespaces)})
