@@ -18,7 +18,7 @@ from kubeshare_py.edges.inventory import collector_scrape, prometheus
 from kubeshare_py.edges.inventory.collector_scrape import CollectorTargets
 from kubeshare_py.edges.inventory.inventory_reports import ScrapeAccess
 from kubeshare_py.exporters.gpu_capacity import PATH
-from kubeshare_py.manifests.collector_pod import CollectorPod, PlaceSpec, PlaceStatus
+from kubeshare_py.manifests.inventory_objects import CollectorPod, PlaceSpec, PlaceStatus
 from kubeshare_py.manifests.metadata import ObjectMeta
 from kubeshare_py.manifests.watch import ListResult
 from tests.controlplane.prometheus import JOB, find

@@ -22,7 +22,7 @@ class Inventory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     `selector` are Prometheus'; `namespace` ("" is the Lease's), `pod_selector`, `port`, `scheme`
     and `server_name` the collectors'; `path` is the file's. The token and the CA are for Prometheus
     or the collectors, whichever is asked. Of the rules in `scaling`, the first that covers a card
-    counts.
+    counts. `unhealthy_config_maps`: gpushare's ConfigMaps say which cards take no new pods.
     """
 
     source: Literal["prometheus", "scrape", "annotation", "file"] = "prometheus"
@@ -39,6 +39,7 @@ class Inventory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     bearer_token_file: str = ""
     ca_file: str = ""
     scaling: tuple[CardScalingRule, ...] = ()
+    unhealthy_config_maps: bool = False
 
     def within(self, namespace: str) -> "Inventory":
         """The inventory of a scheduler in this namespace, where collectors are by default."""

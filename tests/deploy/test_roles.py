@@ -28,6 +28,7 @@ AGENTS = "tests/deploy/test_node_agent.py::test_an_agent_reads_its_pods_and_writ
 AGGREGATES = (
     "tests/deploy/test_node_agent.py::test_the_aggregator_reads_pods_and_can_do_nothing_else"
 )
+UNHEALTHY = "tests/stories/test_unhealthy_config_maps.py::test_a_listed_card_takes_no_new_pods"
 WEBHOOKS = "admissionregistration.k8s.io/mutatingwebhookconfigurations"
 #: All rights of these roles: that story compares each with what the scheduler asks for.
 OF_SCHEDULER = {"kubeshare-scheduler", "kubeshare-scheduler-front-proxy"}
@@ -43,6 +44,8 @@ NEEDED = {
     "kubeshare-node-agent: patch /nodes": AGENTS,
     "kubeshare-aggregator: list /pods": AGGREGATES,
     "kubeshare-aggregator: watch /pods": AGGREGATES,
+    "kubeshare-scheduler-unhealthy-cards: list /configmaps": UNHEALTHY,
+    "kubeshare-scheduler-unhealthy-cards: watch /configmaps": UNHEALTHY,
     f"kubeshare-admission: get {WEBHOOKS} kubeshare-admission": TRUSTED,
     f"kubeshare-admission: patch {WEBHOOKS} kubeshare-admission": TRUSTED,
 }
@@ -51,6 +54,7 @@ EVERYTHING = (
     'admission.by="webhook"',
     "admission.others=true",
     "collector.annotateNode=true",
+    "config.inventory.unhealthyConfigMaps=true",
     "mps.enabled=true",
     "nodeAgent.enabled=true",
     "aggregator.enabled=true",

@@ -19,7 +19,7 @@ from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.backoff import Backoff
 from kubeshare_py.inventory.reading import Reading
 from kubeshare_py.inventory.targets import ScrapeTarget
-from kubeshare_py.manifests.collector_pod import CollectorPod
+from kubeshare_py.manifests.inventory_objects import CollectorPod
 from kubeshare_py.manifests.watch import DELETED, Changes, Codec, ListResult
 
 

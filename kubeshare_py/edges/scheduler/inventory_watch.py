@@ -13,6 +13,7 @@ from kubeshare_py.edges.inventory.annotated_nodes import AnnotatedNodes
 from kubeshare_py.edges.inventory.cells_inventory import CellsInventory
 from kubeshare_py.edges.inventory.collector_scrape import CollectorTargets
 from kubeshare_py.edges.inventory.inventory_source import OF_NODES, OF_TARGETS, readings
+from kubeshare_py.edges.inventory.unhealthy_cards import UnhealthyCards
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
@@ -40,6 +41,7 @@ class InventoryWatch:
         self._settings = settings
         self._annotated = AnnotatedNodes() if settings.source == "annotation" else None
         self._cells = CellsInventory()
+        self._unhealthy = UnhealthyCards() if settings.unhealthy_config_maps else None
         self._rules = settings.rules()
         self._nodes_listed = asyncio.Event()
         self._nodes_changed = asyncio.Event()
@@ -87,6 +89,10 @@ class InventoryWatch:
                 self._cells.path = settings.cells_file
                 await self._cells.load()
                 group.create_task(self._cells.follow(self.take))
+            if self._unhealthy is not None:
+                lock = self._cells.lock
+                group.create_task(self._unhealthy.follow(client, lock, self._take_health))
+                await self._unhealthy.known.wait()
             async with aclosing(source) as stream:
                 async for event in stream:
                     async with self._cells.lock:
@@ -101,11 +107,23 @@ class InventoryWatch:
         for part in portions(event):
             # Earlier work has used its time of this iteration.
             await asyncio.sleep(0)
-            await self._loop.deliver([self._scaled(self._cells.join(part))])
+            await self._deliver(self._cells.join(part))
         self._log_found()
         if sum(len(cards) for _, cards in event.changed) >= CARDS_A_PORTION:
             # These cards stay, like the objects of a list.
             gc.freeze()
+
+    async def _take_health(self, event: InventoryRead) -> None:
+        """Hand cards to the machine whose health is declared otherwise now."""
+        for part in portions(event):
+            await asyncio.sleep(0)
+            await self._deliver(part)
+
+    async def _deliver(self, read: InventoryRead) -> None:
+        """Hand a portion, which has its cells, to the machine."""
+        if self._unhealthy is not None:
+            read = self._unhealthy.join(read)
+        await self._loop.deliver([self._scaled(read)])
 
     def _scaled(self, read: InventoryRead) -> InventoryRead:
         """The reading with the capacities that the configuration gives its cards."""

@@ -83,5 +83,6 @@ def _inventory(configuration: SchedulerConfiguration, cluster: EmbeddedCluster) 
         url=cluster.collectors.url,
         interval_seconds=interval_s,
         cells_file=given.cells_file,
+        unhealthy_config_maps=given.unhealthy_config_maps,
         scaling=given.scaling,
     )

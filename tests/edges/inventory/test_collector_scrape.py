@@ -21,7 +21,7 @@ from kubeshare_py.edges.inventory.inventory_reports import ScrapeAccess
 from kubeshare_py.edges.kube.certificates import make_certificates
 from kubeshare_py.edges.process.backoff import Backoff
 from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode, read_cluster
-from kubeshare_py.manifests.collector_pod import CollectorPod, PlaceSpec, PlaceStatus
+from kubeshare_py.manifests.inventory_objects import CollectorPod, PlaceSpec, PlaceStatus
 from kubeshare_py.manifests.metadata import ObjectMeta
 from kubeshare_py.manifests.watch import (
     ADDED,

@@ -1,6 +1,8 @@
-"""A collector's v1 Pod, in the few fields that say where it answers.
+"""Objects besides Nodes from which an inventory is read, in the few fields that it needs.
 
+A collector's v1 Pod says where it answers, a v1 ConfigMap which cards of a node are unhealthy:
 https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
+https://kubernetes.io/docs/reference/kubernetes-api/config-and-storage-resources/config-map-v1/
 """
 
 import msgspec
@@ -54,3 +56,21 @@ class CollectorPod(msgspec.Struct, frozen=True, gc=False):
         return any(
             one.type == "Ready" and one.status == "True" for one in self.status.conditions or ()
         )
+
+
+class UnhealthyData(msgspec.Struct, frozen=True):
+    """The data of a ConfigMap, of which `gpus` counts."""
+
+    gpus: str = ""
+
+
+class UnhealthyConfigMap(msgspec.Struct, frozen=True):
+    """A ConfigMap that may list unhealthy cards."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    data: UnhealthyData | None = None
+
+    @property
+    def gpus(self) -> str:
+        """The text of `data.gpus`, "" without any."""
+        return "" if self.data is None else self.data.gpus
