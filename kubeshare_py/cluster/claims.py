@@ -106,12 +106,19 @@ class Claims:
                 self._settle_if_shared(parent, (node,))
 
     def counted(self, node: NodeName) -> tuple[Gpu, ...]:
-        """The cards that the node lists; those that count elsewhere or nowhere as not healthy."""
+        """The cards that the node lists; those that count elsewhere or nowhere as not healthy.
+
+        So is a card that is listed beside instances of it, because it cannot be given away beside
+        them.
+        """
         gpus = self._listed.get(node, ())
-        if node not in self._disputed_on:
+        divided = {gpu.parent for gpu in gpus if gpu.parent is not None}
+        if node not in self._disputed_on and divided.isdisjoint(gpu.uuid for gpu in gpus):
             return gpus
         return tuple(
-            replace(gpu, healthy=False) if gpu.healthy and not self._counts(node, gpu) else gpu
+            replace(gpu, healthy=False)
+            if gpu.healthy and (gpu.uuid in divided or not self._counts(node, gpu))
+            else gpu
             for gpu in gpus
         )
 

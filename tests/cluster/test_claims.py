@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubeshare_py.cluster.claims import Claims
 from kubeshare_py.cluster.columns import UNHEALTHY
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
@@ -168,6 +169,7 @@ class Facts:
             for node in self.present
             for uuid, parent in self.listed.get(node, {}).items()
             if all(self._is_of(key, node) for key in (uuid, parent) if key)
+            if uuid not in self.listed[node].values()  # it is divided
         }
 
     def _is_of(self, key: GpuUuid, node: NodeName) -> bool:
@@ -288,3 +290,14 @@ def test_nothing_is_remembered_of_claims_that_ended(node: NodeName) -> None:
     ledger.release(PodUid("p"))
     kept = {name: value for name, value in vars(ledger.claims).items() if value}
     assert kept == {}
+
+
+def test_a_card_that_is_listed_beside_its_instances_takes_no_pods() -> None:
+    claims, there = Claims(), A
+    whole, other = a_gpu("GPU-0"), a_gpu("GPU-1", index=1)
+    instance = a_gpu("MIG-0", parent=GpuUuid("GPU-0"))
+    claims.listed(there, (whole, other, instance))
+    found = {gpu.uuid: gpu.healthy for gpu in claims.counted(there)}
+    assert found == {"GPU-0": False, "GPU-1": True, "MIG-0": True}
+    claims.listed(there, (whole, other))
+    assert all(gpu.healthy for gpu in claims.counted(there))

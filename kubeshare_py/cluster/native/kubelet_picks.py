@@ -14,6 +14,9 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, PodUid
 from kubeshare_py.domain.node import Node
 
+#: The language in which native pods ask, for people.
+_DIALECT = "nvidia"
+
 
 def picks_of(node: Node | None, uid: PodUid) -> tuple[GpuUuid, ...]:
     """The cards that the node's agent names for a pod."""
@@ -39,7 +42,8 @@ def with_picks(charge: Charge, cards: Sequence[GpuUuid], gpus: Iterable[Gpu]) ->
     parts = sum(1 for gpu in there if gpu.parent is not None)
     # An instance is a `nvidia.com/gpu` too where the plugin has MIG strategy `single`.
     picked = len(there) - min(parts, instances)
-    allocation = Allocation(token=DecisionToken(""), cards=tuple(map(_whole, there)))
+    cards_held = tuple(map(_whole, there))
+    allocation = Allocation(token=DecisionToken(""), dialect=_DIALECT, cards=cards_held)
     return Charge(charge.node, charge.resources, allocation, charge.pod, charge, min(picked, whole))
 
 
