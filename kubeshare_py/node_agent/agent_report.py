@@ -15,8 +15,10 @@ import msgspec
 
 from kubeshare_py.domain.identity import GpuUuid, PodKey, PodUid
 from kubeshare_py.domain.isolation import IsolationBackend
+from kubeshare_py.domain.node import AGENT_ANNOTATION as ANNOTATION
 
-ANNOTATION = "kubeshare.io/node-agent"
+__all__ = ["ANNOTATION", "MAX_BYTES", "HeldCards", "PartReport", "written"]
+
 #: The most bytes of the annotation's value.
 MAX_BYTES = 16 * 1024
 _VERSION = 1
@@ -59,14 +61,13 @@ def written(reports: Iterable[PartReport]) -> str:
     """The annotation's value: what all parts say together, sorted, within MAX_BYTES."""
     found = [*reports]
     known = [report.held for report in found if report.held is not None]
-    held = sorted({one for part in known for one in part}, key=lambda one: (one.key, one.uid))
+    held = _by_pod(one for part in known for one in part)
     stored = _StoredReport(
         v=_VERSION,
         plugins=tuple(sorted({name for report in found for name in report.plugins})),
         unit=dict(sorted(item for report in found for item in report.unit.items())),
         held=tuple(
-            _StoredHeld(one.uid, one.key.namespace, one.key.name, tuple(sorted(one.cards)))
-            for one in held
+            _StoredHeld(one.uid, one.key.namespace, one.key.name, one.cards) for one in held
         ),
         enforces=tuple(sorted({backend for report in found for backend in report.enforces})),
         held_truncated=not known,
@@ -75,3 +76,11 @@ def written(reports: Iterable[PartReport]) -> str:
     if len(text) > MAX_BYTES:
         text = msgspec.json.encode(msgspec.structs.replace(stored, held=(), held_truncated=True))
     return text.decode()
+
+
+def _by_pod(held: Iterable[HeldCards]) -> list[HeldCards]:
+    """Each pod once, sorted by its name, with all of its cards, sorted."""
+    cards: dict[tuple[PodKey, PodUid], set[GpuUuid]] = {}
+    for one in held:
+        cards.setdefault((one.key, one.uid), set()).update(one.cards)
+    return [HeldCards(uid, key, tuple(sorted(cards[key, uid]))) for key, uid in sorted(cards)]

@@ -3,9 +3,17 @@
 import json
 from typing import Any
 
+from kubeshare_py.dialects.agent_annotation import read_agent
 from kubeshare_py.domain.identity import GpuUuid, PodKey, PodUid
 from kubeshare_py.domain.isolation import IsolationBackend
-from kubeshare_py.node_agent.agent_report import MAX_BYTES, HeldCards, PartReport, written
+from kubeshare_py.domain.node import KubeletPick
+from kubeshare_py.node_agent.agent_report import (
+    ANNOTATION,
+    MAX_BYTES,
+    HeldCards,
+    PartReport,
+    written,
+)
 
 GEMINI = PartReport(enforces=(IsolationBackend.GEMINI,))
 
@@ -40,6 +48,20 @@ def test_nothing_held_and_not_known_are_two_things() -> None:
 def test_the_same_report_is_the_same_text() -> None:
     one, other = held("a", "GPU-2", "GPU-1"), held("b", "GPU-3")
     assert written([PartReport(held=(one, other))]) == written([PartReport(held=(other, one))])
+
+
+def test_what_several_parts_see_of_one_pod_is_one_entry() -> None:
+    """The scheduler takes no annotation in which a pod is twice."""
+    one, other = PartReport(held=(held("a", "GPU-2"),)), PartReport(held=(held("a", "GPU-1"),))
+    assert [pod["cards"] for pod in read(one, other)["held"]] == [["GPU-1", "GPU-2"]]
+
+
+def test_the_scheduler_reads_what_is_written() -> None:
+    report = PartReport(plugins=("nvidia.com/gpu",), held=(held("a", "GPU-1"),))
+    words = read_agent({ANNOTATION: written([report, GEMINI])})
+    pick = KubeletPick(PodUid("uid-a"), (GpuUuid("GPU-1"),))
+    assert (words.plugins, words.picks) == (("nvidia.com/gpu",), (pick,))
+    assert read_agent({ANNOTATION: written([GEMINI])}).picks is None
 
 
 def test_what_is_too_long_is_left_out_as_a_whole_and_said_so() -> None:
