@@ -99,6 +99,14 @@ class EnabledDialect(ConfigurationStruct, frozen=True):
     require_node_label: bool = False
 
 
+#: Those of a profile that names none.
+DEFAULT_DIALECTS = (
+    EnabledDialect("sharedgpu"),
+    EnabledDialect("gpushare"),
+    EnabledDialect("nano-gpu"),
+)
+
+
 class ProfileConfiguration(ConfigurationStruct, frozen=True):
     """One profile: the plugins that decide for pods with this schedulerName."""
 
@@ -110,9 +118,7 @@ class ProfileConfiguration(ConfigurationStruct, frozen=True):
         IsolationBackend.NONE,
     )
     #: The dialects of its pods.
-    dialects: Annotated[tuple[EnabledDialect, ...], Meta(min_length=1)] = (
-        EnabledDialect("sharedgpu"),
-    )
+    dialects: Annotated[tuple[EnabledDialect, ...], Meta(min_length=1)] = DEFAULT_DIALECTS
     #: The capacities of models, in any unit; the first name that matches a model counts.
     gpu_capacities: dict[str, Annotated[int, Meta(ge=1, le=10**9)]] = {}
 

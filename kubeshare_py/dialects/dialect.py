@@ -40,10 +40,11 @@ class ResultKeys:
 
     Users must not write any of them. `scheduler` are those that only the scheduler writes,
     `device_plugin` those that a device plugin writes too, on pods of its own node, each with the
-    ServiceAccount of that plugin as `namespace/name`. `prefixes` are beginnings of further keys of
-    the scheduler, such as `example.com/container-` for keys that end with a container's name.
-    `labels` are those of `scheduler` that the Binding carries as labels too. Users may write these
-    labels, so nothing may be decided by them; API servers before Kubernetes 1.35 leave them out.
+    ServiceAccount of that plugin as `namespace/name`, or `name` in the scheduler's namespace.
+    `prefixes` are beginnings of further keys of the scheduler, such as `example.com/container-` for
+    keys that end with a container's name. `labels` are those of `scheduler` that the Binding
+    carries as labels too. Users may write these labels, so nothing may be decided by them; API
+    servers before Kubernetes 1.35 leave them out.
 
     Invariants, else ValueError: a prefix has a slash and text before it, and labels are in
     `scheduler`.

@@ -11,7 +11,7 @@ from itertools import combinations
 
 from kubeshare_py.dialects import results
 from kubeshare_py.dialects.card_visibility import CardVisibility
-from kubeshare_py.dialects.dialect import ContainerAmounts, Dialect, PodAsk
+from kubeshare_py.dialects.dialect import ContainerAmounts, Dialect, OwnedKeys, PodAsk
 from kubeshare_py.dialects.dialect_calls import failure, read_by, visibility_by
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.domain.needs.node_rules import NodeRule
@@ -79,9 +79,13 @@ class DialectTable:
         self._readings = {
             one.name: remembered(_REMEMBERED)(_RememberedRead(one)) for one in self.dialects
         }
+        others = [one.owns for one in self.dialects if one is not SHAREDGPU]
+        self._others = _OthersKeys(others) if SHAREDGPU in self.dialects else None
         self._searched = (*self.dialects, *(() if SHAREDGPU in self.dialects else (SHAREDGPU,)))
 
     def _read(self, pod: PodAsk) -> GpuRequest | InvalidRequest | None:
+        if self._others is not None and self._others.has_none_of(pod):
+            return SHAREDGPU.read(pod)  # nearly always
         found = self._chosen(pod)
         if found is None or isinstance(found, InvalidRequest):
             return found
@@ -160,6 +164,31 @@ class DialectTable:
             rule = f"asks in dialect {dialect.name}, which this pod's profile does not enable"
             return InvalidRequest(field=keys[0], rule=rule)
         return dialect, owned_part(dialect, pod)
+
+
+class _OthersKeys:
+    """The keys of all dialects but `sharedgpu`, put together."""
+
+    __slots__ = ("_annotations", "_labels", "_prefixes")
+
+    def __init__(self, owned: Sequence[OwnedKeys]) -> None:
+        nothing: frozenset[str] = frozenset()
+        self._labels = nothing.union(*(one.labels for one in owned))
+        self._annotations = nothing.union(*(one.annotations for one in owned))
+        self._prefixes = tuple(prefix for one in owned for prefix in one.prefixes)
+
+    def has_none_of(self, pod: PodAsk) -> bool:
+        """Whether the pod asks in `sharedgpu` or not at all."""
+        if any(one.amounts for one in pod.containers):
+            return False
+        if not (
+            self._labels.isdisjoint(pod.labels) and self._annotations.isdisjoint(pod.annotations)
+        ):
+            return False
+        begins = self._prefixes
+        return not begins or not any(
+            key.startswith(begins) for keys in (pod.labels, pod.annotations) for key in keys
+        )
 
 
 class _RememberedRead:

@@ -110,5 +110,5 @@ IN_TREE: Mapping[str, Callable[..., object]] = {
     Nvidia.name: Nvidia,
 }
 
-#: `sharedgpu` in every profile: the default.
+#: `sharedgpu` in every profile.
 SHAREDGPU_ALONE = Dialects({})

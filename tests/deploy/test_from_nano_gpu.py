@@ -1,9 +1,7 @@
 """docs/from-nano-gpu.md: its commands run on a cluster of the predecessor."""
 
 import asyncio
-import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,48 +9,19 @@ import yaml
 
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError
-from tests.architecture.sources import ROOT
-from tests.controlplane.build import kept
 from tests.controlplane.helm import NAMESPACE, template
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import Json
 from tests.deploy.conftest import expect_eventually, kubectl
+from tests.deploy.page_commands import blocks, run
 from tests.stories.conftest import PODS, Stage
 
 pytestmark = pytest.mark.real_only("it needs Helm, which make e2e builds")
 
-PAGE = (ROOT / "docs/from-nano-gpu.md").read_text()
+PAGE = "from-nano-gpu.md"
 OLD = "elastic-gpu-scheduler"
 FLAG, TOLD = "elasticgpu.io/assumed", "elasticgpu.io/container-cuda"
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
-
-
-def blocks(language: str) -> list[str]:
-    """The page's code in this language, in order, without its indentation."""
-    found = re.findall(rf"^( *)```{language}\n(.*?)^ *```", PAGE, re.DOTALL | re.MULTILINE)
-    return [re.sub(f"^{indent}", "", text, flags=re.MULTILINE) for indent, text in found]
-
-
-def run(script: str, plane: ControlPlane, folder: Path, *, fails: bool = False) -> str:
-    """What a shell of a user at the project's folder prints."""
-    tools = folder / "tools"
-    tools.mkdir(exist_ok=True)
-    for name, program in (("kubectl", plane.kubectl), ("helm", kept("helm"))):
-        (tools / name).unlink(missing_ok=True)
-        (tools / name).symlink_to(program)
-    (folder / "deploy").unlink(missing_ok=True)
-    (folder / "deploy").symlink_to(ROOT / "deploy")
-    variables = {
-        "PATH": f"{tools}:{os.environ['PATH']}",
-        "KUBECONFIG": str(plane.kubeconfig),
-        "HOME": str(folder),
-    }
-    done = subprocess.run(
-        ["bash", "-eu", "-o", "pipefail", "-c", script],
-        cwd=folder, env=variables, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert (done.returncode != 0) is fails, done.stdout + done.stderr
-    return done.stdout + done.stderr
 
 
 def a_pod(name: str, **metadata: Json) -> Json:
@@ -92,10 +61,10 @@ async def test_the_pages_commands_lead_from_their_scheduler_to_ours(
 ) -> None:
     client = stage.client
     await predecessors(client)
-    values = yaml.safe_load(blocks("yaml")[0])
+    values = yaml.safe_load(blocks(PAGE, "yaml")[0])
     values["config"]["inventory"] = {"url": stage.cluster.collectors.url}
     (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
-    before, install, invite, stop, nodes, rest = blocks("sh")
+    before, install, invite, stop, nodes, rest = blocks(PAGE, "sh")
     said = await asyncio.to_thread(run, before, bare, tmp_path)
     assert re.search(r"^default +old .* n1 ", said, re.MULTILINE)
     try:
@@ -132,7 +101,7 @@ async def expect_refused(client: KubeClient, change: Json) -> None:
 
 
 def test_the_chart_lets_the_scheduler_write_the_dialects_annotations_and_flags() -> None:
-    values = yaml.safe_load(blocks("yaml")[0])
+    values = yaml.safe_load(blocks(PAGE, "yaml")[0])
     dialects = values["config"]["profiles"][0]["dialects"]
     assert [one["name"] for one in dialects] == ["sharedgpu", "nano-gpu"]
     text = template('--set-json=config.profiles=[{"dialects": [{"name": "nano-gpu"}]}]')

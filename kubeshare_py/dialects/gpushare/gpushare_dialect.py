@@ -23,7 +23,7 @@ from kubeshare_py.domain.needs.node_rules import NodeRule
 from kubeshare_py.domain.request import GpuRequest, InvalidRequest
 
 #: The account that tells containers what they got, and writes that it did.
-NODE_AGENT = "kube-system/kubeshare-node-agent"
+NODE_AGENT = "kubeshare-node-agent"
 
 
 class Gpushare(Dialect):

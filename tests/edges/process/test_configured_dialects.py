@@ -39,6 +39,7 @@ class Readless:
     container_rules, node_rules, marks = (Halves.container_rules, Halves.node_rules, Halves.marks)
 
 
+BY_DEFAULT = ["sharedgpu", "gpushare", "nano-gpu"]
 FACTORIES: dict[str, Callable[..., object]] = {
     **IN_TREE,
     "halves": Halves,
@@ -59,18 +60,18 @@ def profiles(*dialects: list[Json] | None) -> Json:
     }
 
 
-def test_without_a_word_pods_ask_in_sharedgpu() -> None:
+def test_without_a_word_pods_ask_in_the_dialects_of_a_default_profile() -> None:
     found = configured(read(None))
-    assert [one.name for one in found.every.dialects] == ["sharedgpu"]
+    assert [one.name for one in found.every.dialects] == BY_DEFAULT
     assert known().keys() >= {"sharedgpu"}
 
 
 def test_each_profile_has_its_own_dialects_and_their_arguments() -> None:
     halves = {"name": "halves", "args": {"resource": "corp.example/half"}}
     found = configured(read(profiles(None, [{"name": "sharedgpu"}, halves])), FACTORIES)
-    assert [one.name for one in found.of("s0").dialects] == ["sharedgpu"]
+    assert [one.name for one in found.of("s0").dialects] == BY_DEFAULT
     assert found.of("s1").resources == {"corp.example/half", "nvidia.com/gpu"}
-    assert found.every.resources == found.of("s1").resources
+    assert found.every.resources == found.of("s0").resources | found.of("s1").resources
 
 
 def test_a_dialect_of_several_profiles_is_one_object() -> None:

@@ -82,7 +82,8 @@ those of other dialects that the values name. */}}
 {{- end }}
 
 {{- define "kubeshare.cel.told" -}}
-{{- $found := list }}
+{{- /* Of an empty list CEL would not know that its values are texts; no container asks for "". */}}
+{{- $found := list (dict "resource" "" "name" "" "path" "") }}
 {{- range $rule := include "kubeshare.rules" . | fromJsonArray }}
 {{- range $name, $key := $rule.variables }}
 {{- $found = append $found (dict "resource" $rule.resource "name" $name "path" (printf "metadata.annotations['%s']" $key)) }}

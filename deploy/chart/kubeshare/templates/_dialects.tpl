@@ -56,13 +56,15 @@
 {{- $found | sortAlpha | uniq | toJson }}
 {{- end }}
 
-{{- /* The users that may write some of them too, on pods of their own node: by key. Accounts are written namespace/name. */}}
+{{- /* The users that may write some of them too, on pods of their own node: by key. Accounts are written namespace/name; those
+of this chart have no namespace. */}}
 {{- define "kubeshare.devicePluginUsers" -}}
 {{- $known := include "kubeshare.knownDialects" . | fromJson }}
 {{- $users := dict }}
 {{- range include "kubeshare.enabledDialects" . | fromJsonArray }}
 {{- $one := get $known . | default dict }}
 {{- range $key, $account := $one.devicePluginKeys | default dict }}
+{{- $account = contains "/" $account | ternary $account (printf "%s/%s" $.Release.Namespace $account) }}
 {{- $_ := set $users $key (printf "system:serviceaccount:%s" ($account | replace "/" ":")) }}
 {{- end }}
 {{- end }}

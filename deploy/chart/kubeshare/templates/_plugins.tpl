@@ -3,5 +3,5 @@
 ["AvoidGpuNodes", "BinPack", "Coscheduling", "DefaultPreemption", "DialectNodes", "DynamicResources", "GpuFit", "GpuModel", "GpuTags", "GpuUuids", "ImageLocality", "InterPodAffinity", "IsolationReady", "KubeShareGuarantee", "KubeShareOpportunistic", "LeastTenants", "ModelPreference", "ModelWorth", "NodeAffinity", "NodeDeclaredFeatures", "NodePorts", "NodeResourcesBalancedAllocation", "NodeResourcesFit", "NodeUnschedulable", "NodeVolumeLimits", "NumaBinding", "OneModel", "PodTopologySpread", "PrioritySort", "Random", "RdmaProximity", "Spread", "TaintToleration", "Topology", "VolumeBinding", "VolumeRestrictions", "VolumeZone"]
 {{- end }}
 {{- define "kubeshare.defaultDialects" -}}
-["sharedgpu"]
+["sharedgpu", "gpushare", "nano-gpu"]
 {{- end }}
