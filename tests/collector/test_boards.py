@@ -163,9 +163,10 @@ def test_a_card_that_says_hardly_anything_is_a_card(read: Read) -> None:
     card = of(reading, board.uuid(5))
     assert {field for field in card.__dataclass_fields__ if getattr(card, field) is not None} == {
         *("uuid", "index", "model", "memory_bytes", "used_bytes"),
-        *("profile", "bus", "paths", "links", "errors"),
+        *("profile", "bus", "paths", "links", "rdma", "errors"),
     }
-    assert (card.profile, card.bus, card.links, card.errors) == ("", "", (), MemoryErrors())
+    assert (card.profile, card.bus, card.links, card.rdma) == ("", "", (), ())
+    assert card.errors == MemoryErrors()
 
 
 def test_a_broken_card_takes_no_pods_and_the_others_do(read: Read) -> None:

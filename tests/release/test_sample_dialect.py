@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from kubeshare_py.configuration.scheduler import read
+from kubeshare_py.edges.process.configured_dialects import IN_TREE
 from tests.architecture.sources import ROOT
 from tests.release.test_plugin_image import run
 
@@ -82,4 +83,5 @@ def test_the_pages_profile_enables_the_installed_dialect(installed: Path, tmp_pa
     renamed = run(*check, "--config", file, cwd=tmp_path, PYTHONPATH=path)
     assert renamed.stdout == "pod/a    no GPU\n", "the profile has another name for the resource"
     missing = run(*command, cwd=tmp_path, expected=2, PYTHONPATH=PLACES)
-    assert "profiles[0].dialects[1].name: no dialect halves; there are sharedgpu" in missing.stderr
+    names = ", ".join(sorted(IN_TREE))
+    assert f"profiles[0].dialects[1].name: no dialect halves; there are {names}" in missing.stderr
