@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from kubeshare_py.configuration.scheduler import read
-from kubeshare_py.edges.process.configured_dialects import IN_TREE
+from kubeshare_py.dialects.dialects import IN_TREE
 from tests.architecture.sources import ROOT
 from tests.release.test_plugin_image import run
 
