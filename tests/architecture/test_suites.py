@@ -2,6 +2,7 @@
 
 import pytest
 
+from kubeshare_py.domain.isolation import IsolationBackend
 from tests.architecture.sources import FILES, ROOT, TESTS, text_of
 
 #: Rooms in which a module is a subject of its own. `scheduling`, `framework` and `cluster` are
@@ -46,3 +47,13 @@ def test_each_module_of_a_hundred_lines_has_tests_of_its_name(module: str) -> No
 def test_what_is_tested_elsewhere_is_tested_there() -> None:
     assert ELSEWHERE.keys() <= {*MODULES}
     assert {*ELSEWHERE.values()} <= SUITES
+
+
+@pytest.mark.parametrize("backend", IsolationBackend)
+def test_each_isolation_back_end_has_tests_for_a_card_and_a_row_of_what_they_found(
+    backend: IsolationBackend,
+) -> None:
+    assert f"gpu/test_{backend}" in SUITES
+    page = (ROOT / "docs/isolation.md").read_text()
+    _, _, found = page.partition("### Tried on a card")
+    assert f"| `{backend}` |" in found.partition("\n## ")[0]
