@@ -15,6 +15,7 @@ from kubeshare_py.edges.kube.credentials import Credentials
 from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.edges.node.agent import NodeAgent
 from kubeshare_py.edges.node.card_sampler import CardSampler
+from kubeshare_py.edges.node.kubelet.device_pods import DevicePods
 from kubeshare_py.node_agent.agent_report import ANNOTATION
 from tests.controlplane.helm import NAMESPACE
 from tests.controlplane.running import ControlPlane
@@ -119,6 +120,16 @@ async def test_an_agents_token_is_kept_to_its_own_annotation(
         ):
             with pytest.raises(KubeError, match="403"):
                 await refused
+
+
+async def test_device_plugins_read_the_pod_whose_container_starts(
+    stage: Stage, release: Release, bare: ControlPlane
+) -> None:
+    await release.upgrade("nodeAgent.enabled=true", 'nodeAgent.devices=["nvidia.com/gpu"]')
+    async with pod_of(stage, bare, AGENT, "n1") as client:
+        pods = DevicePods(client, NodeName("n1"))
+        own = next(one for one in await pods.on_node() if one.key.name.startswith(AGENT))
+        assert await pods.pod(own.key) == own
 
 
 async def test_the_aggregator_reads_pods_and_can_do_nothing_else(

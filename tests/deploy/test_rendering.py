@@ -1,5 +1,6 @@
 """What the chart renders: correct for a real API server, whatever the values say."""
 
+import argparse
 import json
 from base64 import b64encode
 from collections.abc import Iterator
@@ -9,8 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kubeshare_cmd.device_options import add_device_options, chosen_devices
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import read
+from kubeshare_py.edges.node.kubelet.given_files import GivenFiles
 from kubeshare_py.edges.node.mps_launcher import proofs_of
 from kubeshare_py.edges.node.node_probe import CDI, GEMINI
 from kubeshare_py.edges.node.node_probe import MPS as MPS_ALIVE
@@ -18,6 +21,7 @@ from kubeshare_py.edges.scheduler.configuration_file import load
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.isolation.backends import BACKENDS as ALL_BACKENDS
 from kubeshare_py.isolation.mps import ALIVE, MPS
+from kubeshare_py.node_agent.device_plugin.resources import KNOWN
 from kubeshare_py.programs.mps import FOLDER
 from tests.controlplane.helm import CHART, NAMESPACE, helm, plain_manifests, template
 from tests.controlplane.operator_kinds import KINDS, definitions
@@ -144,6 +148,14 @@ VARIANTS = {
         "serviceMonitor.enabled=true",
         'serviceMonitor.labels={"release": "prometheus"}',
         'imagePullSecrets=[{"name": "pull"}]',
+    ],
+    "with device plugins": [
+        "nodeAgent.enabled=true",
+        'nodeAgent.devices=["aliyun.com/gpu-mem", "nvidia.com/gpu"]',
+        'nodeAgent.memoryUnit="MiB"',
+        'nodeAgent.migStrategy="mixed"',
+        'collector.extraVolumes=[{"name": "driver", "hostPath": {"path": "/home/nvidia"}}]',
+        'collector.extraVolumeMounts=[{"name": "driver", "mountPath": "/usr/local/nvidia"}]',
     ],
     "with Gemini": [
         "nodeAgent.enabled=true",
@@ -855,12 +867,54 @@ def test_geminis_daemons_need_the_agent_that_writes_their_files() -> None:
     )
 
 
+def agent_of(*settings: str) -> Json:
+    """The spec of the node agents' pods."""
+    made = of(rendered(*settings), "DaemonSet")
+    [agent] = [one for one in made if one["metadata"]["name"] == "kubeshare-node-agent"]
+    spec: Json = agent["spec"]["template"]["spec"]
+    return spec
+
+
+def test_device_plugins_need_an_agent_that_can_serve_them() -> None:
+    assert "nodeAgent.devices: needs nodeAgent.enabled=true" in refused(
+        'nodeAgent.devices=["nvidia.com/gpu"]'
+    )
+    for name in ("nvidia.com/gpus", "gpu-mem=aliyun.com/gpu-mem", "aliyun.com/gpu-mem=a.b/c"):
+        assert "nodeAgent" in refused("nodeAgent.enabled=true", f'nodeAgent.devices=["{name}"]')
+    every = json.dumps([*KNOWN, "example.com/gpu-mem=aliyun.com/gpu-mem"])
+    [container] = agent_of("nodeAgent.enabled=true", f"nodeAgent.devices={every}")["containers"]
+    parser = argparse.ArgumentParser()
+    add_device_options(parser)
+    given, others = parser.parse_known_args(container["args"])
+    assert others == ["--log-level=info"]
+    chosen = [one.name for one in chosen_devices(parser, given)]
+    assert chosen == [*KNOWN, "example.com/gpu-mem"]
+
+
+def test_the_agent_has_the_folders_that_its_device_plugins_use() -> None:
+    """The code's own paths: below the root, in the container as on the node."""
+    pod = agent_of(*VARIANTS["with device plugins"])
+    [container] = pod["containers"]
+    folders = {one["name"]: one["hostPath"]["path"] for one in pod["volumes"]}
+    mounts = {one["mountPath"]: folders[one["name"]] for one in container["volumeMounts"]}
+    files = GivenFiles(Path("/"))
+    kubelet = "/var/lib/kubelet"
+    for path in (
+        f"{kubelet}/device-plugins",
+        f"{kubelet}/pod-resources",
+        str(files.given_file.parent),
+        str(files.claims),
+    ):
+        assert mounts[path] == path
+
+
 def test_programs_on_nodes_may_no_more_than_they_must() -> None:
     """Root only where they own the node's folders, and never a capability or a privilege."""
     objects = rendered(*VARIANTS["with Gemini"])
     plain = rendered("nodeAgent.enabled=true", "aggregator.enabled=true")
     for found, name, kind, root in (
         (plain, "kubeshare-node-agent", "DaemonSet", False),
+        (rendered(*VARIANTS["with device plugins"]), "kubeshare-node-agent", "DaemonSet", True),
         (plain, "kubeshare-aggregator", "Deployment", False),
         (objects, "kubeshare-node-agent", "DaemonSet", True),
         (objects, "kubeshare-gemini", "DaemonSet", True),

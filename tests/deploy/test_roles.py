@@ -25,6 +25,7 @@ ANNOTATES = (
 )
 TRUSTED = "tests/policies/test_environment.py::test_the_api_server_is_told_to_trust_every_replica"
 AGENTS = "tests/deploy/test_node_agent.py::test_an_agent_reads_its_pods_and_writes_on_its_own_node"
+PLUGINS = "tests/deploy/test_node_agent.py::test_device_plugins_read_the_pod_whose_container_starts"
 AGGREGATES = (
     "tests/deploy/test_node_agent.py::test_the_aggregator_reads_pods_and_can_do_nothing_else"
 )
@@ -39,6 +40,7 @@ NEEDED = {
     "kubeshare-state-reader: get state.kubeshare.io/pods": READS,
     "kubeshare-metrics: get /metrics": SCRAPED,
     "kubeshare-collector: patch /nodes": ANNOTATES,
+    "kubeshare-node-agent: get /pods": PLUGINS,
     "kubeshare-node-agent: list /pods": AGENTS,
     "kubeshare-node-agent: watch /pods": AGENTS,
     "kubeshare-node-agent: patch /nodes": AGENTS,
@@ -57,6 +59,7 @@ EVERYTHING = (
     "config.inventory.unhealthyConfigMaps=true",
     "mps.enabled=true",
     "nodeAgent.enabled=true",
+    'nodeAgent.devices=["nvidia.com/gpu"]',
     "aggregator.enabled=true",
     'config.profiles=[{"isolation": ["mps", "none"]}]',
     f"readers={SUBJECT}",

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from kubeshare_py.edges.node.kubelet import device_plugins
 from kubeshare_py.exporters import gemini_metrics, gpu_requirement, node_agent_metrics
 from kubeshare_py.exporters.metric import Metric
 
@@ -18,7 +19,8 @@ def row(metric: Metric) -> str:
 
 
 def test_the_table_of_the_agents_metrics_is_that_of_the_code() -> None:
-    catalogue = (*node_agent_metrics.CATALOGUE, *gemini_metrics.GEMINI)
+    plugins = (device_plugins.REGISTERED, device_plugins.DEVICES)
+    catalogue = (*node_agent_metrics.CATALOGUE, *gemini_metrics.GEMINI, *plugins)
     assert rows("node-agent.md", "Metrics") == [row(one) for one in catalogue]
 
 

@@ -10,6 +10,9 @@
 {{- end }}
 
 {{- define "kubeshare.checkAgent" -}}
+{{- if and .Values.nodeAgent.devices (not .Values.nodeAgent.enabled) }}
+{{- fail "nodeAgent.devices: needs nodeAgent.enabled=true, which serves them" }}
+{{- end }}
 {{- if and .Values.nodeAgent.gemini.enabled (not .Values.nodeAgent.enabled) }}
 {{- fail "nodeAgent.gemini.enabled: true: needs nodeAgent.enabled=true, which writes the files that Gemini's daemons read" }}
 {{- end }}
