@@ -26,16 +26,16 @@ _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 #: Go's encoder of JSON writes these characters so, for HTML.
 _ESCAPED = str.maketrans({one: f"\\u{ord(one):04x}" for one in "<>&\u2028\u2029"})
 
-_Int32 = Annotated[int, Meta(ge=-MOST - 1, le=MOST)]
+_Signed = Annotated[int, Meta(ge=-MOST - 1, le=MOST)]
 _Unsigned = Annotated[int, Meta(ge=0, le=2**32 - 1)]
-_Index = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+_CardNumber = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 #: The keys of a card that are not called as here.
 _KEYS = {"uuid": "id", "memory_mib": "devmem", "cores": "devcore", "mig_profiles": "migProfiles"}
 
 
-class Placement(msgspec.Struct, frozen=True, gc=False):
+class MigPlace(msgspec.Struct, frozen=True, gc=False):
     """Where on a card an instance of some profile may be: its first slice, and how many."""
 
     start: _Unsigned = 0
@@ -51,10 +51,10 @@ class MigProfile(
     """A profile of MIG instances that a card offers; `cores` are hundredths of the card."""
 
     name: str = ""
-    memory_mib: _Int32 = 0
-    cores: _Int32 = 0
+    memory_mib: _Signed = 0
+    cores: _Signed = 0
     slices: _Unsigned = 0
-    placements: tuple[Placement, ...] | None = None
+    placements: tuple[MigPlace, ...] | None = None
 
 
 class RegisteredCard(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename=_KEYS):
@@ -65,10 +65,10 @@ class RegisteredCard(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, 
     """
 
     uuid: str = ""
-    index: _Index = 0
-    count: _Int32 = 0
-    memory_mib: _Int32 = 0
-    cores: _Int32 = 0
+    index: _CardNumber = 0
+    count: _Signed = 0
+    memory_mib: _Signed = 0
+    cores: _Signed = 0
     type: str = ""
     numa: int = 0
     mode: str = ""

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kubeshare_py.dialects.hami.register import (
     MigProfile,
-    Placement,
+    MigPlace,
     RegisteredCard,
     read_register,
     write_json,
@@ -25,7 +25,7 @@ _PROFILES = st.builds(
     memory_mib=_INT32,
     cores=_INT32,
     slices=st.integers(0, 9),
-    placements=st.lists(st.builds(Placement, st.integers(0, 9), st.integers(0, 9))).map(tuple),
+    placements=st.lists(st.builds(MigPlace, st.integers(0, 9), st.integers(0, 9))).map(tuple),
 )
 CARDS = st.builds(
     RegisteredCard, uuid=_WORDS, index=st.integers(0, 2**63 - 1), count=_INT32, memory_mib=_INT32,
