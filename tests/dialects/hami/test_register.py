@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.dialects.hami.register import (
-    MigProfile,
     MigPlace,
+    MigProfile,
     RegisteredCard,
     read_register,
     write_json,
