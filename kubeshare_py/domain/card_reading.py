@@ -189,13 +189,15 @@ class NodeFeatures:
     """What a node shows of the needs of isolation back-ends; None is unknown.
 
     `memory_hook`: whether a CDI specification of cards has the hook that sets memory limits.
-    `mps_daemons` are the cards with a running daemon. `gemini_library`: whether it is there.
+    `mps_daemons` are the cards with a running daemon. `gemini_library`, `hami_library`: whether it
+    is there.
     """
 
     cgroup_v2: bool | None = None
     memory_hook: bool | None = None
     mps_daemons: tuple[GpuUuid, ...] | None = None
     gemini_library: bool | None = None
+    hami_library: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

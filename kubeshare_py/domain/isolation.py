@@ -12,6 +12,12 @@ class IsolationBackend(StrEnum):
     DRIVER = "driver"
     MPS = "mps"
     GEMINI = "gemini"
+    HAMI_CORE = "hami-core"
+
+    @property
+    def label(self) -> str:
+        """Its name as a label of Prometheus, which has no dashes."""
+        return self.value.replace("-", "_")
 
 
 class Enforcement(StrEnum):
@@ -44,6 +50,10 @@ HOLDS: Mapping[IsolationBackend, Mapping[Part, Enforcement]] = {
         Part.TIME: Enforcement.COOPERATIVE,
     },
     IsolationBackend.GEMINI: {
+        Part.MEMORY: Enforcement.COOPERATIVE,
+        Part.TIME: Enforcement.COOPERATIVE,
+    },
+    IsolationBackend.HAMI_CORE: {
         Part.MEMORY: Enforcement.COOPERATIVE,
         Part.TIME: Enforcement.COOPERATIVE,
     },

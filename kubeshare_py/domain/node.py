@@ -21,6 +21,14 @@ class Taint:
 AGENT_ANNOTATION = "kubeshare.io/node-agent"
 
 
+def slices_of(resource: str) -> str:
+    """The word by which an agent says that its devices of this resource are slices of cards.
+
+    It is one of its `plugins`. The bare name says that each device is a whole card.
+    """
+    return f"{resource} as slices"
+
+
 @dataclass(frozen=True, slots=True)
 class KubeletPick:
     """The cards that the kubelet gave to one pod by a device plugin."""

@@ -24,6 +24,7 @@ class NotReadyReason(StrEnum):
     NO_HOOK = "no-hook"
     NO_DAEMON = "no-daemon"
     NO_LIBRARY = "no-library"
+    NO_LIBVGPU = "no-libvgpu"
     OTHER = "other"
 
 
@@ -40,6 +41,7 @@ _WORDS: Mapping[str, str] = {
     NotReadyReason.NO_HOOK: "no CDI specification with the hook for memory limits",
     NotReadyReason.NO_DAEMON: "no running MPS daemon",
     NotReadyReason.NO_LIBRARY: "no libgemhook.so.1 on its node",
+    NotReadyReason.NO_LIBVGPU: "no libvgpu.so on its node",
     NotReadyReason.OTHER: "something missing that this version does not know",
 }
 

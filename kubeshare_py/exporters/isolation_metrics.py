@@ -12,18 +12,18 @@ from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.readiness import NEEDY, ReadinessReport, as_labels
 from kubeshare_py.exporters.metric import Metric
 
-_BACKENDS = tuple(one.value for one in NEEDY)
+_LABELS = tuple(one.label for one in NEEDY)
 OF_NODE = Metric(
     "kubeshare_collector_isolation",
     "gauge",
     "Cards of which this is true; each back-end is ready, not ready and why, or unknown.",
-    ("node", *_BACKENDS),
+    ("node", *_LABELS),
 )
 OF_CARD = Metric(
     "kubeshare_gpu_isolation",
     "gauge",
     "1 for each card of its node of which that is not true; this is.",
-    ("node", "uuid", *_BACKENDS),
+    ("node", "uuid", *_LABELS),
 )
 
 _Labelled = dict[tuple[str, ...], float]
@@ -48,4 +48,4 @@ def values(node: NodeName, cards: Iterable[Gpu]) -> Mapping[str, _Labelled]:
 
 def _words(report: ReadinessReport) -> tuple[str, ...]:
     words = dict(as_labels(report))
-    return tuple(words.get(backend, "") for backend in _BACKENDS)
+    return tuple(words.get(backend, "") for backend in NEEDY)

@@ -23,7 +23,7 @@ class ReportedReadiness:
 
     def take(self, series: Series) -> None:
         """Take in one series of either kind."""
-        report = of_labels((backend.value, series.own(backend.value)) for backend in NEEDY)
+        report = of_labels((backend.value, series.own(backend.label)) for backend in NEEDY)
         if series.name != OF_CARD:
             self._alike = report if not self._common or report == self._alike else ()
             self._common.add((series.instance, report, series.value))

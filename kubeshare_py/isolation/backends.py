@@ -8,11 +8,12 @@ from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.isolation.backend import Backend
 from kubeshare_py.isolation.driver import DRIVER
 from kubeshare_py.isolation.gemini import GEMINI
+from kubeshare_py.isolation.hami_core import HAMI_CORE
 from kubeshare_py.isolation.mps import MPS
 from kubeshare_py.isolation.nothing import NONE
 
 BACKENDS: Mapping[IsolationBackend, Backend] = {
-    one.name: one for one in (NONE, DRIVER, MPS, GEMINI)
+    one.name: one for one in (NONE, DRIVER, MPS, GEMINI, HAMI_CORE)
 }
 
 

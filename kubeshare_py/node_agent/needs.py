@@ -19,6 +19,7 @@ def readiness(card: CardReading, driver: str, features: NodeFeatures) -> Readine
         (IsolationBackend.DRIVER, _driver(card, driver, features)),
         (IsolationBackend.MPS, _mps(card, features)),
         (IsolationBackend.GEMINI, _verdict((NotReadyReason.NO_LIBRARY, features.gemini_library))),
+        (IsolationBackend.HAMI_CORE, _verdict((NotReadyReason.NO_LIBVGPU, features.hami_library))),
     )
     return one_object(
         tuple(Readiness(backend, reason) for backend, reason in judged if reason is not None)

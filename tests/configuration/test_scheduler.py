@@ -207,7 +207,8 @@ def test_arguments_reach_the_plugin() -> None:
         ({"gangRepair": 3}, "gangRepair: must be release or report, not 3"),
         (
             one_profile(isolation=["none", "mpss"]),
-            "profiles[0].isolation[1]: must be one of none, driver, mps, gemini, not 'mpss'",
+            "profiles[0].isolation[1]: must be one of none, driver, mps, gemini, hami-core, not "
+            "'mpss'",
         ),
         (
             {"inventory": {"source": "scrape", "podSelector": "a in (b"}},

@@ -57,6 +57,15 @@ def test_the_library_is_there_or_not_or_not_seen(there: bool | None, reason: str
     assert not_ready_reason(readiness(CARD, "", features), GEMINI) == reason
 
 
+@pytest.mark.parametrize(
+    ("there", "reason"), [(True, ""), (False, NotReadyReason.NO_LIBVGPU), (None, None)]
+)
+def test_hami_core_needs_its_library(there: bool | None, reason: str | None) -> None:
+    features = NodeFeatures(hami_library=there)
+    found = readiness(CARD, "", features)
+    assert not_ready_reason(found, IsolationBackend.HAMI_CORE) == reason
+
+
 def test_nothing_is_told_of_what_nobody_sees_and_none_needs_nothing() -> None:
     assert readiness(CARD, "", NodeFeatures()) == ()
     assert not_ready_reason((), IsolationBackend.NONE) == ""

@@ -19,6 +19,8 @@ CDI = ("var/run/cdi", "etc/cdi")
 MPS = "run/kubeshare/mps-alive"
 #: KubeShare 2.0's folder; the library is below it.
 GEMINI, LIBRARY = "kubeshare", "library/libgemhook.so.1"
+#: HAMi's folder, where the library may have its version at the end of its name.
+HAMI, LIBVGPU = "usr/local/vgpu", "libvgpu.so"
 CGROUPS, ONLY_V2 = "sys/fs/cgroup", "cgroup.controllers"
 #: Texts in the specification of NVIDIA's cards, of any kind; and the hook that sets their limits.
 CARDS, HOOK = b"nvidia.com/gpu", b"apply-cuda-memory-limits"
@@ -44,6 +46,7 @@ class NodeProbe:
             memory_hook=self._memory_hook(),
             mps_daemons=None if daemons is None else tuple(GpuUuid(one) for one in daemons),
             gemini_library=_has(self._below(GEMINI), LIBRARY),
+            hami_library=_has_one(self._below(HAMI), LIBVGPU),
         )
 
     def _below(self, folder: str) -> str:
@@ -71,6 +74,14 @@ def _has(folder: str, name: str) -> bool | None:
     if not os.access(folder, os.R_OK | os.X_OK):
         return None
     return os.access(f"{folder}/{name}", os.F_OK)
+
+
+def _has_one(folder: str, name: str) -> bool | None:
+    """Whether a folder has an entry that begins so; None if it is missing or not readable."""
+    try:
+        return any(one.startswith(name) for one in os.listdir(folder))
+    except OSError:
+        return None
 
 
 def _specifications(folder: str) -> Iterator[tuple[str, int, int]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kubeshare_py.domain.card_reading import NodeFeatures
-from kubeshare_py.edges.node.node_probe import CDI, GEMINI, MPS, NodeProbe
+from kubeshare_py.edges.node.node_probe import CDI, GEMINI, HAMI, MPS, NodeProbe
 from kubeshare_py.edges.process.liveness_lock import shown
 from kubeshare_py.isolation.gemini import LIBRARY
 from kubeshare_py.isolation.mps import ALIVE
@@ -99,3 +99,12 @@ def test_the_library_is_missing_where_its_folder_is_mounted_and_it_is_not_there(
     assert NodeProbe(str(tmp_path)).look().gemini_library is False
     put(tmp_path, f"{LIBRARY[1:]}/libgemhook.so.1")
     assert NodeProbe(str(tmp_path)).look().gemini_library is True
+
+
+@pytest.mark.parametrize("name", ["libvgpu.so", "libvgpu.so.v2.10.0"])
+def test_hamis_library_is_there_also_with_a_version_in_its_name(tmp_path: Path, name: str) -> None:
+    assert NodeProbe(str(tmp_path)).look().hami_library is None
+    put(tmp_path, f"{HAMI}/ld.so.preload")
+    assert NodeProbe(str(tmp_path)).look().hami_library is False
+    put(tmp_path, f"{HAMI}/{name}")
+    assert NodeProbe(str(tmp_path)).look().hami_library is True

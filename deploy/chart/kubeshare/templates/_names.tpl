@@ -48,7 +48,7 @@ pod's own volume needs: made here, it would be there for the pod, with nothing b
 {{- end }}
 {{- $folders := list }}
 {{- if .Values.collector.watchIsolation }}
-{{- range $backend, $folder := dict "driver" (dict "name" "cdi" "path" "/var/run/cdi") "gemini" (dict "name" "gemini" "path" "/kubeshare") "mps" (dict "name" "mps-alive" "path" "/run/kubeshare/mps-alive") }}
+{{- range $backend, $folder := dict "driver" (dict "name" "cdi" "path" "/var/run/cdi") "gemini" (dict "name" "gemini" "path" "/kubeshare") "hami-core" (dict "name" "vgpu" "path" "/usr/local/vgpu") "mps" (dict "name" "mps-alive" "path" "/run/kubeshare/mps-alive") }}
 {{- if has $backend $used }}
 {{- $folders = append $folders $folder }}
 {{- end }}
