@@ -2,6 +2,7 @@
 
 import argparse
 
+from kubeshare_py.domain.bounds import CARD_TENANTS
 from kubeshare_py.node_agent.device_plugin.resources import (
     KNOWN,
     MemoryUnit,
@@ -25,6 +26,11 @@ def add_device_options(parser: argparse.ArgumentParser) -> None:
         help="of aliyun.com/gpu-mem; GiB",
     )  # fmt: skip
     add(
+        "--gpu-slices", metavar="N", type=int, default=0,
+        help="devices of nvidia.com/gpu for each card, for parts of cards as pods of HAMi ask for"
+        " them (its split count); 0, the default: one, which is the card",
+    )  # fmt: skip
+    add(
         "--mig-strategy", choices=[*MigStrategy], type=MigStrategy, default=MigStrategy.NONE,
         help="of nvidia.com/gpu, as NVIDIA's device plugin has it; none",
     )  # fmt: skip
@@ -34,7 +40,10 @@ def chosen_devices(
     parser: argparse.ArgumentParser, given: argparse.Namespace
 ) -> tuple[PluginResource, ...]:
     """The resources to serve; argparse exits with 2 for other names."""
+    if not CARD_TENANTS.allows(given.gpu_slices):
+        parser.error(f"--gpu-slices: {CARD_TENANTS.problem(given.gpu_slices)}")
+    names = [one for one in given.devices.split(",") if one]
     try:
-        return chosen([one for one in given.devices.split(",") if one], given.memory_unit)
+        return chosen(names, given.memory_unit, given.gpu_slices)
     except UnknownResource as error:
         parser.error(f"--devices: {error}")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kubeshare_cmd.device_options import add_device_options, chosen_devices
+from kubeshare_cmd.hami_options import add_hami_options, chosen_hami
 from kubeshare_cmd.ports import port
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.node.agent_server import PORT
@@ -18,6 +19,7 @@ EXAMPLES = """examples:
   kubeshare-node-agent --gemini                and write Gemini's files below /kubeshare
   kubeshare-node-agent --kubeconfig FILE --node-name n1 --address 127.0.0.1 --port 9106
   kubeshare-node-agent --devices aliyun.com/gpu-mem,aliyun.com/gpu-count --memory-unit MiB
+  kubeshare-node-agent --devices nvidia.com/gpu --gpu-slices 10 --hami-core
 
 exit codes: 0 ended in order, 2 wrong usage, 3 the address or port cannot be used, or no credentials
 """
@@ -43,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--host-ip", metavar="IP", help="for pods to reach Gemini; default: $HOST_IP")
     add("--log-level", default="info", choices=("debug", "info", "warning"))
     add_device_options(parser)
+    add_hami_options(parser)
     given = parser.parse_args(arguments)
     if given.interval <= 0:
         parser.error("--interval must be more than 0")
@@ -59,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             host_ip=given.host_ip or own_address(),
             devices=chosen_devices(parser, given),
             mig_strategy=given.mig_strategy,
+            hami=chosen_hami(parser, given),
         )
     )
 

@@ -17,9 +17,13 @@ from kubeshare_py.edges.node.collector_server import CannotListen
 from kubeshare_py.edges.node.gemini.gemini_folder import GeminiFolder
 from kubeshare_py.edges.node.gemini.gemini_launcher import ALIVE
 from kubeshare_py.edges.node.gemini.gemini_part import GeminiPart
+from kubeshare_py.edges.node.hami_core.hami_folder import HamiFolder
+from kubeshare_py.edges.node.hami_core.hami_page import hami_metrics
+from kubeshare_py.edges.node.hami_core.hami_part import HamiPart
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.run_until_signal import until_signal
 from kubeshare_py.node_agent.device_plugin.resources import MigStrategy, PluginResource
+from kubeshare_py.node_agent.hami_core.container_limits import HamiCoreSettings
 
 OK, NOT_STARTED = 0, 3
 
@@ -43,6 +47,8 @@ class AgentSettings:
     host_ip: str = ""
     devices: tuple[PluginResource, ...] = ()
     mig_strategy: MigStrategy = MigStrategy.NONE
+    #: How HAMi-core is used, None for not at all.
+    hami: HamiCoreSettings | None = None
 
 
 def run(settings: AgentSettings) -> int:
@@ -63,7 +69,8 @@ async def work(
     sampler = CardSampler(node=settings.node, interval_s=settings.interval_s, root=settings.root)
     async with KubeClient(load(settings.kubeconfig)) as client:
         agent = NodeAgent(client, sampler, parts(settings, client))
-        async with serve(agent, settings.address, settings.port) as url:
+        address, hami = settings.address, hami_metrics(agent, settings.hami, settings.address)
+        async with serve(agent, address, settings.port) as url, hami:
             on_ready(url, agent)
             await agent.run()
 
@@ -72,8 +79,11 @@ def parts(settings: AgentSettings, client: KubeClient) -> tuple[AgentPart, ...]:
     """The parts that these settings ask for."""
     found: list[AgentPart] = []
     if settings.gemini:
-        folder, alive = GeminiFolder(settings.root), settings.root / ALIVE
-        found.append(GeminiPart(settings.node, folder, alive, settings.host_ip))
+        gemini, alive = GeminiFolder(settings.root), settings.root / ALIVE
+        found.append(GeminiPart(settings.node, gemini, alive, settings.host_ip))
+    hami = HamiFolder(settings.root, settings.hami) if settings.hami else None
+    if hami is not None:
+        found.append(HamiPart(settings.node, hami))
     if settings.devices:
         # Imported late: gRPC costs memory on every node.
         from kubeshare_py.edges.node.kubelet import device_plugins  # noqa: PLC0415
@@ -84,5 +94,5 @@ def parts(settings: AgentSettings, client: KubeClient) -> tuple[AgentPart, ...]:
             strategy=settings.mig_strategy,
             root=settings.root,
         )
-        found.append(device_plugins.DevicePlugins(wanted, client))
+        found.append(device_plugins.DevicePlugins(wanted, client, hami))
     return tuple(found)

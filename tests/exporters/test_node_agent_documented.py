@@ -3,7 +3,13 @@
 from pathlib import Path
 
 from kubeshare_py.edges.node.kubelet import device_plugins
-from kubeshare_py.exporters import gemini_metrics, gpu_requirement, node_agent_metrics
+from kubeshare_py.exporters import (
+    gemini_metrics,
+    gpu_requirement,
+    hami_core_metrics,
+    hami_node_metrics,
+    node_agent_metrics,
+)
 from kubeshare_py.exporters.metric import Metric
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -20,8 +26,17 @@ def row(metric: Metric) -> str:
 
 def test_the_table_of_the_agents_metrics_is_that_of_the_code() -> None:
     plugins = (device_plugins.REGISTERED, device_plugins.DEVICES)
-    catalogue = (*node_agent_metrics.CATALOGUE, *gemini_metrics.GEMINI, *plugins)
+    hami = hami_core_metrics.HAMI_CORE
+    catalogue = (*node_agent_metrics.CATALOGUE, *gemini_metrics.GEMINI, *plugins, *hami)
     assert rows("node-agent.md", "Metrics") == [row(one) for one in catalogue]
+
+
+def test_the_table_of_hamis_metrics_of_the_node_is_that_of_the_code() -> None:
+    found = rows("node-agent.md", "HAMi's metrics")
+    assert found == [row(one) for one in hami_node_metrics.CATALOGUE]
+    section = (DOCS / "node-agent.md").read_text().split("### HAMi's metrics\n")[1]
+    text = section.split("\n## ")[0]
+    assert [one.name for one in hami_node_metrics.LEGACY if f"`{one.name}`" not in text] == []
 
 
 def test_the_table_of_the_aggregators_metrics_is_that_of_the_code() -> None:

@@ -76,9 +76,12 @@ class KubeletNode:
         cards: Sequence[GpuUuid] = (),
         claims: Mapping[int, Sequence[GpuUuid]] | None = None,
         annotations: Mapping[str, str] = MappingProxyType({}),
+        allocation: Allocation | None = None,
     ) -> Json:
         """Create the pod, bound with an allocation of these cards; as the server stored it."""
         metadata = {**asking["metadata"], "annotations": {**annotations}}
+        if allocation is not None:
+            metadata["annotations"][ALLOCATION] = write_allocation(allocation)
         if cards or claims:
             metadata["annotations"] = {**annotations, ALLOCATION: _allocation(cards, claims or {})}
         metadata.pop("uid", None)
@@ -112,21 +115,40 @@ class KubeletNode:
                     raise
             await asyncio.sleep(_LOOK_S)
 
+    async def mounts(self, stored: Json, container: str = "main") -> dict[str, tuple[str, bool]]:
+        """The mounts of its claims: the node's path and whether it may write, by its own path."""
+        given = await self.manager.started(stored, container)
+        return {
+            one["containerPath"]: (one["hostPath"], "rw" in one["options"])
+            for edits in self._edits(given)
+            for one in edits.get("mounts", ())
+        }
+
     def claimed(self, given: Given) -> dict[str, str]:
-        """What a runtime reads of the CDI devices."""
-        known: dict[str, list[str]] = {}
+        """The variables that a runtime reads of the CDI devices."""
+        lines = [line for edits in self._edits(given) for line in edits["env"]]
+        return dict(line.split("=", 1) for line in lines)
+
+    def _edits(self, given: Given) -> list[Json]:
+        known: dict[str, Json] = {}
         for path in (self.manager.root / "var/run/cdi").glob("*.json"):
             document = json.loads(path.read_text())
             for device in document["devices"]:
-                known[f"{document['kind']}={device['name']}"] = device["containerEdits"]["env"]
-        lines = [line for name in given.cdi for line in known[name]]
-        return dict(line.split("=", 1) for line in lines)
+                known[f"{document['kind']}={device['name']}"] = device["containerEdits"]
+        return [known[name] for name in given.cdi]
 
     async def report(self) -> Json:
         """The agent's annotation; {} if there is none."""
         annotations = (await self.client.get(NODE))["metadata"].get("annotations") or {}
         found: Json = json.loads(annotations.get(ANNOTATION, "{}"))
         return found
+
+    async def expect_enforced(self, *backends: str) -> None:
+        """Wait until the agent says that these back-ends work because of it."""
+        last_look = asyncio.get_running_loop().time() + PATIENCE_S
+        while (await self.report()).get("enforces") != [*backends]:
+            assert asyncio.get_running_loop().time() < last_look, f"not enforced: {backends}"
+            await asyncio.sleep(_LOOK_S)
 
     async def expect_held(self, **wanted: Sequence[str]) -> None:
         """Wait until these pods hold these cards, and no others hold any."""
@@ -162,7 +184,7 @@ async def kubelet_node(
         await client.create("/api/v1/nodes", node)
         arguments = ["--devices", ",".join(devices)]
         for name, value in options.items():
-            arguments += [f"--{name.replace('_', '-')}", value]
+            arguments += [f"--{name.replace('_', '-')}", *([value] if value else [])]
         made = KubeletNode(client, manager, board, folder / "kubeconfig", arguments)
         await made.start_agent()
         try:

@@ -1,6 +1,7 @@
 """Which cards a container with devices sees, by its pod's allocation."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import msgspec
 
@@ -10,17 +11,26 @@ from kubeshare_py.domain.identity import GpuUuid, PodKey, PodUid, card_at
 from kubeshare_py.domain.request import ContainerRef
 
 
+class ContainerSpec(msgspec.Struct, frozen=True, gc=False):
+    """What a container sets to a fixed value, and what it asks for, by resource."""
+
+    variables: Mapping[str, str] = {}
+    amounts: Mapping[str, str] = {}
+
+
 class DevicePod(msgspec.Struct, frozen=True, gc=False):
     """A pod whose container has devices.
 
-    `containers` are all of it by their names. `allocation` is None if nothing was placed by this
-    scheduler or by one that it succeeds; `problem` says why it cannot be read.
+    `containers` are all of it by their names, `specs` what it says of them. `allocation` is None if
+    nothing was placed by this scheduler or by one that it succeeds; `problem` says why it cannot be
+    read.
     """
 
     key: PodKey
     uid: PodUid
     containers: Mapping[str, ContainerRef]
     annotations: Mapping[str, str]
+    specs: Mapping[str, ContainerSpec] = {}
     allocation: Allocation | None = None
     problem: str = ""
 
@@ -31,8 +41,8 @@ class CardsUnknown(Exception):
 
 def placed_cards(
     pod: DevicePod, container: str, resource: str, cards: Iterable[Gpu]
-) -> tuple[GpuUuid, ...]:
-    """The cards of a container in its pod's allocation, in order. Raises CardsUnknown.
+) -> tuple[CardCharge, ...]:
+    """What a container has of which cards by its pod's allocation. Raises CardsUnknown.
 
     `container` "" stands for an init container, which sees the pod's cards. `cards` are those of
     the node; a predecessor names them by their index.
@@ -52,7 +62,7 @@ def placed_cards(
         raise CardsUnknown(
             f"the allocation of {pod.key} names {', '.join(missing)}, which this node does not have"
         )
-    return tuple(known[one.uuid] for one in charges)
+    return tuple(replace(one, uuid=known[one.uuid]) for one in charges)
 
 
 def held_by(pod: DevicePod, cards: Iterable[Gpu]) -> set[GpuUuid]:

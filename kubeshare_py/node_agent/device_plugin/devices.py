@@ -76,7 +76,8 @@ def device_lists(
     lists: dict[str, DeviceList] = {}
     for resource in resources:
         own = whole
-        if resource.unplaced is Unplaced.FREE_CARD and strategy is MigStrategy.SINGLE:
+        is_native = resource.unplaced is Unplaced.FREE_CARD or resource.slices
+        if is_native and strategy is MigStrategy.SINGLE:
             own = found
         lists[resource.name] = _bounded(DeviceList(resource, tuple(_of(resource, own))))
     if NVIDIA_GPU in lists and strategy is MigStrategy.MIXED:
@@ -116,6 +117,8 @@ def _count(resource: PluginResource, card: Gpu) -> int:
         return 1
     if resource.counts is DeviceCounts.PERCENT:
         return PERCENT
+    if resource.counts is DeviceCounts.SLICES:
+        return resource.slices if card.parent is None else 1
     return card.memory_bytes // (resource.unit or MemoryUnit.GIB).size
 
 
@@ -133,6 +136,8 @@ def _bounded(listed: DeviceList) -> DeviceList:
         return listed
     resource = listed.resource
     advice = f"leave {resource.name} out of the agent's resources"
+    if resource.slices:
+        advice = "choose fewer slices"
     if resource.has_choice:
         advice = f"choose {MemoryUnit.GIB} as its unit"
     return DeviceList(

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from kubeshare_py.domain.node import slices_of
+
 #: MIG instances of one profile: this and the profile, such as nvidia.com/mig-1g.5gb.
 MIG = "nvidia.com/mig-"
 NVIDIA_GPU = "nvidia.com/gpu"
@@ -14,6 +16,7 @@ class DeviceCounts(StrEnum):
     """What one device of a resource is a piece of."""
 
     CARDS = "cards"  # one device for each card
+    SLICES = "slices"  # as many for each card as pods may have a part of it
     PERCENT = "percent"  # a hundred for each card
     MEMORY = "memory"  # one for each unit of a card's memory, rounded down
 
@@ -60,6 +63,13 @@ class PluginResource:
     has_choice: bool = False
     #: The beginning of the variables and annotations in which a container's numbers are told.
     numbers: str = ""
+    #: The devices of each card that is not an instance, where it counts slices.
+    slices: int = 0
+
+    @property
+    def reported(self) -> str:
+        """The word for it in the agent's annotation."""
+        return slices_of(self.name) if self.slices else self.name
 
 
 class UnknownResource(ValueError):
@@ -99,11 +109,12 @@ KNOWN: Mapping[str, PluginResource] = {
 }
 
 
-def chosen(names: Iterable[str], unit: MemoryUnit) -> tuple[PluginResource, ...]:
+def chosen(names: Iterable[str], unit: MemoryUnit, slices: int = 0) -> tuple[PluginResource, ...]:
     """The resources of these names, once each. Raises UnknownResource.
 
     `example.com/gpu-mem=aliyun.com/gpu-mem` is a vendor's name for a known resource. `unit` is for
-    those with a choice.
+    those with a choice. With `slices`, each card has so many devices of `nvidia.com/gpu`, of which
+    none is a card: HAMi's split count.
     """
     found: dict[str, PluginResource] = {}
     for written in names:
@@ -118,6 +129,8 @@ def chosen(names: Iterable[str], unit: MemoryUnit) -> tuple[PluginResource, ...]
         if known.numbers:
             # As cerit.io/gpu-mem and CERIT_IO_GPU_MEM_IDX.
             own = replace(own, numbers=re.sub("[^A-Z0-9]", "_", name.upper()))
+        if slices and known.unplaced is Unplaced.FREE_CARD:
+            own = replace(own, counts=DeviceCounts.SLICES, unplaced=Unplaced.REFUSED, slices=slices)
         found[name] = replace(own, unit=unit) if known.has_choice else own
     return tuple(found.values())
 

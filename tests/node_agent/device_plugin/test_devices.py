@@ -15,6 +15,7 @@ from kubeshare_py.node_agent.device_plugin.resources import (
     KNOWN,
     MemoryUnit,
     MigStrategy,
+    Unplaced,
     chosen,
 )
 
@@ -104,3 +105,28 @@ def test_mig_instances_are_left_out_unless_they_are_asked_for() -> None:
 def test_a_profile_with_a_plus_has_a_name_that_kubernetes_takes() -> None:
     mixed = listed(instance(0, 0, "1g.10gb+me"), strategy=MigStrategy.MIXED)
     assert "nvidia.com/mig-1g.10gb.me" in mixed
+
+
+def test_slices_are_so_many_devices_of_each_card_c1() -> None:
+    """HAMi: cards x deviceSplitCount, also of unhealthy cards."""
+    cards = [card(0), card(1, healthy=False)]
+    resources = chosen(["nvidia.com/gpu"], MemoryUnit.GIB, slices=10)
+    found = device_lists(resources, cards, MigStrategy.NONE)["nvidia.com/gpu"]
+    assert found.count == 20
+    assert [*found.devices()][9:11] == [("0-9", True), ("1-0", False)]
+    assert found.resource.unplaced is Unplaced.REFUSED
+
+
+def test_an_instance_is_one_device_among_slices_c1() -> None:
+    cards = [card(0), instance(1, 0, "3g.20gb"), instance(1, 1, "3g.20gb")]
+    resources = chosen(["nvidia.com/gpu"], MemoryUnit.GIB, slices=10)
+    found = device_lists(resources, cards, MigStrategy.SINGLE)["nvidia.com/gpu"]
+    assert [one.count for one in found.cards] == [10, 1, 1]
+    assert device_lists(resources, cards, MigStrategy.NONE)["nvidia.com/gpu"].count == 10
+
+
+def test_too_many_slices_are_refused_with_what_to_do() -> None:
+    resources = chosen(["nvidia.com/gpu"], MemoryUnit.GIB, slices=1_000_000)
+    found = device_lists(resources, [card(0)], MigStrategy.NONE)["nvidia.com/gpu"]
+    assert found.count == 0
+    assert found.refusal.endswith("choose fewer slices")

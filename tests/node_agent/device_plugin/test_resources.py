@@ -28,3 +28,10 @@ def test_a_vendors_name_stands_for_a_known_resource() -> None:
 def test_other_names_are_refused_with_those_that_there_are(written: str) -> None:
     with pytest.raises(UnknownResource, match=r"aliyun.com/gpu-mem, .*NAME=ONE-OF-THESE"):
         chosen([written], MemoryUnit.GIB)
+
+
+def test_only_nvidias_devices_are_slices_also_under_a_vendors_name() -> None:
+    names = ["aliyun.com/gpu-mem", "hami.io/gpu=nvidia.com/gpu"]
+    memory, slices = chosen(names, MemoryUnit.GIB, slices=10)
+    assert (memory.slices, slices.slices) == (0, 10)
+    assert (memory.reported, slices.reported) == ("aliyun.com/gpu-mem", "hami.io/gpu as slices")

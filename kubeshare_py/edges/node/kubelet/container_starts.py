@@ -7,7 +7,10 @@ how the pod is found (docs/decisions/0025).
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
+from kubeshare_py.domain.allocation import CardCharge
+from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid
+from kubeshare_py.edges.node.hami_core.hami_limits import HamiLimits
 from kubeshare_py.edges.node.kubelet.channels import KubeletUnreachable
 from kubeshare_py.edges.node.kubelet.device_pods import DevicePods
 from kubeshare_py.edges.node.kubelet.given_files import GivenFiles
@@ -20,6 +23,7 @@ from kubeshare_py.node_agent.device_plugin.container_cards import (
     held_by,
     placed_cards,
 )
+from kubeshare_py.node_agent.device_plugin.container_edits import ContainerEdits
 from kubeshare_py.node_agent.device_plugin.devices import DeviceList
 from kubeshare_py.node_agent.device_plugin.given import (
     Given,
@@ -45,7 +49,13 @@ _TOLD = ("IDX", "POD", "DEV")
 class ContainerStarts:
     """One start at a time, so that no two pods get the same free card."""
 
-    def __init__(self, resources: PodResources, pods: DevicePods, files: GivenFiles) -> None:
+    def __init__(
+        self,
+        resources: PodResources,
+        pods: DevicePods,
+        files: GivenFiles,
+        limits: HamiLimits,
+    ) -> None:
         self.state = AgentState()
         #: What each resource of ours advertises.
         self.lists: Mapping[str, DeviceList] = {}
@@ -55,6 +65,7 @@ class ContainerStarts:
         self._resources = resources
         self._pods = pods
         self._files = files
+        self._limits = limits
         self._turn = asyncio.Lock()
 
     async def look(self) -> list[ContainerDevices]:
@@ -81,25 +92,40 @@ class ContainerStarts:
         owner = owner_of(resource.name, devices, listed)
         pod = await self._pods.pod(owner.pod)
         given = still_given(self.given, listed)
+        claim = claim_name(resource.name, devices)
+        more = ContainerEdits()
         if pod.allocation is None and not pod.problem and resource.unplaced is Unplaced.FREE_CARD:
             held = await self._held(pod, listed)
             given, cards = free_cards(given, pod, self.lists[resource.name], devices, held)
         else:
-            cards = self._placed(pod, owner, resource)
-        claim = claim_name(resource.name, devices)
+            charges, known = self._placed(pod, owner, resource, devices)
+            cards = tuple(one.uuid for one in charges)
+            more = self._limits.of(pod, owner.container, charges, known, claim)
         anchor = _anchor(resource, devices, listed)
         key = owner.pod
         self._keep(
             given.with_claim(WrittenClaim(claim, resource.name, anchor, key.namespace, key.name))
         )
-        self._files.write(claim, _variables(resource, pod, cards))
+        self._files.write(claim, _variables(resource, pod, cards).and_more(more))
 
     def _placed(
-        self, pod: DevicePod, owner: DeviceOwner, resource: PluginResource
-    ) -> tuple[GpuUuid, ...]:
-        if self.state.cards is None:
+        self,
+        pod: DevicePod,
+        owner: DeviceOwner,
+        resource: PluginResource,
+        devices: Sequence[str],
+    ) -> tuple[tuple[CardCharge, ...], tuple[Gpu, ...]]:
+        """The container's part of the node's cards, and these."""
+        known = self.state.cards
+        if known is None:
             raise CardsUnknown("the cards of this node are not known yet")
-        return placed_cards(pod, owner.container, resource.name, self.state.cards)
+        charges = placed_cards(pod, owner.container, resource.name, known)
+        if resource.slices and owner.container and len(charges) != len(devices):
+            raise CardsUnknown(
+                f"container {owner.container!r} of {pod.key} has {len(devices)} devices of "
+                f"{resource.name}, and {len(charges)} cards in its allocation"
+            )
+        return charges, known
 
     async def _held(self, pod: DevicePod, listed: Sequence[ContainerDevices]) -> set[GpuUuid]:
         """The cards that are not free for this pod."""
@@ -126,10 +152,10 @@ def _anchor(
 
 def _variables(
     resource: PluginResource, pod: DevicePod, cards: Sequence[GpuUuid]
-) -> dict[str, str]:
+) -> ContainerEdits:
     found = {VISIBLE_DEVICES: ",".join(cards)}
     if resource.numbers:
         for name in (f"{resource.numbers}_{one}" for one in _TOLD):
             if name in pod.annotations:
                 found[name] = pod.annotations[name]
-    return found
+    return ContainerEdits(found)

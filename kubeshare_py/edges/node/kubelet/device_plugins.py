@@ -8,6 +8,8 @@ from pathlib import Path
 
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.node.hami_core.hami_folder import HamiFolder
+from kubeshare_py.edges.node.hami_core.hami_limits import HamiLimits
 from kubeshare_py.edges.node.kubelet.card_plugin import CardPlugin
 from kubeshare_py.edges.node.kubelet.channels import KubeletUnreachable
 from kubeshare_py.edges.node.kubelet.container_starts import ContainerStarts
@@ -59,7 +61,9 @@ class DevicePlugins:
     name = "device-plugins"
     metrics = (REGISTERED, DEVICES)
 
-    def __init__(self, settings: PluginSettings, client: KubeClient) -> None:
+    def __init__(
+        self, settings: PluginSettings, client: KubeClient, hami: HamiFolder | None = None
+    ) -> None:
         self.on_report: Callable[[], None] = lambda: None
         kubelet = settings.root / _KUBELET
         self._settings = settings
@@ -68,6 +72,7 @@ class DevicePlugins:
             PodResources(kubelet / "pod-resources/kubelet.sock"),
             DevicePods(client, settings.node),
             GivenFiles(settings.root),
+            HamiLimits(hami),
         )
         self._plugins: dict[str, RegisteredPlugin] = {}
         self._held: tuple[HeldCards, ...] | None = None
@@ -95,7 +100,7 @@ class DevicePlugins:
         units = {
             one.resource.name: str(one.resource.unit) for one in served if one.resource.has_choice
         }
-        names = tuple(one.resource.name for one in served)
+        names = tuple(one.resource.reported for one in served)
         return PartReport(plugins=names, unit=units, held=self._held)
 
     def values(self) -> Values:

@@ -20,15 +20,23 @@ from kubeshare_py.edges.node.kubelet.plugin_server import DevicesRefused
 from kubeshare_py.manifests.metadata import ObjectMeta
 from kubeshare_py.manifests.pods.container_amounts import container_amounts
 from kubeshare_py.manifests.pods.pod_fields import ContainerResources
-from kubeshare_py.node_agent.device_plugin.container_cards import DevicePod
+from kubeshare_py.node_agent.device_plugin.container_cards import ContainerSpec, DevicePod
 
 _PODS = "/api/v1/pods"
+
+
+class NamedValue(msgspec.Struct, frozen=True, gc=False):
+    """A variable; its value is "" where it refers to something."""
+
+    name: str = ""
+    value: str = ""
 
 
 class NamedContainer(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """A container and what it asks for; a sidecar restarts always."""
 
     name: str = ""
+    env: tuple[NamedValue, ...] | None = None
     resources: ContainerResources | None = None
     restart_policy: str | None = None
 
@@ -115,6 +123,7 @@ class DevicePods:
             uid=PodUid(pod.metadata.uid),
             containers={one.name: ref for ref, one in containers},
             annotations=annotations,
+            specs={one.name: _spec(one) for _, one in containers},
             allocation=held.allocation,
             problem=held.problem,
         )
@@ -127,6 +136,17 @@ class DevicePods:
         asked = self._table.read(ask)
         request = asked if isinstance(asked, GpuRequest) else None
         return held_by_predecessor(self._table, ask, request)
+
+
+def _spec(container: NamedContainer) -> ContainerSpec:
+    asked = container.resources or ContainerResources()
+    return ContainerSpec(
+        {one.name: one.value for one in container.env or ()},
+        {
+            name: str(one)
+            for name, one in {**(asked.requests or {}), **(asked.limits or {})}.items()
+        },
+    )
 
 
 def _has_ended(stored: Mapping[str, Any]) -> bool:

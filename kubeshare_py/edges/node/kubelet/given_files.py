@@ -6,12 +6,12 @@ Each file is written beside its place and moved there, so that readers find it w
 """
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from kubeshare_py.edges.process import decision_log
+from kubeshare_py.node_agent.device_plugin.container_edits import ContainerEdits, HostMount
 from kubeshare_py.node_agent.device_plugin.given import Given, restored, stored
 
 KIND = "kubeshare.io/claim"
@@ -46,9 +46,13 @@ class GivenFiles:
         """Keep what is given, also through a loss of power."""
         _put(self.given_file, stored(given), synchronised=True)
 
-    def write(self, claim: str, variables: Mapping[str, str]) -> None:
+    def write(self, claim: str, given: ContainerEdits) -> None:
         """Write the specification of a claim."""
-        edits = {"env": [f"{name}={value}" for name, value in variables.items()]}
+        edits: dict[str, object] = {
+            "env": [f"{name}={value}" for name, value in given.variables.items()]
+        }
+        if given.mounts:
+            edits["mounts"] = [_mount(one) for one in given.mounts]
         document = {
             "cdiVersion": _CDI_VERSION,
             "kind": KIND,
@@ -65,6 +69,11 @@ class GivenFiles:
 
     def _path(self, claim: str) -> Path:
         return self.claims / f"{_PREFIX}{claim}{_SUFFIX}"
+
+
+def _mount(one: HostMount) -> dict[str, object]:
+    options = ["rbind", "nosuid", "nodev", "ro" if one.read_only else "rw"]
+    return {"hostPath": one.host, "containerPath": one.container, "options": options}
 
 
 def _put(path: Path, content: bytes, *, synchronised: bool) -> None:

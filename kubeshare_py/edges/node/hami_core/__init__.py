@@ -1,0 +1,1 @@
+"""HAMi-core on a node: its library and folders, and its shared regions as files."""

@@ -1,0 +1,1 @@
+"""HAMi-core on a node: what containers get of it, and what its shared regions say."""
