@@ -15,17 +15,19 @@ from kubeshare_py.domain.card_scaling import CardScaling
 
 
 class Inventory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """The source of cards: `prometheus`, `scrape`, `annotation` or `file`.
+    """The source of cards: `prometheus`, `scrape`, `annotation`, `hami` or `file`.
 
     `scrape` asks the collectors themselves, and `annotation` reads the Nodes, on which collectors
-    write. `cells_file` is KubeShare's topology file, for all sources; "" for none. `url` and
-    `selector` are Prometheus'; `namespace` ("" is the Lease's), `pod_selector`, `port`, `scheme`
-    and `server_name` the collectors'; `path` is the file's. The token and the CA are for Prometheus
-    or the collectors, whichever is asked. Of the rules in `scaling`, the first that covers a card
-    counts. `unhealthy_config_maps`: gpushare's ConfigMaps say which cards take no new pods.
+    write; `hami` reads what HAMi's device plugins write there, of which the one for NVIDIA
+    advertises `plugin_resource`. `cells_file` is KubeShare's topology file, for all sources; "" for
+    none. `url` and `selector` are Prometheus'; `namespace` ("" is the Lease's), `pod_selector`,
+    `port`, `scheme` and `server_name` the collectors'; `path` is the file's. The token and the CA
+    are for Prometheus or the collectors, whichever is asked. Of the rules in `scaling`, the first
+    that covers a card counts. `unhealthy_config_maps`: gpushare's ConfigMaps say which cards take
+    no new pods.
     """
 
-    source: Literal["prometheus", "scrape", "annotation", "file"] = "prometheus"
+    source: Literal["prometheus", "scrape", "annotation", "hami", "file"] = "prometheus"
     url: str = "http://prometheus-k8s.monitoring:9090"
     selector: str = 'job="kubeshare-collector"'
     namespace: str = ""
@@ -34,6 +36,7 @@ class Inventory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     scheme: Literal["http", "https"] = "http"
     server_name: str = ""
     path: str = ""
+    plugin_resource: Annotated[str, Meta(min_length=1, max_length=317)] = "nvidia.com/gpu"
     cells_file: str = ""
     interval_seconds: Annotated[float, Meta(gt=0, le=86_400)] = 5.0
     bearer_token_file: str = ""

@@ -20,6 +20,7 @@ ELSEWHERE = {
     "dialects/stored_allocation": "dialects/test_allocation",
     "exporters/client_metrics": "exporters/test_scheduler_metrics",
     "inventory/card_annotation": "inventory/test_node_annotations",
+    "inventory/hami/node_plugins": "inventory/hami/test_plugin_nodes",
     "manifests/admission": "admission/test_review",
     "manifests/pods/inter_pod_fields": "manifests/pods/test_inter_pod",
     "manifests/pods/pod_fields": "manifests/test_events",

@@ -201,7 +201,8 @@ def test_arguments_reach_the_plugin() -> None:
         ({"kind": "Pod"}, "kind: must be KubeShareSchedulerConfiguration"),
         (
             {"inventory": {"source": "nvml"}},
-            "inventory.source: must be one of annotation, file, prometheus, scrape, not 'nvml'",
+            "inventory.source: must be one of annotation, file, hami, prometheus, scrape, not "
+            "'nvml'",
         ),
         ({"inventory": {"scheme": "ftp"}}, "inventory.scheme: must be http or https, not 'ftp'"),
         ({"gangRepair": 3}, "gangRepair: must be release or report, not 3"),

@@ -183,6 +183,10 @@ VARIANTS = {
         'config.inventory.source="annotation"',
         "collector.annotateNode=true",
     ],
+    "cards of HAMi's device plugins": [
+        'config.inventory={"source": "hami", "pluginResource": "hami.io/gpu"}',
+        "collector.enabled=false",
+    ],
     "plugins, authorities and selectors of one's own": [
         'extraPlugins=["PriceOfPower"]',
         """config.inventory={"source": "scrape", "podSelector": "app=cards,tier in (a, b),!old",

@@ -30,6 +30,7 @@ AGGREGATES = (
     "tests/deploy/test_node_agent.py::test_the_aggregator_reads_pods_and_can_do_nothing_else"
 )
 UNHEALTHY = "tests/stories/test_unhealthy_config_maps.py::test_a_listed_card_takes_no_new_pods"
+ASKS = "tests/stories/test_hami_plugin.py::test_a_silent_plugin_is_asked_for_a_sign_of_life"
 WEBHOOKS = "admissionregistration.k8s.io/mutatingwebhookconfigurations"
 #: All rights of these roles: that story compares each with what the scheduler asks for.
 OF_SCHEDULER = {"kubeshare-scheduler", "kubeshare-scheduler-front-proxy"}
@@ -48,6 +49,7 @@ NEEDED = {
     "kubeshare-aggregator: watch /pods": AGGREGATES,
     "kubeshare-scheduler-unhealthy-cards: list /configmaps": UNHEALTHY,
     "kubeshare-scheduler-unhealthy-cards: watch /configmaps": UNHEALTHY,
+    "kubeshare-scheduler-device-plugins: patch /nodes": ASKS,
     f"kubeshare-admission: get {WEBHOOKS} kubeshare-admission": TRUSTED,
     f"kubeshare-admission: patch {WEBHOOKS} kubeshare-admission": TRUSTED,
 }
@@ -57,6 +59,7 @@ EVERYTHING = (
     "admission.others=true",
     "collector.annotateNode=true",
     "config.inventory.unhealthyConfigMaps=true",
+    'config.inventory.source="hami"',
     "mps.enabled=true",
     "nodeAgent.enabled=true",
     'nodeAgent.devices=["nvidia.com/gpu"]',

@@ -4,6 +4,7 @@ import json
 from random import Random
 
 from kubeshare_py.dialects.agent_annotation import read_agent
+from kubeshare_py.dialects.hami.register import RegisteredCard, write_json, write_records
 from kubeshare_py.domain.bounds import CARD_BYTES, CARD_INDEX, CARDS_OF_NODE, NUMA_NODE
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
@@ -16,6 +17,8 @@ from kubeshare_py.inventory.card_annotation import (
 from kubeshare_py.inventory.card_uuid import uuid_problem
 from kubeshare_py.inventory.changes import next_reading
 from kubeshare_py.inventory.collector_page import read_page, wiring_of_page
+from kubeshare_py.inventory.hami.handshake import Handshake, PluginSigns, requesting, time_in
+from kubeshare_py.inventory.hami.registered_cards import registered_cards
 from kubeshare_py.inventory.instant_vector import AnswerProblem, instant_vector
 from kubeshare_py.inventory.reading import Reading
 from kubeshare_py.inventory.series import Series
@@ -72,6 +75,45 @@ def sound_cards(cards: tuple[Gpu, ...]) -> None:
         assert CARD_BYTES.allows(card.memory_bytes)
         assert CARD_INDEX.allows(card.index)
         assert card.numa_node is None or NUMA_NODE.allows(card.numa_node)
+
+
+_REGISTERED = (
+    RegisteredCard(
+        uuid="GPU-n1-0", count=10, memory_mib=1024, cores=100, type="NVIDIA T4", health=True
+    ),
+    RegisteredCard(uuid="GPU-n1-1", index=1, count=10, memory_mib=2048, numa=1, mode="mig"),
+)
+_REGISTERS = (
+    write_json(_REGISTERED),
+    write_records(_REGISTERED),
+    write_records(_REGISTERED, as_seed=True),
+)
+
+
+def _odd_register(rng: Random) -> tuple[str, str]:
+    """A register annotation and a handshake."""
+    like = rng.choice(_REGISTERS)
+    written = odd.garbled(rng, like) if rng.random() < 0.5 else odd.text(rng, like)
+    return written, odd.garbled(
+        rng, rng.choice(("Reported 2024-01-23 04:30:04 +0000", requesting(0)))
+    )
+
+
+def judge_register(written: tuple[str, str]) -> None:
+    """A node that HAMi's device plugin registers: cards within their bounds, or a sentence."""
+    text, handshake = written
+    found = registered_cards(text)
+    assert found == registered_cards(text)
+    if isinstance(found, str):
+        said(found)
+    else:
+        sound_cards(found.cards)
+        for problem in found.problems:
+            said(problem, "[")
+    at = time_in(handshake)
+    assert at is None or at == time_in(handshake)
+    plugin = Handshake(PluginSigns(register=text, handshake=handshake), 1e9)
+    assert not plugin.is_alive(1e9 + 60)
 
 
 _VECTOR = (
@@ -187,6 +229,7 @@ def judge_words(text: str) -> None:
 
 
 FAMILIES = (
+    Family(name="registers", make=_odd_register, judge=judge_register, share=2),
     Family(name="agents", make=_odd_words, judge=judge_words, share=2),
     Family(name="cards", make=_odd_cards, judge=judge_cards, share=7),
     Family(

@@ -11,7 +11,7 @@ from kubeshare_py.edges.inventory.collector_scrape import CollectorTargets
 from kubeshare_py.edges.inventory.inventory_reports import ScrapeAccess
 
 #: Sources whose readings depend on the set of nodes.
-OF_NODES = frozenset({"file", "annotation"})
+OF_NODES = frozenset({"file", "annotation", "hami"})
 #: Sources that need the collectors' addresses.
 OF_TARGETS = frozenset({"scrape"})
 

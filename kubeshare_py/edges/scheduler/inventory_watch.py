@@ -12,6 +12,7 @@ from kubeshare_py.domain.node import Node
 from kubeshare_py.edges.inventory.annotated_nodes import AnnotatedNodes
 from kubeshare_py.edges.inventory.cells_inventory import CellsInventory
 from kubeshare_py.edges.inventory.collector_scrape import CollectorTargets
+from kubeshare_py.edges.inventory.hami_nodes import HamiNodes, plugins_of
 from kubeshare_py.edges.inventory.inventory_source import OF_NODES, OF_TARGETS, readings
 from kubeshare_py.edges.inventory.unhealthy_cards import UnhealthyCards
 from kubeshare_py.edges.kube.client import KubeClient
@@ -39,7 +40,11 @@ class InventoryWatch:
         self._loop = loop
         self._node_events = node_events
         self._settings = settings
-        self._annotated = AnnotatedNodes() if settings.source == "annotation" else None
+        self._annotated: AnnotatedNodes | HamiNodes | None = None
+        if settings.source == "annotation":
+            self._annotated = AnnotatedNodes()
+        elif settings.source == "hami":
+            self._annotated = HamiNodes(plugins_of(settings.plugin_resource))
         self._cells = CellsInventory()
         self._unhealthy = UnhealthyCards() if settings.unhealthy_config_maps else None
         self._rules = settings.rules()
@@ -93,6 +98,8 @@ class InventoryWatch:
                 lock = self._cells.lock
                 group.create_task(self._unhealthy.follow(client, lock, self._take_health))
                 await self._unhealthy.known.wait()
+            if isinstance(self._annotated, HamiNodes):
+                group.create_task(self._annotated.ask_for_ever(client, lambda: self._loop.leads))
             async with aclosing(source) as stream:
                 async for event in stream:
                     async with self._cells.lock:

@@ -1,0 +1,168 @@
+"""Cards that HAMi's device plugins register, read from the scheduler's own watch of nodes."""
+
+import asyncio
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from kubeshare_py.dialects.hami.register import RegisteredCard, write_json
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.edges.inventory.hami_nodes import HamiNodes, plugin_node, plugins_of
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.embedded_cluster.serving.faults import Fault
+from kubeshare_py.manifests import node, watch
+from kubeshare_py.manifests.metadata import ObjectMeta
+from kubeshare_py.manifests.node import NodeFields, NodeStatus
+from tests.embedded_cluster.embedded import cluster
+
+NOW = 1_700_000_000.0
+NODES = "/api/v1/nodes"
+GPU = "nvidia.com/gpu"
+CARD = RegisteredCard(
+    uuid="GPU-a", count=10, memory_mib=1024, cores=100, type="NVIDIA T4", health=True
+)
+REGISTER, HANDSHAKE = "hami.io/node-nvidia-register", "hami.io/node-handshake"
+ODD = watch.Problem(text="odd", name="n2")
+
+
+def a_node(name: str, **annotations: str) -> NodeFields:
+    return NodeFields(
+        metadata=ObjectMeta(name=name, annotations={REGISTER: write_json([CARD]), **annotations}),
+        status=NodeStatus(allocatable={GPU: "10"}),
+    )
+
+
+def nodes() -> HamiNodes:
+    found = HamiNodes(plugins_of(GPU), now_s=lambda: NOW)
+    for name in ("n1", "n2"):
+        found.seen(a_node(name))
+    items = [node.to_domain(a_node(name)) for name in ("n1", "n2")]
+    found.changed(watch.ListResult(items=items, problems=[], asked_at=0.0))
+    assert [name for name, _ in found.reported.read(NOW).changed] == ["n1", "n2"]
+    return found
+
+
+def changed(found: HamiNodes, *lines: watch.WatchLine[NodeFields]) -> list[tuple[str, int]]:
+    found.changed(watch.Changes(changed=[*lines]))
+    return [(name, len(cards)) for name, cards in found.reported.read(NOW).changed]
+
+
+def test_nodes_come_and_go() -> None:
+    found = nodes()
+    found.seen(a_node("n1"))
+    items = [node.to_domain(a_node("n1"))]
+    found.changed(watch.ListResult(items=items, problems=[], asked_at=0.0))
+    assert [name for name, _ in found.reported.read(NOW).changed] == ["n2"]
+    assert changed(found, watch.WatchLine(type=watch.ADDED, item=a_node("n2"))) == [("n2", 1)]
+    assert changed(found, watch.WatchLine(type=watch.DELETED, item=a_node("n2"))) == [("n2", 0)]
+
+
+def test_a_node_that_cannot_be_decoded_keeps_its_cards_until_it_is_deleted() -> None:
+    found = nodes()
+    items = [node.to_domain(a_node("n1"))]
+    found.changed(watch.ListResult(items=items, problems=[ODD], asked_at=0.0))
+    assert changed(found, watch.WatchLine(type=watch.MODIFIED, problem=ODD)) == []
+    assert changed(found, watch.WatchLine(type=watch.DELETED, problem=ODD)) == [("n2", 0)]
+
+
+def test_what_counts_of_a_node() -> None:
+    annotations = {
+        "hami.io/device-cordon": " GPU-a ,, GPU-b",
+        "hami.io/mutex.lock": "2023-11-14T22:13:20Z,default,p",
+        "other": "text",
+    }
+    shown = plugin_node(a_node("n1", **annotations), plugins_of(GPU))
+    assert (shown.offered, sorted(shown.closed)) == ({GPU: 10}, ["GPU-a", "GPU-b"])
+    assert shown.lock == "2023-11-14T22:13:20Z,default,p"
+    assert [*shown.annotations] == [REGISTER]
+
+
+@pytest.mark.parametrize("amount", ["many", "-1", ""])
+def test_an_amount_that_is_none_counts_as_0(amount: str) -> None:
+    odd = NodeFields(status=NodeStatus(allocatable={GPU: amount}))
+    assert plugin_node(odd, plugins_of(GPU)).offered == {GPU: 0}
+
+
+async def test_readings_come_with_changes_and_when_a_minute_is_over() -> None:
+    clock = [NOW]
+    found = HamiNodes(plugins_of(GPU), now_s=lambda: clock[0])
+    again = asyncio.Event()
+    # Its plugin registered, and the kubelet has not advertised it yet.
+    found.seen(NodeFields(metadata=a_node("n1").metadata))
+    async with aclosing(found.readings(again.set, 0.01)) as stream:
+        first = await anext(stream)
+        assert [one.healthy for one in dict(first.changed)[NodeName("n1")]] == [True]  # type: ignore[union-attr]
+        clock[0] += 60
+        second = await anext(stream)
+        assert [one.healthy for one in dict(second.changed)[NodeName("n1")]] == [False]  # type: ignore[union-attr]
+        waiting = asyncio.ensure_future(anext(stream))
+        again.clear()
+        await again.wait()  # a reading is as new as the watch, though nothing changes
+        found.seen(a_node("n2"))
+        third = await waiting
+        assert [name for name, _ in third.changed] == ["n2"]  # type: ignore[union-attr]
+
+
+async def with_a_node(client: KubeClient) -> None:
+    metadata = {"name": "n1", "annotations": {REGISTER: write_json([CARD])}}
+    await client.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": metadata})
+
+
+async def handshake(client: KubeClient) -> str | None:
+    found = await client.get(f"{NODES}/n1")
+    text = found["metadata"]["annotations"].get(HANDSHAKE)
+    assert text is None or isinstance(text, str)
+    return text
+
+
+async def test_a_silent_plugin_is_asked_once_a_minute(tmp_path: Path) -> None:
+    clock = [NOW]
+    async with cluster(tmp_path) as (_, client):
+        await with_a_node(client)
+        found = HamiNodes(plugins_of(GPU), now_s=lambda: clock[0])
+        found.seen(a_node("n1"))
+        found.reported.read(NOW)
+        await found.ask(client)
+        assert await handshake(client) == "Requesting_2023-11-14 22:13:20"
+        clock[0] += 59  # the watch has not shown it yet
+        await found.ask(client)
+        assert await handshake(client) == "Requesting_2023-11-14 22:13:20"
+        clock[0] += 1
+        await found.ask(client)
+        assert await handshake(client) == "Requesting_2023-11-14 22:14:20"
+
+
+async def test_a_refusal_is_logged_and_others_are_asked(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with cluster(tmp_path) as (served, client):
+        await with_a_node(client)
+        found = nodes()
+        served.faults.inject(Fault(method="PATCH", path="/n1$", status=403))
+        await found.ask(client)
+        assert caplog.messages == ["handshake", "handshake"]  # n2 is not even there
+        assert await handshake(client) is None
+
+
+async def test_only_the_leader_asks(tmp_path: Path) -> None:
+    leads = [False, True]
+    async with cluster(tmp_path) as (_, client):
+        await with_a_node(client)
+        found = HamiNodes(plugins_of(GPU), now_s=lambda: NOW)
+        found.seen(a_node("n1"))
+        found.reported.read(NOW)
+        seen: list[str | None] = []
+
+        async def sleep(seconds: float) -> None:
+            seen.append(await handshake(client))
+            if len(seen) > 2:
+                raise EndOfTest
+
+        with pytest.raises(EndOfTest):
+            await found.ask_for_ever(client, lambda: leads.pop(0), sleep)
+    assert seen == [None, None, "Requesting_2023-11-14 22:13:20"]
+
+
+class EndOfTest(Exception):
+    """The test has seen enough."""

@@ -1,0 +1,82 @@
+"""A cluster in which HAMi's device plugin has registered cards, as its scheduler finds it."""
+
+from contextlib import suppress
+
+from kubeshare_py.dialects.hami.keys import MIB
+from kubeshare_py.dialects.hami.register import RegisteredCard, write_json, write_records
+from kubeshare_py.edges.kube.errors import KubeError
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
+from tests.stories.conftest import Json, Stage
+
+REGISTER, SEED_REGISTER = "hami.io/node-nvidia-register", "4pd.io/node-nvidia-register"
+HANDSHAKE, SEED_HANDSHAKE = "hami.io/node-handshake", "4pd.io/node-handshake"
+GPU = "nvidia.com/gpu"
+SETTINGS: Json = {"inventory": {"source": "hami", "intervalSeconds": 0.1}}
+#: Two nodes whose kubelets advertise what the plugin gave them.
+CLUSTER = """
+nodes:
+  - name: "n{n}"
+    count: 2
+    allocatable: {cpu: 96, memory: 1Ti, nvidia.com/gpu: 20}
+    gpus: [{model: A100, count: 2, memory: 40GiB}]
+"""
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+_ROLE = "kubeshare-scheduler-device-plugins"
+
+
+def cards(stage: Stage, node: str) -> list[RegisteredCard]:
+    """The node's cards as the plugin registers them: shared by ten each."""
+    [found] = [one for one in stage.nodes if one.name == node]
+    return [
+        RegisteredCard(
+            uuid=card.uuid, index=card.index, count=10, memory_mib=card.memory_bytes // MIB,
+            cores=100, type=f"NVIDIA {card.model}", mode="hami-core", health=True,
+        )
+        for card in found.cards
+    ]  # fmt: skip
+
+
+async def annotate(stage: Stage, node: str, **annotations: str | None) -> None:
+    """Write annotations of a Node, or remove them."""
+    await stage.patch_node(node, {"metadata": {"annotations": annotations}})
+
+
+async def register(stage: Stage, node: str, found: list[RegisteredCard] | str | None) -> None:
+    """Register cards as HAMi's plugin does it; a text as it is, None removes the annotation."""
+    text = write_json(found) if isinstance(found, list) else found
+    await annotate(stage, node, **{REGISTER: text})
+
+
+async def register_as_seed(stage: Stage, node: str, found: list[RegisteredCard], at: str) -> None:
+    """Register cards as the ancestor's plugin does it, which reports each time."""
+    texts = {SEED_REGISTER: write_records(found, as_seed=True), SEED_HANDSHAKE: f"Reported {at}"}
+    await annotate(stage, node, **texts)
+
+
+async def offer(stage: Stage, node: str, amount: int) -> None:
+    """Let the kubelet advertise so many of the plugin's devices."""
+    body = {"status": {"allocatable": {GPU: str(amount)}, "capacity": {GPU: str(amount)}}}
+    await stage.client.merge_patch(f"/api/v1/nodes/{node}/status", body)
+
+
+async def allow_node_patches(stage: Stage) -> None:
+    """Give the scheduler the right that the chart gives it with this source.
+
+    The embedded API server knows no roles, and lets it do everything.
+    """
+    *_, namespace, account = SCHEDULER.split(":")
+    role: Json = {"kind": "ClusterRole", "metadata": {"name": _ROLE}}
+    rules = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["patch"]}]
+    group = "rbac.authorization.k8s.io"
+    binding = {
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": _ROLE},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": _ROLE},
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
+    }
+    for path, body in (
+        ("clusterroles", {**role, "rules": rules}),
+        ("clusterrolebindings", binding),
+    ):
+        with suppress(KubeError):  # it is there already, or there are no roles
+            await stage.client.create(f"{_RBAC}/{path}", {"apiVersion": f"{group}/v1", **body})

@@ -1,0 +1,162 @@
+"""HAMi's own device plugin goes on running under this scheduler."""
+
+import msgspec
+import pytest
+
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
+from tests.stories.conftest import Json, Stage, gpu
+from tests.stories.hami_plugin import (
+    CLUSTER,
+    HANDSHAKE,
+    REGISTER,
+    SEED_HANDSHAKE,
+    SETTINGS,
+    allow_node_patches,
+    annotate,
+    cards,
+    offer,
+    register,
+    register_as_seed,
+)
+
+HERE: dict[str, object] = {"nodeSelector": {"kubernetes.io/hostname": "n1"}}
+
+
+@pytest.fixture
+def nodes() -> str:
+    return CLUSTER
+
+
+@pytest.fixture
+async def registered(empty_stage: Stage) -> Stage:
+    """Both nodes have two cards that the plugin registered."""
+    await allow_node_patches(empty_stage)
+    for node in ("n1", "n2"):
+        await register(empty_stage, node, cards(empty_stage, node))
+    return empty_stage
+
+
+async def node_annotations(stage: Stage, node: str) -> dict[str, str]:
+    found: Json = await stage.client.get(f"/api/v1/nodes/{node}")
+    texts: dict[str, str] = found["metadata"].get("annotations", {})
+    return texts
+
+
+async def test_registered_cards_are_the_inventory(registered: Stage) -> None:
+    """vgpu-hami H.3 31: today's JSON."""
+    async with registered.scheduler(SETTINGS):
+        await registered.create("p", gpu("0.5"), **HERE)
+        node, uuid = await registered.place("p")
+        assert (node, uuid in {one.uuid for one in cards(registered, "n1")}) == ("n1", True)
+
+
+async def test_the_ancestors_annotations_are_the_inventory(empty_stage: Stage) -> None:
+    """vgpu-hami H.3 31: records of seven fields."""
+    stage = empty_stage
+    await allow_node_patches(stage)
+    await register_as_seed(stage, "n1", cards(stage, "n1"), "now")
+    async with stage.scheduler(SETTINGS):
+        await stage.create("p", gpu("1", "1", gpu_mem=str(40960 * 2**20)))
+        assert (await stage.place("p"))[0] == "n1"
+        await stage.create("q", gpu("0.1", gpu_mem=str(40961 * 2**20)))
+        await stage.expect_waiting("q")
+
+
+async def test_a_card_that_turns_unhealthy_takes_no_pods(registered: Stage) -> None:
+    """vgpu-hami H.7 80: a changed register annotation counts with the next pass."""
+    stage = registered
+    first, second = cards(stage, "n1")
+    ill = msgspec.structs.replace(first, health=False)
+    async with stage.scheduler(SETTINGS):
+        await stage.warm_up()
+        await register(stage, "n1", [ill, second])
+        await stage.create("p", gpu("0.5"), **HERE)
+        _, uuid = await stage.place("p")
+        assert uuid == second.uuid
+        await register(stage, "n1", [ill, msgspec.structs.replace(second, health=False)])
+        await stage.create("q", gpu("0.1"), **HERE)
+        await stage.expect_waiting("q")
+        await register(stage, "n1", [first, second])
+        await stage.expect_running("q")
+
+
+async def test_without_its_annotation_a_node_has_no_cards_and_its_pods_stay(
+    registered: Stage,
+) -> None:
+    """vgpu-hami H.7 80: annotation removed, cards removed."""
+    stage = registered
+    async with stage.scheduler(SETTINGS):
+        await stage.create("p", gpu("0.7"), **HERE)
+        node, uuid = await stage.place("p")
+        await register(stage, "n1", None)
+        await stage.create("q", gpu("0.1"), **HERE)
+        await stage.expect_waiting("q", "no GPU")
+        # The charge is remembered: the card has no more room than before.
+        await register(stage, "n1", [one for one in cards(stage, "n1") if one.uuid == uuid])
+        await stage.expect_running("q")
+        await stage.create("r", gpu("0.3"), **HERE)
+        await stage.expect_waiting("r")
+        assert (await stage.place("q"), node) == (("n1", uuid), "n1")
+
+
+async def test_a_malformed_annotation_is_an_error_of_its_node_alone(
+    registered: Stage,
+) -> None:
+    stage = registered
+    await register(stage, "n1", "garbage")
+    async with stage.scheduler(SETTINGS):
+        await stage.create("p", gpu("0.5"))
+        assert (await stage.place("p"))[0] == "n2"
+        await stage.create("q", gpu("0.5"), **HERE)
+        await stage.expect_waiting("q", "no GPU")
+        await register(stage, "n1", cards(stage, "n1"))
+        await stage.expect_running("q")
+
+
+async def test_a_dead_plugins_cards_take_no_pods_until_it_lives_again(registered: Stage) -> None:
+    """vgpu-hami H.7 79: allocatable of 0 where there was more."""
+    stage = registered
+    async with stage.scheduler(SETTINGS):
+        await stage.warm_up()
+        await offer(stage, "n1", 0)
+        await stage.create("p", gpu("0.5"), **HERE)
+        await stage.expect_waiting("p", "unhealthy GPU")
+        # Whoever asks the plugin for a sign of life again: that is none.
+        await annotate(stage, "n1", **{HANDSHAKE: None})
+        await stage.create("q", gpu("0.5"))
+        assert (await stage.place("q"))[0] == "n2"
+        await stage.expect_waiting("p", "unhealthy GPU")
+        await offer(stage, "n1", 20)
+        await stage.expect_running("p")
+
+
+async def test_a_silent_plugin_is_asked_for_a_sign_of_life(registered: Stage) -> None:
+    """vgpu-hami A.7, as HAMi's scheduler does it, and in UTC."""
+    stage = registered
+    await register_as_seed(stage, "n2", cards(stage, "n2"), "2020-01-01 00:00:00 +0000 UTC")
+    await annotate(stage, "n2", **{REGISTER: None})
+    async with stage.scheduler(SETTINGS):
+
+        def asked() -> bool:
+            patches = stage.sent("PATCH", "/n1") + stage.sent("PATCH", "/n2")
+            return len({one.path for one in patches if one.user.name == SCHEDULER}) == 2
+
+        await stage.expect_sent(asked)
+    for node, key in (("n1", HANDSHAKE), ("n2", SEED_HANDSHAKE)):
+        assert (await node_annotations(stage, node))[key].startswith("Requesting_20")
+
+
+async def test_a_cordoned_card_takes_no_pods_and_keeps_its_own(registered: Stage) -> None:
+    """vgpu-hami H.4 44."""
+    stage = registered
+    async with stage.scheduler(SETTINGS):
+        await stage.create("p", gpu("0.5"), **HERE)
+        _, uuid = await stage.place("p")
+        await annotate(stage, "n1", **{"hami.io/device-cordon": f" {uuid} ,"})
+        await stage.create("q", gpu("0.5"), **HERE)
+        _, other = await stage.place("q")
+        assert other != uuid
+        assert (await stage.pod("p"))["status"]["phase"] == "Running"
+        await annotate(stage, "n1", **{"hami.io/device-cordon": None})
+        await stage.create("r", gpu("0.5"), **HERE)
+        await stage.expect_running("r")
