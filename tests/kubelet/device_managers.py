@@ -71,6 +71,11 @@ class DeviceManager:
             await self._process.communicate()
             self._process = None
 
+    def strike(self) -> None:
+        """kill -9, also while an answer is awaited; `kill` has to follow."""
+        assert self._process is not None
+        self._process.kill()
+
     async def ask(self, **request: Any) -> Json:
         """The manager's answer. Raises DeviceManagerRefused."""
         async with self._turn:

@@ -8,7 +8,7 @@ https://github.com/AliyunContainerService/gpushare-scheduler-extender/issues/16
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -66,6 +66,21 @@ def is_own(device: str) -> bool:
     return _OWN_ID.fullmatch(device) is not None
 
 
+def preferred(
+    resource: PluginResource, free: Iterable[str], chosen: Collection[str], size: int
+) -> list[str]:
+    """Which devices kubelet is to take: those `chosen`, then of the first cards, by number.
+
+    Devices that stand for free cards: of the last ones, as `given.free_cards` chooses cards, so
+    that a device is sick when its pod's card is. Devices in another form come last.
+    """
+    others = sorted({*free} - {*chosen}, key=_place)
+    if resource.unplaced is Unplaced.FREE_CARD:
+        own = [one for one in others if is_own(one)]
+        others = [*reversed(own), *others[len(own) :]]
+    return [*chosen, *others][:size]
+
+
 def device_lists(
     resources: Iterable[PluginResource], cards: Iterable[Gpu], strategy: MigStrategy
 ) -> dict[str, DeviceList]:
@@ -102,6 +117,12 @@ def message_bytes(listed: DeviceList) -> int:
 def profile(card: Gpu) -> str:
     """The MIG profile in the name of an instance, such as 1g.5gb; "" if there is none."""
     return card.model.rpartition(" MIG ")[2] if " MIG " in card.model else ""
+
+
+def _place(device: str) -> tuple[int, int]:
+    """The index of a device's card, and its number."""
+    index, _, number = device.partition("-")
+    return (int(index), int(number)) if is_own(device) else (1 << 30, 0)
 
 
 def _of(resource: PluginResource, cards: Iterable[Gpu]) -> Iterator[CardDevices]:

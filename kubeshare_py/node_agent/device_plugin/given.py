@@ -87,8 +87,9 @@ def free_cards(
 ) -> tuple[Given, tuple[GpuUuid, ...]]:
     """A card for each of a pod's devices, the same as before where it has one already.
 
-    Otherwise the card that the device is advertised for if it is free, else the first that is.
-    `held` are the cards that pods or other plugins hold. Raises CardsUnknown if too few are free.
+    Otherwise the last free one. The scheduler holds the last idle cards back for such pods until it
+    is told which they have (cluster/derived.py), and gives the others away meanwhile. `held` are
+    the cards that pods or other plugins hold. Raises CardsUnknown if too few are free.
     """
     resource = offered.resource.name
     kept = [
@@ -103,9 +104,9 @@ def free_cards(
         one for one in kept if one.resource != resource or one.device not in {*wanted} - {*mine}
     ]
     taken = {*held, *(one.card for one in kept)}
-    for device in wanted:
+    for device in reversed(wanted):
         if device not in mine:
-            card = _free(device, offered, taken)
+            card = _last_free(offered, taken)
             taken.add(card)
             mine[device] = CardChoice(
                 resource, device, card, pod.uid, pod.key.namespace, pod.key.name
@@ -123,13 +124,10 @@ def cards_by_pod(given: Given) -> Mapping[tuple[PodKey, str], list[GpuUuid]]:
     return found
 
 
-def _free(device: str, offered: DeviceList, taken: Collection[str]) -> GpuUuid:
-    healthy = [one for one in offered.cards if one.healthy and one.card not in taken]
-    for one in healthy:
-        if device == f"{one.index}-{one.first}":
+def _last_free(offered: DeviceList, taken: Collection[str]) -> GpuUuid:
+    for one in reversed(offered.cards):
+        if one.healthy and one.card not in taken:
             return one.card
-    if not healthy:
-        raise CardsUnknown(
-            f"no card is free for {offered.resource.name}: pods hold all healthy cards of this node"
-        )
-    return healthy[0].card
+    raise CardsUnknown(
+        f"no card is free for {offered.resource.name}: pods hold all healthy cards of this node"
+    )

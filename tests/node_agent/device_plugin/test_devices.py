@@ -10,6 +10,7 @@ from kubeshare_py.node_agent.device_plugin.devices import (
     device_lists,
     is_own,
     message_bytes,
+    preferred,
 )
 from kubeshare_py.node_agent.device_plugin.resources import (
     KNOWN,
@@ -130,3 +131,17 @@ def test_too_many_slices_are_refused_with_what_to_do() -> None:
     found = device_lists(resources, [card(0)], MigStrategy.NONE)["nvidia.com/gpu"]
     assert found.count == 0
     assert found.refusal.endswith("choose fewer slices")
+
+
+def test_kubelet_is_to_take_devices_of_the_first_cards() -> None:
+    free = ["1-10", "1-9", "0-3", "GPU-of-another-plugin", "1-2"]
+    memory = KNOWN["aliyun.com/gpu-mem"]
+    assert preferred(memory, free, (), 2) == ["0-3", "1-2"]
+    assert preferred(memory, free, ["1-9"], 3) == ["1-9", "0-3", "1-2"]
+    assert preferred(memory, free, (), 5)[3:] == ["1-10", "GPU-of-another-plugin"]
+
+
+def test_kubelet_is_to_take_the_devices_of_the_last_cards_where_they_stand_for_free_ones() -> None:
+    free = ["0-0", "GPU-of-another-plugin", "10-0", "9-0"]
+    assert preferred(KNOWN["nvidia.com/gpu"], free, (), 2) == ["10-0", "9-0"]
+    assert preferred(KNOWN["nvidia.com/gpu"], free, (), 4)[3] == "GPU-of-another-plugin"

@@ -30,41 +30,38 @@ def container(name: str, *devices: str) -> ContainerDevices:
     return ContainerDevices(PodKey("default", name), "main", {NVIDIA_GPU: frozenset(devices)})
 
 
-def test_a_device_stands_for_its_own_card_while_that_is_free() -> None:
-    _, cards = free_cards(Given(), pod("a"), offered(), ["2-0", "0-0"], ())
-    assert cards == ("GPU-0", "GPU-2")
-
-
-def test_a_device_stands_for_another_card_if_its_own_is_held_or_sick() -> None:
-    assert free_cards(Given(), pod("a"), offered(), ["0-0"], {"GPU-0"})[1] == ("GPU-1",)
-    assert free_cards(Given(), pod("a"), offered(0, 1), ["0-0"], ())[1] == ("GPU-2",)
+def test_devices_stand_for_the_last_free_cards_whichever_they_are() -> None:
+    """The scheduler holds the last idle cards back: tests/cluster/native."""
+    assert free_cards(Given(), pod("a"), offered(), ["0-0"], ())[1] == ("GPU-2",)
+    assert free_cards(Given(), pod("a"), offered(), ["2-0"], {"GPU-2"})[1] == ("GPU-1",)
+    assert free_cards(Given(), pod("a"), offered(2), ["0-0", "1-0"], ())[1] == ("GPU-0", "GPU-1")
 
 
 def test_a_container_that_starts_again_has_the_same_card() -> None:
-    given, cards = free_cards(Given(), pod("a"), offered(), ["0-0"], {"GPU-0"})
+    given, cards = free_cards(Given(), pod("a"), offered(), ["0-0"], {"GPU-2"})
     again = restored(stored(given))
     assert free_cards(again, pod("a"), offered(), ["0-0"], ())[1] == cards == ("GPU-1",)
 
 
 def test_no_two_pods_have_the_same_card() -> None:
-    given, first = free_cards(Given(), pod("a"), offered(), ["0-0"], {"GPU-0"})
+    given, first = free_cards(Given(), pod("a"), offered(), ["0-0"], {"GPU-2"})
     given, second = free_cards(given, pod("b"), offered(), ["1-0"], ())
-    assert {*first, *second} == {"GPU-0", "GPU-1"}
+    assert (first, second) == (("GPU-1",), ("GPU-2",))
     with pytest.raises(CardsUnknown, match=r"no card is free for nvidia\.com/gpu"):
-        free_cards(given, pod("c"), offered(), ["2-0"], {"GPU-2"})
+        free_cards(given, pod("c"), offered(), ["2-0"], {"GPU-0"})
 
 
 def test_a_device_of_another_pod_now_stands_for_a_card_anew() -> None:
     """elastic-gpu-agent kept the card of the pod before, until it cleaned up."""
     given, _ = free_cards(Given(), pod("a"), offered(), ["0-0"], ())
-    _, cards = free_cards(given, pod("b"), offered(), ["0-0"], {"GPU-0"})
+    _, cards = free_cards(given, pod("b"), offered(), ["0-0"], {"GPU-2"})
     assert cards == ("GPU-1",)
 
 
 def test_a_new_pod_of_the_same_name_does_not_inherit() -> None:
     given, _ = free_cards(Given(), pod("a"), offered(), ["0-0"], ())
-    found, cards = free_cards(given, pod("a", uid="new"), offered(), ["1-0"], {"GPU-1"})
-    assert cards == ("GPU-0",)
+    found, cards = free_cards(given, pod("a", uid="new"), offered(), ["1-0"], {"GPU-2"})
+    assert cards == ("GPU-1",)
     assert [one.uid for one in found.choices] == ["new"]
 
 

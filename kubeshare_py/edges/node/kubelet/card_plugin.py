@@ -8,7 +8,7 @@ from kubeshare_py.edges.node.kubelet.plugin_server import DevicesRefused
 from kubeshare_py.edges.node.kubelet.wire import deviceplugin_pb2 as wire
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.isolation.containers import VISIBLE_DEVICES
-from kubeshare_py.node_agent.device_plugin.devices import is_own
+from kubeshare_py.node_agent.device_plugin.devices import is_own, preferred
 from kubeshare_py.node_agent.device_plugin.owners import claim_name
 from kubeshare_py.node_agent.device_plugin.resources import PluginResource, Unplaced
 
@@ -25,9 +25,8 @@ class CardPlugin:
         self._starts = starts
 
     def preferred(self, free: Sequence[str], chosen: Sequence[str], size: int) -> list[str]:
-        """Those of the first cards; devices of one card where possible."""
-        others = sorted({*free} - {*chosen}, key=_place)
-        return [*chosen, *others][:size]
+        """A hint for kubelet: it asks if it has a choice, and may do otherwise."""
+        return preferred(self.resource, free, chosen, size)
 
     def allocate(self, devices: Sequence[str]) -> wire.ContainerAllocateResponse:
         """A claim, whose content is written before the container starts."""
@@ -50,9 +49,3 @@ class CardPlugin:
         except DevicesRefused as error:
             decision_log.warn("container-refused", resource=self.resource.name, message=str(error))
             raise
-
-
-def _place(device: str) -> tuple[int, int]:
-    """The index of its card and its number; other plugins' devices come last."""
-    index, _, number = device.partition("-")
-    return (int(index), int(number)) if is_own(device) else (1 << 30, 0)
