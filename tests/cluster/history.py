@@ -71,7 +71,9 @@ class History:
         """Four roomy nodes with cards, so that much fits in many places."""
         for name in NAMES:
             node = a_node(name)
-            gpus = tuple(a_gpu(f"{name}-{slot}", memory_bytes=1000) for slot in range(cards))
+            gpus = tuple(
+                a_gpu(f"{name}-{slot}", index=slot, memory_bytes=1000) for slot in range(cards)
+            )
             self.ledger.put_node(node)
             self.ledger.put_cards(name, gpus)
             self.reference.nodes[name] = node

@@ -109,8 +109,23 @@ def nano_pod(name: str, rng: Random) -> Asked:
     return Asked(_pod(name, containers, {}), "nano-gpu", tuple(parts), prefix=prefix)
 
 
+def nvidia_pod(name: str, rng: Random) -> Asked:
+    """One or two containers with whole cards of their own, and perhaps one without."""
+    counts = [rng.choice((1, 1, 2)), rng.choice((0, 0, 1))]
+    containers = [{"nvidia.com/gpu": count} if count else {} for count in counts]
+    parts = tuple(
+        Part(at, count, 1000, None, alone=True) for at, count in enumerate(counts) if count
+    )
+    return Asked(_pod(name, containers, {}), "nvidia", parts)
+
+
 #: All languages of this project.
-LANGUAGES: tuple[Callable[[str, Random], Asked], ...] = (kubeshare_pod, gpushare_pod, nano_pod)
+LANGUAGES: tuple[Callable[[str, Random], Asked], ...] = (
+    kubeshare_pod,
+    gpushare_pod,
+    nano_pod,
+    nvidia_pod,
+)
 
 
 def _pod(name: str, containers: list[dict[str, int]], labels: dict[str, str]) -> Json:

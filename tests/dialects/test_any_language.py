@@ -39,6 +39,8 @@ from tests.scale import scaled, seeds
 Json = dict[str, Any]
 #: By node, GiB of each card.
 CARDS = {"n1": (16, 16, 16), "n2": (16, 40), "n3": (24, 24)}
+#: Nodes whose agent serves `nvidia.com/gpu`: pods of that language go to no other.
+SERVING = {"n1", "n3"}
 #: So that times of decisions have as many digits as today's.
 NOW_S = 1.8e9
 
@@ -152,8 +154,19 @@ def by_its_language(asked: Asked, node: str) -> list[tuple[Part, list[str]]]:
         return [(asked.parts[0], vendor_formats.kubeshare(given)[0])]
     if asked.language == "gpushare":
         return by_gpushare(asked, given, node)
+    if asked.language == "nvidia":
+        assert node in SERVING, f"the kubelet picks cards of {node}"
+        told = vendor_formats.containers(given)
+        assert {*told} == {part.container for part in asked.parts}
+        return [(part, told[part.container]) for part in asked.parts]
+    return by_nano(asked, given, meta["labels"], node)
+
+
+def by_nano(
+    asked: Asked, given: dict[str, str], labels: dict[str, str], node: str
+) -> list[tuple[Part, list[str]]]:
     names = [one["name"] for one in asked.pod["spec"]["containers"]]
-    told = vendor_formats.nano(given, meta["labels"], asked.prefix, names)
+    told = vendor_formats.nano(given, labels, asked.prefix, names)
     assert told is not None
     asking = {f"c{part.container}" for part in asked.parts}
     assert {name for name, cards in told.items() if cards} == asking
@@ -227,7 +240,10 @@ def read_pod(pod: Json) -> Any:
 
 def read_node(name: str) -> Any:
     amounts = {"cpu": "64", "memory": "512Gi", "pods": "500"}
-    written = {"metadata": {"name": name}, "status": {"allocatable": amounts}}
+    agent = {"kubeshare.io/node-agent": '{"v":1,"plugins":["nvidia.com/gpu"],"held":[]}'}
+    meta = {"name": name, "annotations": agent if name in SERVING else {}}
+    offered = {"nvidia.com/gpu": str(len(CARDS[name]))} if name in SERVING else {}
+    written = {"metadata": meta, "status": {"allocatable": amounts | offered}}
     fields = msgspec.json.decode(msgspec.json.encode(written), type=NodeFields)
     return node_events(DIALECTS).reduce(fields)
 

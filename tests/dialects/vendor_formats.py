@@ -89,3 +89,12 @@ def kubeshare(annotations: Mapping[str, str]) -> tuple[list[str], int]:
     """The uuids of the pod's cards, and the bytes on all of them (`sharedgpu/*`)."""
     uuids = [one for one in annotations.get("sharedgpu/gpu_uuid", "").split(",") if one]
     return uuids, int(annotations.get("sharedgpu/gpu_mem", "0"))
+
+
+def containers(annotations: Mapping[str, str]) -> dict[int, list[str]]:
+    """The uuids of each container's cards, by its number (`sharedgpu/allocation`)."""
+    found = {}
+    for claim in json.loads(annotations["sharedgpu/allocation"])["claims"]:
+        number = int(claim["container"].removeprefix("container-"))
+        found[number] = [card["uuid"] for card in claim["cards"]]
+    return found
