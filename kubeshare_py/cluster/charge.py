@@ -1,8 +1,9 @@
 """A charge: what one pod holds, or is to hold, of one node."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from kubeshare_py.cluster.card_tags import named
 from kubeshare_py.cluster.columns import Columns
 from kubeshare_py.cluster.native.native_gpus import NONE, NativeGpus, Resources, native_gpus
 from kubeshare_py.domain.allocation import Allocation, CardCharge, summed
@@ -69,6 +70,23 @@ def card_charges(
         return _taken(columns, row, slots, claims[0], cells)
     found = claim_charges(columns, row, slots, claims, cells)
     return summed(card for cards in found for card in cards)
+
+
+def with_names(
+    columns: Columns,
+    row: int,
+    slots: Sequence[int],
+    cards: tuple[CardCharge, ...],
+    namespace: str,
+) -> tuple[CardCharge, ...]:
+    """The charges of a pod of this namespace, each with the name of its card among its tags.
+
+    `slots` are those of the cards.
+    """
+    return tuple(
+        replace(card, tags=tuple(sorted({*card.tags, named(columns, row, slot, card, namespace)})))
+        for card, slot in zip(cards, slots, strict=True)
+    )
 
 
 def _taken(

@@ -1,6 +1,6 @@
 """Why the ledger refuses a placement of this scheduler: it takes more than there is."""
 
-from kubeshare_py.cluster.card_tags import admits
+from kubeshare_py.cluster.card_tags import admits, misnames
 from kubeshare_py.cluster.columns import (
     CROWDED,
     EXCLUDING,
@@ -71,6 +71,8 @@ def _card(columns: Columns, row: int, slot: int, card: CardCharge) -> str | None
         if not admits(columns, row, slot, card.tags):
             return "has pods of other exclusion tags"
         flags &= ~EXCLUDING
+    if card.tags and misnames(columns, row, slot, card.tags):
+        return "has another name, or its name is another GPU's"
     if flags:
         return next((text for flag, text in _FLAGS if flags & flag), "is not there")
     if columns.free_milli.item(row, slot) < card.milli:

@@ -94,6 +94,8 @@ class WhatIf(Rows):
     #: plan, or alternatives to each other, for which only the moves of their own position count.
     _common: tuple[PodMove, ...]
     _moves: dict[int, list[PodMove]]
+    #: Rows of the plan of which these are alternatives, (p,), and their cards' tags, (p, width).
+    _plan_tags: tuple[IntArray, IntArray]
     _is_one_plan: bool
     _is_empty: bool
 
@@ -103,6 +105,7 @@ class WhatIf(Rows):
         super().__init__(columns, None)
         self.__dict__.update(_at=index, _native=native, _own=own, _tag_sets=columns.tag_sets)
         self.__dict__.update(_common=(), _moves={}, _is_one_plan=False, _is_empty=False)
+        self.__dict__["_plan_tags"] = index[:0], own["tag_set"][:0]
 
     @property
     def index(self) -> IntArray:
@@ -122,12 +125,22 @@ class WhatIf(Rows):
         moves = self._all_moves() if self._is_one_plan else (*self._common, *own)
         columns = copy(self._columns)
         columns.pods = PodsOverlay(columns.pods, columns.objects, moves)
+        if self._has_own_tags:
+            columns.tag_sets, columns.tag_set = self._tag_sets, columns.tag_set.copy()
+            own_tags, here = self._own["tag_set"], slice(position, position + 1)
+            planned = (self._at, own_tags) if self._is_one_plan else self._plan_tags
+            for at, tags in (planned, (self._at[here], own_tags[here])):
+                columns.tag_set[at] = tags
         return SomeRows(columns, self._at[position : position + 1])
 
     @property
     def has_moved_pods(self) -> bool:
-        """Whether pods were placed or removed whose labels, terms or ports are known."""
-        return bool(self._common or self._moves)
+        """Whether pods were placed or removed whose labels, terms, ports or tags are known."""
+        return bool(self._common or self._moves) or self._has_own_tags
+
+    @property
+    def _has_own_tags(self) -> bool:
+        return self._tag_sets is not self._columns.tag_sets
 
     def host_ports(self) -> list[Collection[HostPort]]:
         """See `Rows.host_ports`."""
@@ -153,8 +166,11 @@ class WhatIf(Rows):
             own_moves = enumerate(self._moves.get(one, ()) for one in positions.tolist())
             moves = {number: [*found] for number, found in own_moves if found}
             taken.__dict__.update(_common=self._common, _moves=moves)
-        if self._tag_sets is not self._columns.tag_sets:
+        if self._has_own_tags:
             taken.__dict__["_tag_sets"] = self._tag_sets.copy()
+            taken.__dict__["_plan_tags"] = self._plan_tags
+            if self._is_one_plan:
+                taken.__dict__["_plan_tags"] = self._at, self._own["tag_set"].copy()
         return taken
 
     def add(self, positions: IntArray, amounts: Amounts, lines: IntArray, sign: int = 1) -> None:
@@ -186,7 +202,7 @@ class WhatIf(Rows):
         return self.tag_set, self._tag_sets.shown
 
     def _count_tags(self, position: int, slot: int, tags: CardTags, sign: int) -> None:
-        if self._tag_sets is self._columns.tag_sets:
+        if not self._has_own_tags:
             self.__dict__["_tag_sets"] = self._tag_sets.copy()
         column = self._own["tag_set"]
         counts = counted(self._tag_sets.values[column.item(position, slot)], tags, sign)

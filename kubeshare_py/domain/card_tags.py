@@ -10,7 +10,7 @@ from enum import StrEnum
 #: As label values, which may not be empty here; RE2 reads it too.
 WORD = r"[A-Za-z0-9._-]{1,63}"
 #: A tag as text: its kind, the namespace, and the word.
-TAG = rf"(affinity|anti-affinity|exclusion)=([a-z0-9-]{{1,63}})/({WORD})"
+TAG = rf"(affinity|anti-affinity|exclusion|name)=([a-z0-9-]{{1,63}})/({WORD})"
 
 _TAG = re.compile(TAG)
 
@@ -20,11 +20,14 @@ class TagKind(StrEnum):
 
     `AFFINITY`: cards that have a pod of this tag, or no pod. `ANTI_AFFINITY`: cards without a pod
     of this tag. `EXCLUSION`: cards all of whose pods have this tag; they take no other pods then.
+    `NAME`: the card of the node that has a pod of this tag; if the node has none, cards without
+    pods. A card has one name of a namespace at most, and a node one card of a name.
     """
 
     AFFINITY = "affinity"
     ANTI_AFFINITY = "anti-affinity"
     EXCLUSION = "exclusion"
+    NAME = "name"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -60,3 +63,8 @@ def tag_of(text: str) -> CardTag:
 def exclusions(tags: CardTags) -> CardTags:
     """Those of the kind EXCLUSION."""
     return tuple(tag for tag in tags if tag.kind is TagKind.EXCLUSION)
+
+
+def names(tags: CardTags) -> CardTags:
+    """Those of the kind NAME."""
+    return tuple(tag for tag in tags if tag.kind is TagKind.NAME)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.bounds import GROUP_MEMBERS, GROUP_MINIMUM
+from kubeshare_py.domain.card_tags import CardTag
 from kubeshare_py.domain.group_objects import GroupReference
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.isolation import IsolationBackend
@@ -140,7 +141,12 @@ class Shape:
     def is_cluster_wide(self) -> bool:
         """Whether its placement depends on more than one node."""
         parts = (self.inter_pod, self.volumes, self.device_claims)
-        return any(one is not None for one in parts)
+        return any(one is not None for one in parts) or self.card_name is not None
+
+    @property
+    def card_name(self) -> CardTag | None:
+        """The tag that names the card of the only claim; None if none does."""
+        return self.claims[0].name if len(self.claims) == 1 else None
 
     def __hash__(self) -> int:
         return self._hash

@@ -13,7 +13,7 @@ from kubeshare_py.domain.bounds import (
     POD_CLAIMS,
     AmountRange,
 )
-from kubeshare_py.domain.card_tags import CardTags, exclusions
+from kubeshare_py.domain.card_tags import CardTag, CardTags, exclusions, names
 from kubeshare_py.domain.gpu import WHOLE_MILLI, part_of_bytes
 from kubeshare_py.domain.gpu_models import PreferredModels, names_model
 from kubeshare_py.domain.identity import GpuUuid
@@ -37,16 +37,18 @@ class GpuClaim:
     model names in full, empty for any; `preferred` has further models. An exclusive claim takes
     idle cards and shares them with no other pod. With `one_numa_node` all cards must be near the
     same NUMA node; with `one_model` all must be of one model, in a gang also those of other
-    members. `tags` choose by the pods that share its cards. `uuids` are the accepted cards, empty
-    for any, without `denied_uuids`. With `share_of` the share is one of a card of that model;
-    `shares` is then the same share on other models, as (part of a name, milli) pairs of which the
-    first match counts. With `card_bytes` only cards are accepted of which pods may hold at least
-    the first and less than the second number of bytes in all.
+    members. `tags` choose by the pods that share its cards. With `is_named` the pod gets a tag with
+    the name of its card; a new name, unless pods of its namespace gave the card one. `uuids` are
+    the accepted cards, empty for any, without `denied_uuids`. With `share_of` the share is one of a
+    card of that model; `shares` is then the same share on other models, as (part of a name, milli)
+    pairs of which the first match counts. With `card_bytes` only cards are accepted of which pods
+    may hold at least the first and less than the second number of bytes in all.
 
     Invariants, else ValueError: 0 <= milli <= 1000, and memory_milli likewise; count and
     memory_bytes are within their bounds (`bounds`); memory is asked for in one way at most; an
     exclusive claim has no share_of; card_bytes is no empty range; UUIDs are sorted, each is there
-    once, and their number is within its bound. So with tags, of which one at most is an exclusion.
+    once, and their number is within its bound. So with tags, of which one at most is an exclusion
+    and one a name. A claim that is named, or names its card, is of one card.
     """
 
     count: int = 1
@@ -59,6 +61,7 @@ class GpuClaim:
     preferred: PreferredModels | None = None
     one_model: bool = False
     tags: CardTags = ()
+    is_named: bool = False
     uuids: tuple[GpuUuid, ...] = ()
     denied_uuids: tuple[GpuUuid, ...] = ()
     share_of: str = ""
@@ -78,6 +81,8 @@ class GpuClaim:
             raise ValueError("memory is asked for in bytes or as a part of the card, not both")
         if self.uuids or self.denied_uuids or self.tags:
             self._check_lists()
+        if self.count > 1 and (self.is_named or self.name is not None):
+            raise ValueError("a card with a name is claimed alone")
         if self.share_of and self.exclusive:
             raise ValueError("an exclusive claim takes whole cards, whatever their model")
         if self.card_bytes is not None and self.card_bytes[0] >= self.card_bytes[1]:
@@ -96,11 +101,18 @@ class GpuClaim:
                 raise ValueError(f"the number of {name} {bound.problem(len(listed))}")
         if len(exclusions(self.tags)) > 1:
             raise ValueError("tags: one exclusion at most")
+        if len(names(self.tags)) > 1:
+            raise ValueError("tags: one name at most")
 
     @property
     def exclusion(self) -> CardTags:
         """Its exclusion tag, alone; empty if it has none."""
         return exclusions(self.tags) if self.tags else ()
+
+    @property
+    def name(self) -> CardTag | None:
+        """The tag that names its card; None if it has none."""
+        return next(iter(names(self.tags)), None) if self.tags else None
 
     @property
     def asks_memory(self) -> bool:
@@ -190,8 +202,8 @@ class GpuRequest:
     are what the dialect needs again when it writes its annotations, in a form of its own.
 
     Invariants, else ValueError: the number of claims is within its bound (`bounds`), several claims
-    are all of containers, and claims of the same cards ask for the same number of them, none of
-    them exclusively.
+    are all of containers and of cards without names, and claims of the same cards ask for the same
+    number of them, none of them exclusively.
     """
 
     claims: tuple[ContainerClaim, ...]
@@ -207,6 +219,10 @@ class GpuRequest:
             raise ValueError(f"the number of claims {POD_CLAIMS.problem(len(self.claims))}")
         if len(self.claims) > 1 and any(one.container is None for one in self.claims):
             raise ValueError("several claims must be of containers")
+        if len(self.claims) > 1 and any(
+            one.claim.is_named or one.claim.name is not None for one in self.claims
+        ):
+            raise ValueError("a card with a name is claimed by the pod's only claim")
         if self.relation is CardRelation.SAME_CARD and len(self.claims) > 1:
             if len({one.claim.count for one in self.claims}) > 1:
                 raise ValueError("claims of the same cards must ask for the same number of them")

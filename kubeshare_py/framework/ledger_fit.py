@@ -16,6 +16,7 @@ from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.framework.claims.card_names import fits_name
 from kubeshare_py.framework.claims.claim_fit import asked_bytes, flags_for, shares_exclusion
 from kubeshare_py.framework.number_table import ModelTable
 from kubeshare_py.framework.points import CardPredicate, Depends, Ground, Guard, RowFilter
@@ -71,11 +72,14 @@ class LedgerCards:
         mask = reasons.register(NAME, f"{REFUSES}{INSUFFICIENT_CARD}")
         unusable = reasons.register(NAME, f"{REFUSES}{NO_USABLE_GPU}", resolvable=False)
         milli_of, shares = ModelTable(claim.milli_on).of, shares_exclusion(claim)
+        named = fits_name(claim)
 
         def fits(rows: Rows) -> NDArray[np.bool_]:
             found: NDArray[np.bool_] = flags_for(claim, rows) == 0
             if claim.exclusion:
                 found &= shares(rows)
+            if named is not None:
+                found &= named(rows)
             milli = milli_of(rows)
             if claim.exclusive:  # all of an idle card, whatever its share
                 found &= rows.tenants == 0

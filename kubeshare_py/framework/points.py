@@ -10,8 +10,9 @@ Answers are cached per shape and row. A plugin declares what they depend on:
 - `Depends.STATIC`: the node object only (labels, taints, capacity). Asked again when that changes.
 - `Depends.ROW`: anything in that node's row, charges included. Asked again when the row changes.
 - `Depends.CLUSTER`: placed pods on any node, and objects besides nodes. Asked again, about all
-  rows, when any of these changed. Only shapes that ask for such things should get a question,
-  because each decision then costs time in proportion to the number of nodes.
+  rows, when any of these changed; for a claim that names its card, when any row changed. Only
+  shapes that ask for such things should get a question, because each decision then costs time in
+  proportion to the number of nodes.
 
 The same columns must give the same answers. Answers must not depend on other rows, unless they are
 of the last kind, on time or on chance (except a seeded generator of the plugin's own). Arguments

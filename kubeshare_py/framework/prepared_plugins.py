@@ -40,6 +40,7 @@ class PreparedPlugins:
         "claims",
         "cluster_filters",
         "cluster_scores",
+        "names_card",
         "normalised",
         "reasons",
         "row_filters",
@@ -65,6 +66,8 @@ class PreparedPlugins:
         self.normalised: list[Normalised] = []
         #: Normalised scores that depend on the node object alone.
         self.static_scores: list[Normalised] = []
+        #: Whether the names of cards anywhere in the cluster decide.
+        self.names_card = shape.card_name is not None
         before = PreFilters(boundary, shape)
         self._prepare_filters(shape, before)
         #: What is asked about the cards: of the only claim, or of several.

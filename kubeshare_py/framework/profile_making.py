@@ -92,6 +92,7 @@ _IGNORED: Mapping[str, str] = {
     "DynamicResources": "pods with ResourceClaims wait",
     "GpuModel": "the GPU models that pods ask for are ignored",
     "GpuUuids": "the UUIDs of GPUs that pods name or deny are ignored",
+    "GpuNames": "pods that name a GPU of another node get one of the same name",
     "GpuTags": "affinity and anti-affinity tags of GPUs are ignored",
     "OneModel": "pods that ask for GPUs of one model may get several",
     "NumaBinding": "pods that ask for GPUs near one NUMA node may get others",

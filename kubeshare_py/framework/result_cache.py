@@ -229,6 +229,7 @@ class ResultCache:
             self._tables.relabelled.end,
             columns.objects.changes,
             columns.pods.changes,
+            self._tables.changed.end if answers.questions.names_card else 0,
         )
         if answers.cluster_at != now:
             self._work.rows += columns.rows

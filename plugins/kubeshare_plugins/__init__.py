@@ -12,6 +12,7 @@ from kubeshare_plugins.default_preemption import DefaultPreemption
 from kubeshare_plugins.dialect_nodes import DialectNodes
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_plugins.gpu_model import GpuModel
+from kubeshare_plugins.gpu_names import GpuNames
 from kubeshare_plugins.gpu_tags import GpuTags
 from kubeshare_plugins.gpu_uuids import GpuUuids
 from kubeshare_plugins.isolation_ready import IsolationReady
@@ -67,6 +68,7 @@ _PLUGINS: Mapping[str, PluginFactory] = {
     "GpuFit": GpuFit,
     "GpuModel": GpuModel,
     "GpuUuids": GpuUuids,
+    "GpuNames": GpuNames,
     "GpuTags": GpuTags,
     "OneModel": OneModel,
     "NumaBinding": NumaBinding,

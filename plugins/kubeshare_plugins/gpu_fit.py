@@ -1,11 +1,12 @@
 """CardFilter: the card is there, healthy, not held exclusively, and has share and memory left."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 import numpy as np
 
 from kubeshare_py.domain.request import TOO_MUCH
+from kubeshare_py.framework.claims.card_names import fits_name
 from kubeshare_py.framework.claims.card_shortfalls import (
     KEPT_FOR_NATIVE,
     NO_GPU,
@@ -13,6 +14,7 @@ from kubeshare_py.framework.claims.card_shortfalls import (
     NO_SHARE,
     NOT_HEALTHY,
     OTHER_EXCLUSION,
+    OTHER_NAME,
     OTHER_SIZE,
     RESERVED,
     TOO_MANY_TENANTS,
@@ -115,8 +117,9 @@ class GpuFit:
             return np.where(kept & fits_but_for_reservations(claim, rows), reserved, masks)
 
         shared = not (claim.exclusive or claim.asks_memory or claim.share_of or claim.exclusion)
-        by_room = shared and claim.card_bytes is None
-        return CardPredicate(fits_claim(claim), reasons_of, claim.milli if by_room else None)
+        by_room = shared and claim.card_bytes is None and claim.name is None
+        lacks = _with_name(claim, reasons, reasons_of)
+        return CardPredicate(fits_claim(claim), lacks, claim.milli if by_room else None)
 
     def queueing_hint(self, shape: Shape, row: Rows) -> bool:
         """False if too few cards are idle, or none has the share; in plain integers."""
@@ -147,6 +150,17 @@ class GpuFit:
             yield Shortfall(
                 reason=text, resource="gpu", asked=claim.count, free=count, unit="count"
             )
+
+
+def _with_name(
+    claim: GpuClaim, reasons: ReasonTable, reasons_of: Callable[[Rows], IntArray]
+) -> Callable[[Rows], IntArray]:
+    """These reasons, and one more for cards that the claim does not take by their name."""
+    fits = fits_name(claim)
+    if fits is None:
+        return reasons_of
+    nameless = reasons.register(GpuFit.name, OTHER_NAME)
+    return lambda rows: reasons_of(rows) | (~fits(rows) * nameless)
 
 
 def _by_flags(masks: Mapping[int, int]) -> IntArray:

@@ -33,6 +33,7 @@ def filters(profile: Profile) -> list[str]:
     """Those that kube-scheduler has too; besides them there is the one of dialects."""
     names = [plugin.name for plugin in profile.filters]
     names.remove("DialectNodes")
+    names.remove("GpuNames")
     return names
 
 

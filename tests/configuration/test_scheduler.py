@@ -55,6 +55,7 @@ def test_an_empty_document_is_the_default_profile() -> None:
             "DynamicResources",
             "NodeDeclaredFeatures",
             "DialectNodes",
+            "GpuNames",
         ],
         "card_filters": ["GpuFit", "GpuModel", "GpuUuids", "GpuTags", "OneModel", "NumaBinding"],
         "scores": [
@@ -397,6 +398,7 @@ def test_what_is_in_effect_is_printed_with_every_default() -> None:
             ("DynamicResources", 1),
             ("NodeDeclaredFeatures", 1),
             ("DialectNodes", 1),
+            ("GpuNames", 1),
         ],
         "cardFilter": [
             ("GpuFit", 1),

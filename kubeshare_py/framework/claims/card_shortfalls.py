@@ -8,12 +8,14 @@ from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.gpu import part_of_bytes
 from kubeshare_py.domain.request import TOO_MUCH, GpuClaim
+from kubeshare_py.framework.claims.card_names import fits_name
 
 NO_MEMORY = "Insufficient GPU memory"
 NO_SHARE = "Insufficient GPU"
 TOO_MANY_TENANTS = "Too many pods on GPU"
 KEPT_FOR_NATIVE = "GPU held back for nvidia.com/gpu pods"
 OTHER_EXCLUSION = "GPU with pods of other exclusion tags"
+OTHER_NAME = "GPU in use that has not the name which the pod gives"
 RESERVED = "GPU reserved for other pods"
 NOT_HEALTHY = "unhealthy GPU"
 OTHER_SIZE = "GPU of another size"
@@ -38,6 +40,9 @@ def card_shortfalls(claim: GpuClaim, row: Rows, slot: int, uuid: str) -> Iterato
         return
     yield from _states(row, slot, uuid)
     yield from _exclusion(claim, row, slot, uuid)
+    named = fits_name(claim)
+    if named is not None and not named(row)[0, slot]:
+        yield Shortfall(reason=OTHER_NAME, subject=uuid)
     numbers, models = row.models()
     model = models[numbers.item(0, slot)]
     milli = claim.milli_on(model)

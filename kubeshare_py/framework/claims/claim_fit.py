@@ -4,6 +4,7 @@ Shapes: (k,) for k rows, (k, width) for their cards. Shares are int64 in milli, 
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +14,12 @@ from kubeshare_py.cluster.columns import EXCLUDING, IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.request import TOO_MUCH, GpuClaim
+from kubeshare_py.framework.claims.card_names import fits_name
 from kubeshare_py.framework.number_table import ModelTable, NumberTable
 from kubeshare_py.framework.points import MAX_PODS
+
+#: Which cards of some rows fit, (k, width) bool.
+CardQuestion = Callable[[Rows], NDArray[np.bool_]]
 
 
 def asked_milli(claim: GpuClaim) -> Callable[[Rows], IntArray | int]:
@@ -75,12 +80,16 @@ def has_size(claim: GpuClaim, rows: Rows) -> NDArray[np.bool_]:
     return accepted
 
 
-def fits_claim(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
+def fits_claim(claim: GpuClaim) -> CardQuestion:
     """Which cards may hold one share of the claim, (k, width), by the cheapest comparison."""
-    fits = _fits_free(claim)
-    if claim.card_bytes is None:
-        return fits
-    return lambda rows: fits(rows) & has_size(claim, rows)
+    fits, named = _fits_free(claim), fits_name(claim)
+    if claim.card_bytes is not None:
+        fits = _both(fits, partial(has_size, claim))
+    return fits if named is None else _both(fits, named)
+
+
+def _both(one: CardQuestion, other: CardQuestion) -> CardQuestion:
+    return lambda rows: one(rows) & other(rows)
 
 
 def _fits_free(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:

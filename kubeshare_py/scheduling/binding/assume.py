@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from kubeshare_py.cluster.charge import card_charges, claim_charges
+from kubeshare_py.cluster.charge import card_charges, claim_charges, with_names
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.refusal import NO_SUCH_CARD, REFUSES, refusal
 from kubeshare_py.cluster.rows import OneRow
@@ -199,6 +199,9 @@ class Assumer:
             cells = self._ledger.cells_on(choice.row)
             columns = self._ledger.columns
             cards = card_charges(columns, choice.row, choice.slots, shape.claims, cells)
+        if shape.claim is not None and shape.claim.is_named:
+            columns, namespace = self._ledger.columns, pod.key.namespace
+            cards = with_names(columns, choice.row, choice.slots, cards, namespace)
         return Allocation(
             token=DecisionToken(f"{self._name}-{self._decisions}"),
             dialect=pod.request.dialect if pod.request else "",

@@ -8,6 +8,7 @@ import numpy as np
 from kubeshare_py.cluster.charge import card_charges
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.what_if import Amounts
+from kubeshare_py.domain.card_tags import exclusions
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.framework.snapshot import Snapshot
 from kubeshare_py.scheduling.pod_groups.gang_models import ProfileShape, kind_of
@@ -150,6 +151,9 @@ class TrialRows:
                 amounts.memory[line, slot] = card.memory_bytes
                 amounts.tenants[line, slot] = 1
                 amounts.exclusive[line, slot] = card.exclusive
+                if card.tags:
+                    amounts.excluding[line, slot] = bool(exclusions(card.tags))
+                    amounts.tags.setdefault(line, []).append((slot, card.tags))
         return amounts
 
 

@@ -17,7 +17,7 @@ from tests.scheduling.driver import Driver
 from tests.scheduling.gang_driver import GangDriver, a_group, members
 
 N1 = NodeName("n1")
-RED, NOT_RED, ONLY_RED = ((CardTag(kind, "default", "red"),) for kind in TagKind)
+RED, NOT_RED, ONLY_RED, NAMED_RED = ((CardTag(kind, "default", "red"),) for kind in TagKind)
 
 
 def tagged(name: str, tags: CardTags, milli: int = 300, **fields: object) -> Pod:
