@@ -9,7 +9,7 @@ def keys() -> Variables:
     annotations = [*pod_keys.ASKING_ANNOTATIONS, *pod_keys.RESULT_ANNOTATIONS]
     return {
         "knownLabels": literal(pod_keys.LABELS),
-        "knownAnnotations": literal(annotations),
+        "knownAnnotations": f"{literal(annotations)} + variables.dialectAnnotations",
         "badLabels": (
             f"variables.labels.filter(key, {_is_ours('key')}\n&& !(key in variables.knownLabels))"
         ),

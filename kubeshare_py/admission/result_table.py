@@ -55,6 +55,8 @@ def _keys(dialect: Dialect) -> dict[str, object]:
         "prefixes": sorted(owns.prefixes),
         "resources": sorted(owns.resources),
         "contested": sorted(owns.contested),
+        "sharedBy": sorted(dialect.shared_by),
+        "answered": sorted(keys.answered),
         "resultKeys": sorted(keys.scheduler),
         "resultPrefixes": sorted(keys.prefixes),
         "resultLabels": sorted(keys.labels),

@@ -104,6 +104,7 @@ DEFAULT_DIALECTS = (
     EnabledDialect("sharedgpu"),
     EnabledDialect("gpushare"),
     EnabledDialect("nano-gpu"),
+    EnabledDialect("sharepod"),
 )
 
 
@@ -218,6 +219,7 @@ _DEFAULTS: Mapping[str, tuple[EnabledPlugin, ...]] = {
         EnabledPlugin("DynamicResources"),
         EnabledPlugin("NodeDeclaredFeatures"),
         EnabledPlugin("DialectNodes"),
+        EnabledPlugin("GpuNames"),
     ),
     "card_filter": (
         EnabledPlugin("GpuFit"),

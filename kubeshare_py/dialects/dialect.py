@@ -44,7 +44,9 @@ class ResultKeys:
     `prefixes` are beginnings of further keys of the scheduler, such as `example.com/container-` for
     keys that end with a container's name. `labels` are those of `scheduler` that the Binding
     carries as labels too. Users may write these labels, so nothing may be decided by them; API
-    servers before Kubernetes 1.35 leave them out.
+    servers before Kubernetes 1.35 leave them out. `answered` are annotations by which pods ask, and
+    which the Binding overwrites with what the pod got; users may write them, so nothing may be
+    decided by them once the pod is bound.
 
     Invariants, else ValueError: a prefix has a slash and text before it, and labels are in
     `scheduler`.
@@ -54,6 +56,7 @@ class ResultKeys:
     device_plugin: Mapping[str, str] = field(default_factory=dict)
     prefixes: tuple[str, ...] = ()
     labels: frozenset[str] = frozenset()
+    answered: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         for prefix in self.prefixes:
@@ -70,6 +73,10 @@ class ResultKeys:
     def has(self, key: str) -> bool:
         """Whether this is one of the annotations, by its whole key or its beginning."""
         return key in self.scheduler or key in self.device_plugin or key.startswith(self.prefixes)
+
+    def are_written(self, key: str) -> bool:
+        """Whether a Binding may have this annotation."""
+        return key in self.answered or self.has(key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +107,8 @@ class PodAsk(msgspec.Struct, frozen=True, gc=False):
 
     `containers` are all containers of the pod, init containers first; empty if no dialect of the
     profile owns resources. `guarantee`: the label `sharedgpu/priority` is above 0. `grouped`: the
-    pod is a member of a gang by its labels.
+    pod is a member of a gang by its labels. `namespace` is the pod's if the dialect is
+    `by_namespace`.
     """
 
     labels: Mapping[str, str]
@@ -108,6 +116,7 @@ class PodAsk(msgspec.Struct, frozen=True, gc=False):
     containers: tuple[ContainerAmounts, ...] = ()
     guarantee: bool = False
     grouped: bool = False
+    namespace: str = "default"
 
 
 class NodeKeys(msgspec.Struct, frozen=True, gc=False):
@@ -157,6 +166,10 @@ class Dialect(Protocol):
     words: Words = Words()
     #: Whether its keys mean nothing to it on pods that ask in another dialect too.
     gives_way: bool = False
+    #: Whether what it reads depends on the pod's namespace, as tags do.
+    by_namespace: bool = False
+    #: Annotations of which one that is not empty lets all containers of a new pod see a share.
+    shared_by: tuple[str, ...] = ()
     #: Which containers see cards, where that follows from the resources that they ask for.
     container_rules: tuple[ContainerRule, ...] = ()
     #: Node labels by which administrators say which nodes its pods may use; each counts.

@@ -52,7 +52,7 @@ def results_by(
             failure(dialect, f"results answered {value_text(answer, _SHOWN)}, which is no mapping")
         )
     for key, value in answer.items():
-        if not (isinstance(key, str) and dialect.result_keys.has(key)):
+        if not (isinstance(key, str) and dialect.result_keys.are_written(key)):
             return str(failure(dialect, f"{value_text(key, _SHOWN)} is none of its result keys"))
         if not isinstance(value, str):
             return str(failure(dialect, f"{key} is {value_text(value, _SHOWN)}, which is no text"))

@@ -20,6 +20,8 @@ from kubeshare_py.domain.request import GpuRequest, InvalidRequest
 
 # Each distinct request is read once; a cluster has few distinct requests and many pods.
 _REMEMBERED = 4096
+#: That of pods of dialects to which it does not matter.
+_ANY_NAMESPACE = "default"
 _KeyTexts = tuple[tuple[str, str], ...]
 Reader = Callable[[PodAsk], GpuRequest | InvalidRequest | None]
 
@@ -56,6 +58,10 @@ class DialectTable:
             _check_pair(one, other)
         owned = [one.owns.resources | one.owns.contested for one in self.dialects]
         self.resources: frozenset[str] = frozenset().union(*owned)
+        #: Annotations by which pods ask in one of them.
+        self.annotations: frozenset[str] = frozenset().union(
+            *(one.owns.annotations for one in self.dialects)
+        )
         self._results = tuple(
             one.result_keys
             for one in self.dialects
@@ -96,6 +102,7 @@ class DialectTable:
             own.containers,
             own.guarantee,
             own.grouped,
+            own.namespace,
         )
 
     def of_others(
@@ -205,8 +212,9 @@ class _RememberedRead:
         containers: tuple[ContainerAmounts, ...],
         guarantee: bool,
         grouped: bool,
+        namespace: str,
     ) -> GpuRequest | InvalidRequest | None:
-        pod = PodAsk(dict(labels), dict(annotations), containers, guarantee, grouped)
+        pod = PodAsk(dict(labels), dict(annotations), containers, guarantee, grouped, namespace)
         answer = read_by(self._dialect, pod)
         if not isinstance(answer, GpuRequest):
             return answer
@@ -244,6 +252,7 @@ def owned_part(dialect: Dialect, pod: PodAsk, *, results_too: bool = False) -> P
         tuple(_only(one, resources) for one in pod.containers),
         pod.guarantee,
         pod.grouped,
+        pod.namespace if dialect.by_namespace else _ANY_NAMESPACE,
     )
 
 
@@ -274,6 +283,9 @@ def _check_keys(dialect: Dialect) -> None:
     twice = sorted(filter(own.has, asks))
     if twice:
         raise DialectConflict(f"{dialect.name}: {twice[0]} asks and is a result")
+    unasked = own.answered - dialect.owns.annotations
+    if unasked:
+        raise DialectConflict(f"{dialect.name}: {min(unasked)} is answered, but no pod asks by it")
 
 
 def _check_pair(one: Dialect, other: Dialect) -> None:

@@ -13,6 +13,7 @@ from kubeshare_py.dialects.gpushare.gpushare_dialect import Gpushare
 from kubeshare_py.dialects.nano_gpu.dialect import NanoGpu
 from kubeshare_py.dialects.nvidia_dialect import Nvidia
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
+from kubeshare_py.dialects.sharepod.dialect import SharePods
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.node import NodeAtDecision
 
@@ -108,6 +109,7 @@ IN_TREE: Mapping[str, Callable[..., object]] = {
     Gpushare.name: Gpushare,
     NanoGpu.name: NanoGpu,
     Nvidia.name: Nvidia,
+    SharePods.name: SharePods,
 }
 
 #: `sharedgpu` in every profile.

@@ -5,7 +5,7 @@ docs/labels.md (a test compares).
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 
 from kubeshare_py.dialects import group_keys, results, sharedgpu, sharedgpu_models, standing
@@ -57,18 +57,24 @@ _ALIKE = 0.6
 
 
 def unknown_key(
-    labels: Mapping[str, str] | None, annotations: Mapping[str, str] | None
+    labels: Mapping[str, str] | None,
+    annotations: Mapping[str, str] | None,
+    of_dialects: Collection[str] = (),
 ) -> InvalidRequest | None:
     """The problem of the first unknown key of ours, in alphabetical order; None if there is none.
 
-    Labels come before annotations.
+    Labels come before annotations. `of_dialects` are the annotations that the pod's dialects read.
     """
     wrong = [key for key in labels or () if key not in _LABELS and is_ours(key)]
     if wrong:
-        return _of_label(min(wrong))
+        return _of_label(min(wrong), of_dialects)
     if not annotations:
         return None
-    wrong = [key for key in annotations if is_ours(key) and not _is_annotation(key)]
+    wrong = [
+        key
+        for key in annotations
+        if is_ours(key) and key not in of_dialects and not _is_annotation(key)
+    ]
     wrong += _meant_as_labels(labels or {}, annotations)
     return _of_annotation(min(wrong)) if wrong else None
 
@@ -89,8 +95,8 @@ def _is_annotation(key: str) -> bool:
     return key in _ANNOTATIONS or results.OF_ONE_CONTAINER.fullmatch(key) is not None
 
 
-def _of_label(key: str) -> InvalidRequest:
-    if _is_annotation(key):
+def _of_label(key: str, of_dialects: Collection[str]) -> InvalidRequest:
+    if _is_annotation(key) or key in of_dialects:
         return InvalidRequest(field=key, rule="is an annotation, not a label")
     return _not_known("label", key, LABELS, ASKING_ANNOTATIONS, "an annotation")
 

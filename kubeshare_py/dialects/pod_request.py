@@ -52,6 +52,7 @@ def read(
     containers: tuple[ContainerAmounts, ...] = (),
     *,
     bound: bool = False,
+    namespace: str = "default",
 ) -> PodRequest:
     """Read what a pod asks for. Never raises.
 
@@ -60,10 +61,11 @@ def read(
     only before the pod is `bound`, so not after its end either.
     """
     labels, annotations = labels or _NOTHING, annotations or _NOTHING
-    unknown = None if bound else unknown_key(labels, annotations)
+    unknown = None if bound else unknown_key(labels, annotations, table.annotations)
     found = standing(labels)
+    grouped = found.group is not None
     asked: GpuRequest | InvalidRequest | None = found.problem or table.read(
-        PodAsk(labels, annotations, containers, found.priority > 0, found.group is not None)
+        PodAsk(labels, annotations, containers, found.priority > 0, grouped, namespace)
     )
     problem = asked if isinstance(asked, InvalidRequest) else None
     group, reference = membership(labels, annotations, pod_group, found.group)

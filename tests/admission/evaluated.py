@@ -4,7 +4,7 @@ https://kubernetes.io/docs/reference/using-api/cel/#cel-options-language-feature
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -15,7 +15,10 @@ REASON = "there is no cel-expr-python for this Python or machine"
 class Rules:
     """Variables that may refer to those before them, as policies have them."""
 
-    def __init__(self, variables: Mapping[str, str]) -> None:
+    def __init__(
+        self, variables: Mapping[str, str], dialect_annotations: Sequence[str] = ()
+    ) -> None:
+        self._dialect_annotations = [*dialect_annotations]
         cel = pytest.importorskip("cel_expr_python.cel", reason=REASON)
         strings = pytest.importorskip("cel_expr_python.ext.ext_strings", reason=REASON)
         text, kind = cel.Type.STRING, cel.Type
@@ -34,6 +37,7 @@ class Rules:
         """All of them, for a pod with these."""
         found: dict[str, Any] = {"labels": dict(labels), "annotations": dict(annotations)}
         found["dialectProblem"] = ""
+        found["dialectAnnotations"] = self._dialect_annotations
         for name, expression in self._compiled.items():
             found[name] = expression.eval(data={"variables": found}).plain_value()
         return found

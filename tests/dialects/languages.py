@@ -119,12 +119,27 @@ def nvidia_pod(name: str, rng: Random) -> Asked:
     return Asked(_pod(name, containers, {}), "nvidia", parts)
 
 
+def share_pod(name: str, rng: Random) -> Asked:
+    """What KubeShare 1.0's controller makes of a SharePod, with a card of a name or any card."""
+    milli, memory = rng.randrange(1, 10) * 100, rng.randrange(1, 12) * GIB
+    pod = _pod(name, [{}], {})
+    pod["metadata"]["annotations"] = {
+        "kubeshare/gpu_request": f"0.{milli // 100}",
+        "kubeshare/gpu_limit": "1.0",
+        "kubeshare/gpu_mem": str(memory),
+    }
+    if rng.random() < 0.5:
+        pod["metadata"]["annotations"]["kubeshare/GPUID"] = rng.choice(("abcde", "fghij"))
+    return Asked(pod, "sharepod", (Part(-1, 1, milli, memory),), same_card=True)
+
+
 #: All languages of this project.
 LANGUAGES: tuple[Callable[[str, Random], Asked], ...] = (
     kubeshare_pod,
     gpushare_pod,
     nano_pod,
     nvidia_pod,
+    share_pod,
 )
 
 

@@ -82,7 +82,11 @@ class World:
 
     def create(self, asked: Asked) -> None:
         self.asked[asked.pod["metadata"]["name"]] = asked
-        self.machine.handle(PodSeen(read_pod(asked.pod)), 0.0)
+        self.see(asked.pod)
+
+    def see(self, pod: Json) -> None:
+        """The watch shows the pod."""
+        self.machine.handle(PodSeen(read_pod(pod)), 0.0)
 
     def delete(self, name: str) -> None:
         self.machine.handle(PodGone(PodUid(f"uid-{name}"), stopped=True), 0.0)
@@ -102,7 +106,7 @@ class World:
         assert not isinstance(found, str), found
         pod = asked.pod
         pod["spec"]["nodeName"] = bind.node
-        pod["metadata"]["annotations"] = binding_annotations(bind, "", found)
+        pod["metadata"].setdefault("annotations", {}).update(binding_annotations(bind, "", found))
         pod["metadata"]["labels"] |= DIALECTS.labels(bind.allocation, found)
         self.placed[bind.key.name] = bind.node
         self.machine.handle(PodSeen(read_pod(pod)), 0.0)
@@ -125,6 +129,7 @@ class World:
                     tenants[uuid].add(name)
                     if part.alone:
                         alone[uuid] = name
+        self._judge_names()
         for uuid, pods in tenants.items():
             assert milli[uuid] <= 1000, f"{uuid} gives {milli[uuid]} thousandths to {pods}"
             assert memory[uuid] <= bytes_of(uuid), f"{uuid} gives {memory[uuid]} bytes to {pods}"
@@ -132,6 +137,17 @@ class World:
         assert self.free() == {
             uuid: (1000 - milli[uuid], bytes_of(uuid) - memory[uuid]) for uuid in every_card()
         }
+
+    def _judge_names(self) -> None:
+        """In a namespace, a GPUID of a node is one card, and a card has one."""
+        found = set()
+        for name, node in self.placed.items():
+            if self.asked[name].language == "sharepod":
+                meta = self.asked[name].pod["metadata"]
+                [uuid] = vendor_formats.kubeshare(meta["annotations"])[0]
+                found.add((meta["namespace"], node, meta["annotations"]["kubeshare/GPUID"], uuid))
+        assert len(found) == len({one[:3] for one in found})
+        assert len(found) == len({(one[0], one[3]) for one in found})
 
     def free(self, machine: Machine | None = None) -> dict[str, tuple[int, int]]:
         """What the ledger has left of each card: thousandths and bytes."""
@@ -150,7 +166,7 @@ def by_its_language(asked: Asked, node: str) -> list[tuple[Part, list[str]]]:
     meta = asked.pod["metadata"]
     given: dict[str, str] = meta["annotations"]
     expect_kubeshares_own(asked, given)
-    if asked.language == "sharedgpu":
+    if asked.language in ("sharedgpu", "sharepod"):
         return [(asked.parts[0], vendor_formats.kubeshare(given)[0])]
     if asked.language == "gpushare":
         return by_gpushare(asked, given, node)

@@ -99,6 +99,9 @@ def test_each_policy_has_its_example() -> None:
     assert scores("isolation") == default
     [*_, last] = profile_of("isolation").card_filters
     assert last.name == "IsolationReady"
+    assert scores("sharepod-best-fit") == ([*kept, "BinPack"], [*cards, "BinPack"])
+    assert scores("sharepod-worst-fit") == scores("spread")
+    assert scores("sharepod-first-fit") == (["GpuTags"], ["GpuTags"])
     assert scores("models") == ([*default[0], "ModelWorth"], [*default[1], "ModelWorth"])
 
 

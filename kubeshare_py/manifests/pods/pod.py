@@ -67,7 +67,13 @@ def to_domain(pod: PodFields, dialects: Dialects = SHAREDGPU_ALONE) -> Pod:
         else ()
     )
     asked = pod_request.read(
-        meta.labels, meta.annotations, spec.pod_group, table, containers, bound=bound
+        meta.labels,
+        meta.annotations,
+        spec.pod_group,
+        table,
+        containers,
+        bound=bound,
+        namespace=meta.namespace,
     )
     owned = NONE_OWNED
     if dialects.every.resources:

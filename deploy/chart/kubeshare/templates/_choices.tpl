@@ -109,8 +109,11 @@ those of other dialects that the values name. */}}
     '{{ include "kubeshare.firstScheduler" . }}']
 - name: wish
   expression: "variables.labels[?'sharedgpu/isolation'].orValue('')"
+- name: annotations
+  expression: "object.metadata.?annotations.orValue({})"
 - name: reach
   expression: >-
+    {{ include "kubeshare.cel.sharedBy" (list . "annotations") }}
     {{- include "kubeshare.cel.reach" . | nindent 4 }}
 - name: backend
   expression: "variables.wish in variables.allowed ? variables.wish : variables.allowed[0]"

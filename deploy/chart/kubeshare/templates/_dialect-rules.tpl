@@ -39,6 +39,12 @@ or in one that its profile does not enable, '' if there is none. `.spec` is the 
 - name: dialects
   expression: >-
     {{ include "kubeshare.cel.asking" .context }}
+- name: own
+  expression: >-
+    variables.dialects[{{ .spec }}.?schedulerName.orValue('') in variables.dialects ? {{ .spec }}.schedulerName : '{{ $first }}']
+- name: dialectAnnotations
+  expression: >-
+    variables.own.filter(one, size(one.enabled) > 0).map(one, one.annotations).flatten()
 - name: resources
   expression: >-
     ({{ .spec }}.containers + {{ .spec }}.?initContainers.orValue([])).map(container,
@@ -46,8 +52,7 @@ or in one that its profile does not enable, '' if there is none. `.spec` is the 
     amounts.filter(name, name.contains('/') && quantity(string(amounts[name])).isGreaterThan(quantity('0')))).flatten()).flatten()
 - name: asks
   expression: >-
-    variables.dialects[[{{ .spec }}.?schedulerName.orValue('')].filter(name, name in variables.dialects).size() > 0
-    ? {{ .spec }}.schedulerName : '{{ $first }}'].map(one, [one.name[0], size(one.enabled) > 0 ? 'enabled' : '',
+    variables.own.map(one, [one.name[0], size(one.enabled) > 0 ? 'enabled' : '',
     ([variables.labels.filter(key, key in one.labels || (one.prefixes.exists(start, key.startsWith(start))
     && !(key in one.results) && !one.resultPrefixes.exists(start, key.startsWith(start)))),
     variables.annotations.filter(key, key in one.annotations || (one.prefixes.exists(start, key.startsWith(start))

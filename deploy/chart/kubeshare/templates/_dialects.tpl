@@ -2,7 +2,7 @@
 {{- define "kubeshare.knownDialects" -}}
 {{- $known := include "kubeshare.dialects" . | fromJson }}
 {{- range .Values.extraDialects }}
-{{- $_ := set $known .name (dict "labels" (.labels | default list) "annotations" (.annotations | default list) "prefixes" (.prefixes | default list) "resources" (.resources | default list) "contested" (.contested | default list) "resultKeys" (.resultKeys | default list) "resultPrefixes" (.resultPrefixes | default list) "resultLabels" (.resultLabels | default list) "devicePluginKeys" (.devicePluginKeys | default dict)) }}
+{{- $_ := set $known .name (dict "labels" (.labels | default list) "annotations" (.annotations | default list) "prefixes" (.prefixes | default list) "resources" (.resources | default list) "contested" (.contested | default list) "sharedBy" (.sharedBy | default list) "answered" (.answered | default list) "resultKeys" (.resultKeys | default list) "resultPrefixes" (.resultPrefixes | default list) "resultLabels" (.resultLabels | default list) "devicePluginKeys" (.devicePluginKeys | default dict)) }}
 {{- end }}
 {{- toJson $known }}
 {{- end }}
@@ -43,6 +43,15 @@
 
 {{- define "kubeshare.resultLabels" -}}
 {{- include "kubeshare.ofDialects" (list . "resultLabels") }}
+{{- end }}
+
+{{- /* What a pod sees by annotations of dialects, one of which is not empty: the beginning of a CEL expression for what else it
+sees. The argument has the context and the name of the map of annotations. */}}
+{{- define "kubeshare.cel.sharedBy" -}}
+{{- $annotations := index . 1 }}
+{{- with include "kubeshare.ofDialects" (list (index . 0) "sharedBy") | fromJsonArray -}}
+{{ toJson . }}.exists(key, variables.{{ $annotations }}[?key].orValue('') != '') ? 'share' :
+{{- end }}
 {{- end }}
 
 {{- define "kubeshare.ofDialects" -}}

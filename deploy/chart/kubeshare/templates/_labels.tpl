@@ -5,7 +5,7 @@
     ["sharedgpu/gpu_request","sharedgpu/gpu_limit","sharedgpu/gpu_mem","sharedgpu/gpu_model","sharedgpu/gpu_models","sharedgpu/gpu_models_denied","sharedgpu/gpu_model_mix","sharedgpu/gpu_request_of","sharedgpu/numa_bind","sharedgpu/gpu_exclusive","sharedgpu/priority","sharedgpu/isolation","sharedgpu/group_name","sharedgpu/pod_group_name","sharedgpu/group_headcount","sharedgpu/group_threshold","sharedgpu/min_available"]
 - name: knownAnnotations
   expression: >-
-    ["sharedgpu/gpu_models","sharedgpu/gpu_models_denied","sharedgpu/gpu_model_mix","sharedgpu/gpu_request_of","sharedgpu/group_within","sharedgpu/allocation","sharedgpu/cell_id","sharedgpu/earmark","sharedgpu/fence","sharedgpu/gpu_manager_port","sharedgpu/gpu_mem","sharedgpu/gpu_mem_mib","sharedgpu/gpu_model","sharedgpu/gpu_uuid","sharedgpu/mps_memory","sharedgpu/mps_thread_percentage"]
+    ["sharedgpu/gpu_models","sharedgpu/gpu_models_denied","sharedgpu/gpu_model_mix","sharedgpu/gpu_request_of","sharedgpu/group_within","sharedgpu/allocation","sharedgpu/cell_id","sharedgpu/earmark","sharedgpu/fence","sharedgpu/gpu_manager_port","sharedgpu/gpu_mem","sharedgpu/gpu_mem_mib","sharedgpu/gpu_model","sharedgpu/gpu_uuid","sharedgpu/mps_memory","sharedgpu/mps_thread_percentage"] + variables.dialectAnnotations
 - name: badLabels
   expression: >-
     variables.labels.filter(key, key.lowerAscii().matches('^(shared|kubeshare/)')
@@ -58,6 +58,36 @@
 - name: priorityProblem
   expression: >-
     variables.priority != '' && !variables.priority.matches("^([+]?0*([0-9]|[1-9][0-9]|100)|-0*[01])$") ? "sharedgpu/priority=\"" + variables.priority + "\": must be an integer from -1 to 100" :
+    ''
+- name: shareLimit
+  expression: >-
+    ('kubeshare/gpu_limit' in variables.annotations ? variables.annotations['kubeshare/gpu_limit'] : '')
+- name: shareRequest
+  expression: >-
+    ('kubeshare/gpu_request' in variables.annotations ? variables.annotations['kubeshare/gpu_request'] : '')
+- name: shareMemory
+  expression: >-
+    ('kubeshare/gpu_mem' in variables.annotations ? variables.annotations['kubeshare/gpu_mem'] : '')
+- name: sharePodProblem
+  expression: >-
+    !('kubeshare/gpu_request' in variables.dialectAnnotations) ? '' :
+    variables.shareRequest == '' && variables.shareLimit == '' && variables.shareMemory == '' ? (('kubeshare/GPUID' in variables.annotations ? variables.annotations['kubeshare/GPUID'] : '') != '' ? "kubeshare/GPUID says nothing without kubeshare/gpu_request, kubeshare/gpu_limit and kubeshare/gpu_mem" :
+    ('kubeshare/sched_affinity' in variables.annotations ? variables.annotations['kubeshare/sched_affinity'] : '') != '' ? "kubeshare/sched_affinity says nothing without kubeshare/gpu_request, kubeshare/gpu_limit and kubeshare/gpu_mem" :
+    ('kubeshare/sched_anti-affinity' in variables.annotations ? variables.annotations['kubeshare/sched_anti-affinity'] : '') != '' ? "kubeshare/sched_anti-affinity says nothing without kubeshare/gpu_request, kubeshare/gpu_limit and kubeshare/gpu_mem" :
+    ('kubeshare/sched_exclusion' in variables.annotations ? variables.annotations['kubeshare/sched_exclusion'] : '') != '' ? "kubeshare/sched_exclusion says nothing without kubeshare/gpu_request, kubeshare/gpu_limit and kubeshare/gpu_mem" :
+    '') :
+    variables.shareRequest == '' ? "kubeshare/gpu_request is missing: a GPU is asked for by kubeshare/gpu_request, kubeshare/gpu_limit and kubeshare/gpu_mem together" :
+    variables.shareLimit == '' ? "kubeshare/gpu_limit is missing: a GPU is asked for by kubeshare/gpu_request, kubeshare/gpu_limit and kubeshare/gpu_mem together" :
+    variables.shareMemory == '' ? "kubeshare/gpu_mem is missing: a GPU is asked for by kubeshare/gpu_request, kubeshare/gpu_limit and kubeshare/gpu_mem together" :
+    !(size(variables.shareLimit) <= 63 && variables.shareLimit.matches("^([+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,3})?)$") && !variables.shareLimit.matches('[1-9].*[eE][+]?[1-9][0-9]{2}$') && double(variables.shareLimit) >= 0.0 && double(variables.shareLimit) <= 1.0) ? "kubeshare/gpu_limit=\"" + (size(variables.shareLimit) > 128 ? variables.shareLimit.substring(0, 128) + '…' : variables.shareLimit) + "\": " + "must be a number from 0 to 1, such as 0.5" :
+    !(size(variables.shareRequest) <= 63 && variables.shareRequest.matches("^([+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,3})?)$") && !variables.shareRequest.matches('[1-9].*[eE][+]?[1-9][0-9]{2}$') && double(variables.shareRequest) >= 0.0 && double(variables.shareRequest) <= 1.0) ? "kubeshare/gpu_request=\"" + (size(variables.shareRequest) > 128 ? variables.shareRequest.substring(0, 128) + '…' : variables.shareRequest) + "\": " + "must be a number from 0 to 1, such as 0.5" :
+    double(variables.shareRequest) > double(variables.shareLimit) ? "kubeshare/gpu_request=\"" + variables.shareRequest + "\": " + "must not be above kubeshare/gpu_limit, which is " + variables.shareLimit :
+    !(size(variables.shareMemory) <= 63 && variables.shareMemory.matches("^([+]?[0-9]+|-0+)$")) || (size(variables.shareMemory.find('[1-9][0-9]*$')) > 19 || (size(variables.shareMemory.find('[1-9][0-9]*$')) == 19 && variables.shareMemory.find('[1-9][0-9]*$') > '9223372036854775807')) ? "kubeshare/gpu_mem=\"" + (size(variables.shareMemory) > 128 ? variables.shareMemory.substring(0, 128) + '…' : variables.shareMemory) + "\": " + "must be a whole number of bytes, such as 1073741824" :
+    (size(variables.shareMemory.find('[1-9][0-9]*$')) > 15 || (size(variables.shareMemory.find('[1-9][0-9]*$')) == 15 && variables.shareMemory.find('[1-9][0-9]*$') > '281474976710656')) ? "kubeshare/gpu_mem=\"" + (size(variables.shareMemory) > 128 ? variables.shareMemory.substring(0, 128) + '…' : variables.shareMemory) + "\": " + "must be at most 281474976710656 bytes, more than any card has" :
+    ('kubeshare/GPUID' in variables.annotations ? variables.annotations['kubeshare/GPUID'] : '') != '' && !('kubeshare/GPUID' in variables.annotations ? variables.annotations['kubeshare/GPUID'] : '').matches("^([A-Za-z0-9._-]{1,63})$") ? "kubeshare/GPUID=\"" + (size(('kubeshare/GPUID' in variables.annotations ? variables.annotations['kubeshare/GPUID'] : '')) > 128 ? ('kubeshare/GPUID' in variables.annotations ? variables.annotations['kubeshare/GPUID'] : '').substring(0, 128) + '…' : ('kubeshare/GPUID' in variables.annotations ? variables.annotations['kubeshare/GPUID'] : '')) + "\": " + "must be 1 to 63 letters, digits, dots, dashes and underscores" :
+    ('kubeshare/sched_affinity' in variables.annotations ? variables.annotations['kubeshare/sched_affinity'] : '') != '' && !('kubeshare/sched_affinity' in variables.annotations ? variables.annotations['kubeshare/sched_affinity'] : '').matches("^([A-Za-z0-9._-]{1,63})$") ? "kubeshare/sched_affinity=\"" + (size(('kubeshare/sched_affinity' in variables.annotations ? variables.annotations['kubeshare/sched_affinity'] : '')) > 128 ? ('kubeshare/sched_affinity' in variables.annotations ? variables.annotations['kubeshare/sched_affinity'] : '').substring(0, 128) + '…' : ('kubeshare/sched_affinity' in variables.annotations ? variables.annotations['kubeshare/sched_affinity'] : '')) + "\": " + "must be 1 to 63 letters, digits, dots, dashes and underscores" :
+    ('kubeshare/sched_anti-affinity' in variables.annotations ? variables.annotations['kubeshare/sched_anti-affinity'] : '') != '' && !('kubeshare/sched_anti-affinity' in variables.annotations ? variables.annotations['kubeshare/sched_anti-affinity'] : '').matches("^([A-Za-z0-9._-]{1,63})$") ? "kubeshare/sched_anti-affinity=\"" + (size(('kubeshare/sched_anti-affinity' in variables.annotations ? variables.annotations['kubeshare/sched_anti-affinity'] : '')) > 128 ? ('kubeshare/sched_anti-affinity' in variables.annotations ? variables.annotations['kubeshare/sched_anti-affinity'] : '').substring(0, 128) + '…' : ('kubeshare/sched_anti-affinity' in variables.annotations ? variables.annotations['kubeshare/sched_anti-affinity'] : '')) + "\": " + "must be 1 to 63 letters, digits, dots, dashes and underscores" :
+    ('kubeshare/sched_exclusion' in variables.annotations ? variables.annotations['kubeshare/sched_exclusion'] : '') != '' && !('kubeshare/sched_exclusion' in variables.annotations ? variables.annotations['kubeshare/sched_exclusion'] : '').matches("^([A-Za-z0-9._-]{1,63})$") ? "kubeshare/sched_exclusion=\"" + (size(('kubeshare/sched_exclusion' in variables.annotations ? variables.annotations['kubeshare/sched_exclusion'] : '')) > 128 ? ('kubeshare/sched_exclusion' in variables.annotations ? variables.annotations['kubeshare/sched_exclusion'] : '').substring(0, 128) + '…' : ('kubeshare/sched_exclusion' in variables.annotations ? variables.annotations['kubeshare/sched_exclusion'] : '')) + "\": " + "must be 1 to 63 letters, digits, dots, dashes and underscores" :
     ''
 - name: alone
   expression: >-
@@ -207,6 +237,7 @@
     variables.groupProblem != '' ? variables.groupProblem :
     variables.priorityProblem != '' ? variables.priorityProblem :
     variables.dialectProblem != '' ? variables.dialectProblem :
+    variables.sharePodProblem != '' ? variables.sharePodProblem :
     variables.requestProblem != '' ? variables.requestProblem :
     variables.modelProblem != '' ? variables.modelProblem :
     ''
