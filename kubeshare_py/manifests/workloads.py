@@ -26,6 +26,8 @@ class Workload:
 
 _BATCH, _APPS, _CORE = "/apis/batch/v1", "/apis/apps/v1", "/api/v1"
 POD = Workload("pods", _CORE, ("pod", "pods", "po"))
+#: KubeShare 1.0's; its pod has its name.
+SHAREPOD = Workload("sharepods", "/apis/kubeshare.nthu/v1", ("sharepod", "sharepods", "shp"))
 WORKLOADS = (
     Workload("jobs", _BATCH, ("job", "jobs")),
     Workload("deployments", _APPS, ("deployment", "deployments", "deploy")),
@@ -34,6 +36,9 @@ WORKLOADS = (
     Workload("daemonsets", _APPS, ("daemonset", "daemonsets", "ds")),
     Workload("replicationcontrollers", _CORE, ("replicationcontroller", "rc")),
 )
+
+
+_KINDS = (POD, *WORKLOADS, SHAREPOD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +55,10 @@ def named(text: str) -> NamedWorkload:
     if not slash:
         kind, name = "pod", text
     plain = kind.lower().partition(".")[0]  # as in job.batch/x
-    for workload in (POD, *WORKLOADS):
+    for workload in _KINDS:
         if plain in workload.names and name:
             return NamedWorkload(workload, name)
-    kinds = ", ".join(workload.names[0] for workload in (POD, *WORKLOADS))
+    kinds = ", ".join(workload.names[0] for workload in _KINDS)
     raise ValueError(f"{text!r} is not POD or KIND/NAME with one of the kinds {kinds}")
 
 
@@ -102,6 +107,23 @@ class ForeignPod(msgspec.Struct):
         """Why it waits, as its scheduler reports; "" if it does not."""
         said = (one for one in self.status.conditions if one.type == "PodScheduled")
         return next((one.message for one in said if one.status == "False"), "")
+
+
+class _SharePodStatus(msgspec.Struct):
+    conditions: list[_WorkloadCondition] = []
+
+
+class _SharePodFields(msgspec.Struct):
+    status: _SharePodStatus = msgspec.field(default_factory=_SharePodStatus)
+
+
+def sharepod_message(body: bytes) -> str:
+    """What keeps a SharePod from having a pod, as its controller reports; "" if it does not say.
+
+    Raises UNDECODABLE.
+    """
+    said = decoded(body, _SharePodFields).status.conditions
+    return next((one.message for one in said if one.status == "False" and one.message), "")
 
 
 def foreign_pod(body: bytes) -> ForeignPod:

@@ -4,10 +4,10 @@ from functools import partial
 
 from rich.text import Text
 
-from kubeshare_py.edges.cli.pod_lookup import find_pod, pods_of
+from kubeshare_py.edges.cli.pod_lookup import find_pod, find_sharepod, pods_of
 from kubeshare_py.edges.cli.state_client import StateClient
 from kubeshare_py.edges.cli.state_errors import NotFound, StateError, StateRefused, StateUnreachable
-from kubeshare_py.manifests.workloads import POD, NamedWorkload, named
+from kubeshare_py.manifests.workloads import POD, SHAREPOD, NamedWorkload, named
 from kubeshare_py.programs.kubectl_question import Question, Shown
 from kubeshare_py.terminal import documents
 from kubeshare_py.terminal.foreign_pods import foreign_sentence
@@ -19,13 +19,14 @@ from kubeshare_py.views.view import PodView, WhyView
 
 
 def why(question: Question, client: StateClient, now: float) -> Shown:
-    """One pod; of a workload its pods, and the one with the most informative reason.
+    """One pod, or a SharePod's; of a workload its pods, and the one that says most of them.
 
     Raises StateError.
     """
     namespace, target = client.api.namespace(), named(question.names[0])
-    if target.kind is POD:
-        found = _why(client, namespace, target.name)
+    if target.kind in (POD, SHAREPOD):
+        ask = _why if target.kind is POD else _of_sharepod
+        found = ask(client, namespace, target.name)
         return Shown(
             text=partial(why_report, found),
             document=partial(documents.why_document, found),
@@ -70,6 +71,21 @@ def _why(client: StateClient, namespace: str, name: str) -> WhyView:
         return client.why(namespace, name)
     except NotFound as error:
         raise unknown_pod(client, namespace, name, error) from error
+
+
+def _of_sharepod(client: StateClient, namespace: str, name: str) -> WhyView:
+    """About the pod of a SharePod, which has its name. Raises StateError."""
+    try:
+        return client.why(namespace, name)
+    except NotFound as error:
+        unknown = error
+    message = find_sharepod(client.api, namespace, name)
+    try:
+        find_pod(client.api, namespace, name)
+    except NotFound as absent:
+        said = message or "kubeshare-controller has made none yet, or it does not run"
+        raise StateRefused(f"sharepod {namespace}/{name} has no pod: {said}") from absent
+    raise unknown_pod(client, namespace, name, unknown)
 
 
 def _of_workload(client: StateClient, namespace: str, target: NamedWorkload) -> list[PodView]:

@@ -22,7 +22,7 @@ from kubeshare_py.terminal.cards import (
 )
 from kubeshare_py.terminal.grid import NONE, SEPARATOR, GridColumn, Row, joined, names_in
 from kubeshare_py.terminal.table import Table
-from kubeshare_py.views.view import CardView, ClusterView, NodeView
+from kubeshare_py.views.view import CardView, ClusterView, NodeView, TenantView
 
 #: Stands for the index of a card that is not in the inventory.
 NO_INDEX = "-"
@@ -107,15 +107,23 @@ def _row(
 def _tenants(card: CardView) -> list[str]:
     """Names of those that the reader may see, and how many others there are.
 
-    Behind a name is the dialect, unless it is this project's own.
+    Behind a name is the dialect, unless it is this project's own, and what the card is called in
+    the pod's namespace.
     """
     named = [
-        f"{one.namespace}/{one.name}" + (f" ({one.dialect})" if one.dialect not in _OWN else "")
+        " ".join(
+            [f"{one.namespace}/{one.name}", *([f"({said})"] if (said := _behind(one)) else ())]
+        )
         for one in card.tenants
         if one.name
     ]
     others = len(card.tenants) - len(named)
     return named + ([f"{others} {UNNAMED}"] if others else [])
+
+
+def _behind(tenant: TenantView) -> str:
+    words = (tenant.dialect if tenant.dialect not in _OWN else "", tenant.card_name)
+    return " ".join(filter(None, words))
 
 
 def _matrix(nodes: Sequence[NodeView], width: int | None) -> list[Text]:

@@ -20,7 +20,8 @@ class TenantView:
     """A pod's part of one card. `unheld`: parts (memory, time) that are not enforced.
 
     `dialect` is that of its request, "" if that is not known. `containers` are its containers'
-    parts of this part, empty if all of them see the whole of it.
+    parts of this part, empty if all of them see the whole of it. `card_name` is the name that the
+    card has for pods of its namespace, "" for none.
     """
 
     namespace: str
@@ -29,6 +30,7 @@ class TenantView:
     memory_bytes: int
     exclusive: bool = False
     dialect: str = ""
+    card_name: str = ""
     unheld: tuple[str, ...] = ()
     containers: tuple[ContainerPartView, ...] = ()
 

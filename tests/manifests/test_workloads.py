@@ -5,7 +5,13 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.manifests.workloads import foreign_pod, named, names_in_list, pod_selector
+from kubeshare_py.manifests.workloads import (
+    foreign_pod,
+    named,
+    names_in_list,
+    pod_selector,
+    sharepod_message,
+)
 
 
 @pytest.mark.parametrize(
@@ -19,6 +25,8 @@ from kubeshare_py.manifests.workloads import foreign_pod, named, names_in_list, 
         ("deployment.apps/x", "/apis/apps/v1/namespaces/a/deployments/x"),
         ("sts/x", "/apis/apps/v1/namespaces/a/statefulsets/x"),
         ("rc/x", "/api/v1/namespaces/a/replicationcontrollers/x"),
+        ("shp/x", "/apis/kubeshare.nthu/v1/namespaces/a/sharepods/x"),
+        ("sharepods.kubeshare.nthu/x", "/apis/kubeshare.nthu/v1/namespaces/a/sharepods/x"),
     ],
 )
 def test_kinds_and_their_short_names(text: str, path: str) -> None:
@@ -91,3 +99,17 @@ def test_of_a_foreign_pod_only_what_says_whose_it_is() -> None:
     assert (pod.spec.scheduler_name, pod.spec.node_name) == ("default-scheduler", "n1")
     assert (pod.status.phase, pod.message) == ("Pending", "0/3 nodes")
     assert foreign_pod(b"{}").message == ""
+
+
+@pytest.mark.parametrize(
+    ("conditions", "message"),
+    [
+        ([], ""),
+        ([{"type": "Synced", "status": "True", "message": "fine"}], ""),
+        ([{"type": "Synced", "status": "False", "message": "quota"}], "quota"),
+    ],
+)
+def test_a_sharepod_without_a_pod_says_why(conditions: list[Any], message: str) -> None:
+    body = json.dumps({"kind": "SharePod", "status": {"conditions": conditions}}).encode()
+    assert sharepod_message(body) == message
+    assert sharepod_message(b'{"kind": "SharePod"}') == ""

@@ -22,6 +22,7 @@ from kubeshare_py.terminal.gpu_tables import card_table, shown_nodes, summary
 from kubeshare_py.terminal.table import table_lines
 from kubeshare_py.terminal.why_report import why_report
 from kubeshare_py.views.view import IslandView, LinkView, PodView, TopologyView
+from tests.conformance.definitions import DEFINITIONS, definition, version
 from tests.edges.served_state import Behind, Served, behind_api_server, served
 from tests.terminal.views import a_small_view, a_view, a_why
 
@@ -240,6 +241,38 @@ async def test_why_of_a_job_shows_its_pods_and_the_one_that_says_most(
         assert await command("why", "deploy/none", *at) == 1
     expected = 'Error from server (NotFound): deployments.apps "none" not found\n'
     assert capsys.readouterr().err == expected
+
+
+async def test_why_of_a_sharepod_is_about_its_pod_or_says_why_there_is_none(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    async with behind_api_server(tmp_path) as (behind, _):
+        at = ("--kubeconfig", behind.kubeconfig)
+        names = {"plural": "sharepods", "singular": "sharepod", "kind": "SharePod"}
+        defined = definition(version(subresources={"status": {}}), kind="SharePod", names=names)
+        defined["metadata"]["name"] = "sharepods.kubeshare.nthu"
+        defined["spec"]["group"] = "kubeshare.nthu"
+        await behind.client.create(DEFINITIONS, defined)
+        path = "/apis/kubeshare.nthu/v1/namespaces/default/sharepods"
+        for name in ("train", "lonely", "plain"):
+            share = {"kind": "SharePod", "metadata": {"name": name}}
+            await behind.client.create(path, {"apiVersion": "kubeshare.nthu/v1", **share})
+        assert await command("why", "sharepod/train", *at) == 0
+        assert capsys.readouterr().out == why_report(a_why(), None).plain + "\n"
+        assert await command("why", "shp/lonely", *at) == 1
+        told = "Error: sharepod default/lonely has no pod: kubeshare-controller has made none yet"
+        assert capsys.readouterr().err.startswith(told)
+        said = {"type": "Synced", "status": "False", "message": "exceeded quota"}
+        status = {"status": {"conditions": [said]}}
+        await behind.client.merge_patch(f"{path}/lonely/status", status)
+        assert await command("why", "shp/lonely", *at) == 1
+        told = "Error: sharepod default/lonely has no pod: exceeded quota\n"
+        assert capsys.readouterr().err == told
+        await create_pod(behind, "plain")
+        assert await command("why", "shp/plain", *at) == 1
+        assert "is scheduled by default-scheduler" in capsys.readouterr().err
+        assert await command("why", "shp/none", *at) == 1
+    assert "NotFound" in capsys.readouterr().err
 
 
 async def test_why_of_an_unknown_pod_says_whose_it_is(tmp_path: Path) -> None:

@@ -91,6 +91,18 @@ def test_the_dialect_of_a_tenant_is_said_unless_it_is_kubeshares() -> None:
     assert [one["dialect"] for one in node["cards"][0]["tenants"]] == list(languages)
 
 
+def test_what_a_card_is_called_in_the_namespace_of_a_tenant_is_said() -> None:
+    """As GPUIDs of KubeShare 1.0."""
+    tenants = (
+        a_tenant("a", 100, dialect="sharepod", card_name="zxcvb"),
+        a_tenant("b", 100, card_name="qwert"),
+    )
+    view = a_view(NodeView(name="n1", cards=(a_card(0, *tenants),)))
+    assert card_lines(view)[1].endswith("  default/a (sharepod zxcvb), default/b (qwert)")
+    [node] = documents.gpus_document(view, shown_nodes(view))["nodes"]
+    assert [one["card_name"] for one in node["cards"][0]["tenants"]] == ["zxcvb", "qwert"]
+
+
 def test_wide_adds_uuid_address_and_isolation() -> None:
     header, first, *_ = card_lines(a_small_view(), wide=True)
     assert header.split()[-4:] == ["UUID", "ADDRESS", "ISOLATION", "PODS"]

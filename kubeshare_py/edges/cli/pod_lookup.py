@@ -10,12 +10,14 @@ from kubeshare_py.edges.cli.state_routes import ApiServerRoute
 from kubeshare_py.manifests.undecodable import UNDECODABLE
 from kubeshare_py.manifests.workloads import (
     POD,
+    SHAREPOD,
     ForeignPod,
     NamedWorkload,
     Workload,
     foreign_pod,
     names_in_list,
     pod_selector,
+    sharepod_message,
 )
 
 #: (namespace, name).
@@ -29,6 +31,18 @@ def find_pod(api: ApiServerRoute, namespace: str, name: str) -> ForeignPod:
     body = _object(api, POD, namespace, name)
     try:
         return foreign_pod(body)
+    except UNDECODABLE as error:
+        raise _strange(api, error) from error
+
+
+def find_sharepod(api: ApiServerRoute, namespace: str, name: str) -> str:
+    """Why a SharePod has no pod, "" if its controller says nothing.
+
+    Raises NotFound with the API server's message, StateError for other answers.
+    """
+    body = _object(api, SHAREPOD, namespace, name)
+    try:
+        return sharepod_message(body)
     except UNDECODABLE as error:
         raise _strange(api, error) from error
 
