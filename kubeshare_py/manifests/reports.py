@@ -22,6 +22,8 @@ CONTROLLER = "kubeshare-scheduler"
 POD_SCHEDULED = "PodScheduled"
 SCHEDULED, FAILED_SCHEDULING = "Scheduled", "FailedScheduling"
 PREEMPTED = "Preempted"
+#: Of a SharePod.
+SYNCED = "Synced"
 #: For each kind of overuse, the note of the event when it is over.
 OVERUSE_ENDED = {
     Overuse.AMOUNT: "GPUOvercommitEnded",
@@ -32,7 +34,7 @@ OVERUSE_ENDED = {
 }
 #: The namespace of events about objects without one.
 DEFAULT_NAMESPACE = "default"
-_NORMAL = frozenset({SCHEDULED, PREEMPTED, *OVERUSE_ENDED.values()})
+_NORMAL = frozenset({SCHEDULED, PREEMPTED, SYNCED, *OVERUSE_ENDED.values()})
 _ACTIONS = {SCHEDULED: "Binding", FAILED_SCHEDULING: "Scheduling", PREEMPTED: "Preempting"}
 #: The action of events about what pods hold.
 _CHARGING = "Charging"
@@ -45,6 +47,7 @@ MAX_OBJECT_NAME = 253
 class Regarding:
     """The object of an event. `part` tells parts of an object apart, such as its cards."""
 
+    api_version: str = "v1"
     kind: str
     namespace: str
     name: str
@@ -68,12 +71,14 @@ def regarding_part(node: NodeName, uuid: GpuUuid | None, port: int | None = None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedEvent:
-    """One event; `at` is an aware time."""
+    """One event; `at` is an aware time. `action` is "" for what its reason implies."""
 
     regarding: Regarding
     reason: str
     note: str
     at: datetime.datetime
+    controller: str = CONTROLLER
+    action: str = ""
 
     @property
     def namespace(self) -> str:
@@ -211,7 +216,12 @@ def nomination_patch(
 def event_body(event: ReportedEvent, instance: str, count: int, last: datetime.datetime) -> object:
     """An event for events.k8s.io/v1; `count` and `last` are of its series, count 1 for none."""
     about = event.regarding
-    regarding = {"apiVersion": "v1", "kind": about.kind, "name": about.name, "uid": about.uid}
+    regarding = {
+        "apiVersion": about.api_version,
+        "kind": about.kind,
+        "name": about.name,
+        "uid": about.uid,
+    }
     if about.namespace:
         regarding["namespace"] = about.namespace
     body: dict[str, Any] = {
@@ -219,9 +229,9 @@ def event_body(event: ReportedEvent, instance: str, count: int, last: datetime.d
         "kind": "Event",
         "metadata": {"namespace": event.namespace, "name": event.name},
         "eventTime": micro_time(event.at),
-        "reportingController": CONTROLLER,
+        "reportingController": event.controller,
         "reportingInstance": instance[:MAX_INSTANCE],
-        "action": _ACTIONS.get(event.reason, _CHARGING),
+        "action": event.action or _ACTIONS.get(event.reason, _CHARGING),
         "reason": event.reason,
         "type": "Normal" if event.reason in _NORMAL else "Warning",
         "note": shortened(printable(event.note)),

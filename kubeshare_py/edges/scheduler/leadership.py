@@ -100,13 +100,31 @@ async def connected(
     hand_over_s: float = HAND_OVER_S,
     clock: Callable[[], float] | None = None,
 ) -> AsyncIterator[tuple[KubeClient, Leadership]]:
+    """A client that writes only while this process leads, and its leadership, as configured."""
+    settings, binds = configuration.leader_election, configuration.parallel_binds
+    electing = elected(
+        settings, credentials, name, concurrency=binds, hand_over_s=hand_over_s, clock=clock
+    )
+    async with electing as found:
+        yield found
+
+
+@asynccontextmanager
+async def elected(
+    settings: LeaderElection,
+    credentials: Credentials,
+    name: str,
+    *,
+    concurrency: int,
+    hand_over_s: float,
+    clock: Callable[[], float] | None = None,
+) -> AsyncIterator[tuple[KubeClient, Leadership]]:
     """A client that writes only while this process leads, and its leadership.
 
     The Lease is renewed on a thread of its own; with a `clock`, which is that of the running loop,
     on this loop. `hand_over_s` is how long (s) the last requests of an earlier leader may take to
     land.
     """
-    settings = configuration.leader_election
     shared = KubeClient(credentials)
     async with AsyncExitStack() as stack:
         leadership: Leadership = OnlyScheduler()
@@ -116,7 +134,7 @@ async def connected(
             leadership = await stack.enter_async_context(electing)
         client = KubeClient(
             credentials,
-            concurrency=configuration.parallel_binds,
+            concurrency=concurrency,
             may_write=leadership.may_send,
             tallies=shared.tallies,
             contact=shared.contact,

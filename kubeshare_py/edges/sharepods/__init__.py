@@ -1,0 +1,1 @@
+"""The controller of SharePods at work: what it watches, what it writes, what it serves."""

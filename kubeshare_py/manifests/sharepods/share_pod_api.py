@@ -1,0 +1,29 @@
+"""Where SharePods are in the API, and the annotations of theirs that this controller writes."""
+
+from kubeshare_py.domain.identity import PodKey
+
+GROUP, VERSION, KIND, PLURAL = "kubeshare.nthu", "v1", "SharePod", "sharepods"
+API_VERSION = f"{GROUP}/{VERSION}"
+SHARE_PODS = f"/apis/{API_VERSION}/{PLURAL}"
+PODS = "/api/v1/pods"
+
+#: On a pod: the fingerprint of the template that it was made from, as JSON.
+MADE_FROM = "kubeshare.io/sharepod"
+#: On a SharePod: the virtual GPU that the scheduler named, also in `kubeshare/GPUID`. Without it,
+#: or with another one, the user chose the name.
+ASSIGNED_GPU_ID = "kubeshare.io/assigned-gpuid"
+
+
+def share_pod_path(key: PodKey) -> str:
+    """The path of a SharePod."""
+    return f"/apis/{API_VERSION}/namespaces/{key.namespace}/{PLURAL}/{key.name}"
+
+
+def pods_path(namespace: str) -> str:
+    """The path at which the pods of a namespace are created."""
+    return f"/api/v1/namespaces/{namespace}/pods"
+
+
+def pod_path(key: PodKey) -> str:
+    """The path of the pod of this name."""
+    return f"{pods_path(key.namespace)}/{key.name}"

@@ -1,0 +1,113 @@
+"""A SharePod of kubeshare.nthu/v1, as KubeShare 1.0 defined it.
+
+`spec` is a PodSpec that is not looked into, except for what the controller changes. `status` has
+Go's names of its fields: https://github.com/NTHU-LSALab/KubeShare, pkg/apis/kubeshare/v1/types.go
+of release-1.0. NodeName and the conditions are this controller's.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from kubeshare_py.dialects.sharepod.keys import GPU_ID
+from kubeshare_py.domain.identity import PodKey, PodUid
+from kubeshare_py.manifests.metadata import ObjectMeta
+from kubeshare_py.manifests.sharepods.canonical_json import canonical, decoded_object
+from kubeshare_py.manifests.sharepods.pod_template import pod_template
+from kubeshare_py.manifests.sharepods.share_pod_api import ASSIGNED_GPU_ID
+from kubeshare_py.manifests.undecodable import UNDECODABLE
+from kubeshare_py.sharepods.pod_behind import PodMirror, SharePodUid
+from kubeshare_py.sharepods.share_pod import (
+    ConditionType,
+    SharePod,
+    SharePodCondition,
+    SharePodStatus,
+)
+
+_ABSENT = msgspec.Raw()
+_TYPES = {one.value: one for one in ConditionType}
+
+#: What is wrong with the values of a SharePod's annotations, "" if nothing is.
+ValueCheck = Callable[[Mapping[str, str]], str]
+
+
+class SharePodFields(msgspec.Struct, frozen=True, gc=False):
+    """A SharePod."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: msgspec.Raw = _ABSENT
+    status: msgspec.Raw = _ABSENT
+
+
+class _ShownCondition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
+
+
+class _ShownStatus(msgspec.Struct, frozen=True, gc=False):
+    PodStatus: dict[str, Any] | None = None
+    PodObjectMeta: dict[str, Any] | None = None
+    BoundDeviceID: str | None = None
+    PodManagerPort: int | None = None
+    NodeName: str | None = None
+    conditions: tuple[_ShownCondition, ...] | None = None
+
+
+_STATUS = msgspec.json.Decoder(_ShownStatus)
+
+
+def share_pod(fields: SharePodFields, scheduler_name: str, check: ValueCheck) -> SharePod:
+    """The SharePod, whose pod gets this scheduler unless it names one. Never raises."""
+    meta = fields.metadata
+    annotations = meta.annotations or {}
+    spec = decoded_object(fields.spec)
+    restarts = spec.get("restartPolicy")
+    return SharePod(
+        key=PodKey(meta.namespace, meta.name),
+        uid=SharePodUid(meta.uid),
+        version=meta.resource_version,
+        template=pod_template(meta, spec, scheduler_name),
+        is_deleting=meta.deletion_timestamp is not None,
+        problem=check(annotations),
+        restart_policy=restarts if isinstance(restarts, str) and restarts else "Always",
+        gpu_id=annotations.get(GPU_ID, ""),
+        assigned_gpu_id=annotations.get(ASSIGNED_GPU_ID, ""),
+        status=_status(fields.status),
+    )
+
+
+def _status(raw: msgspec.Raw) -> SharePodStatus:
+    """The status that is shown; an empty one if it cannot be read: it is replaced then."""
+    try:
+        shown = _STATUS.decode(bytes(raw) or b"{}")
+    except UNDECODABLE:
+        return SharePodStatus()
+    pod_status, pod_meta = shown.PodStatus or {}, shown.PodObjectMeta or {}
+    mirror = PodMirror(
+        pod_uid=PodUid(str(pod_meta.get("uid", ""))),
+        phase=str(pod_status.get("phase", "")),
+        status=canonical(pod_status) if pod_status else b"",
+        metadata=canonical(pod_meta) if pod_meta else b"",
+        device=shown.BoundDeviceID or "",
+        port=shown.PodManagerPort or 0,
+        node=shown.NodeName or "",
+    )
+    conditions = (_condition(one) for one in shown.conditions or ())
+    return SharePodStatus(mirror=mirror, conditions=tuple(one for one in conditions if one))
+
+
+def _condition(shown: _ShownCondition) -> SharePodCondition | None:
+    kind = _TYPES.get(shown.type)
+    if kind is None:
+        return None
+    return SharePodCondition(
+        type=kind,
+        is_true=shown.status == "True",
+        reason=shown.reason,
+        message=shown.message,
+        since=shown.last_transition_time,
+    )

@@ -1,0 +1,86 @@
+"""kubeshare-controller: makes the pods of KubeShare 1.0's SharePods, and shows their status."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from kubeshare_py.configuration.leader_election import LeaderElection
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.scheduler.leadership import Leadership, elected
+from kubeshare_py.edges.scheduler.process import own_name
+from kubeshare_py.edges.sharepods.controller_loop import ControllerLoop
+from kubeshare_py.edges.sharepods.controller_server import ControllerPage, serve
+from kubeshare_py.edges.sharepods.share_pod_events import SharePodEvents
+from kubeshare_py.edges.sharepods.share_pod_requests import SharePodRequests
+from kubeshare_py.edges.sharepods.share_pod_watch import watch_pods, watch_share_pods
+from kubeshare_py.manifests.sharepods.share_pod_fields import share_pod
+from kubeshare_py.manifests.sharepods.share_pod_values import value_problem
+from kubeshare_py.sharepods.reconciler import Reconciler
+
+#: Short, because nothing is lost by another leader's late writes: each is about one object's uid.
+ELECTION = LeaderElection(
+    lease_duration="5s",
+    renew_deadline="3500ms",
+    retry_period="1s",
+    resource_name="kubeshare-controller",
+)
+#: Requests in flight at a time.
+CONCURRENCY = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerSettings:
+    """`address` "" is all. `scheduler` is for SharePods that name none."""
+
+    address: str
+    port: int
+    scheduler: str
+    election: LeaderElection = ELECTION
+    kubeconfig: str | None = None
+
+
+async def main(
+    settings: ControllerSettings, on_ready: Callable[[str], None] = lambda url: None
+) -> None:
+    """Work until cancelled; `on_ready` gets the server's URL.
+
+    Raises OSError if it cannot listen, KubeConfigError, and LeadershipLost, in groups.
+    """
+    name, credentials = own_name(), load(settings.kubeconfig)
+    electing = elected(
+        settings.election, credentials, name, concurrency=CONCURRENCY, hand_over_s=0.0
+    )
+    async with electing as (client, leadership):
+        await run(settings, client, leadership, name, on_ready)
+
+
+async def run(
+    settings: ControllerSettings,
+    client: KubeClient,
+    leadership: Leadership,
+    name: str,
+    on_ready: Callable[[str], None] = lambda url: None,
+) -> None:
+    """As `main`, with a client that writes only while this process, called `name`, leads."""
+    read = partial(share_pod, scheduler_name=settings.scheduler, check=value_problem)
+    reconciler, events = Reconciler(), SharePodEvents(client, name)
+    page = ControllerPage(reconciler, client, leadership, lambda: events.dropped)
+    async with (
+        serve(page, settings.address, settings.port) as url,
+        asyncio.TaskGroup() as requests,
+    ):
+        on_ready(url)
+        loop = ControllerLoop(reconciler, SharePodRequests(client, read), events, requests)
+        campaign = requests.create_task(leadership.campaign())
+        try:
+            await leadership.led()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(watch_share_pods(client, read, loop.deliver))
+                group.create_task(watch_pods(client, loop.deliver))
+                group.create_task(loop.keep_time())
+                group.create_task(events.run())
+        finally:
+            campaign.cancel()
+            await leadership.release()
