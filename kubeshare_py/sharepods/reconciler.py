@@ -113,7 +113,7 @@ class Reconciler:
         before = record.due
         request = record.next_request(now)
         if request is not None:
-            record.request = request
+            record.request, record.due = request, math.inf
             return [request]
         if record.due not in (math.inf, before):
             heapq.heappush(self._due, (record.due, key))
@@ -151,7 +151,7 @@ class Reconciler:
         present = {one.uid for one in event.pods} | event.unreadable
         for record in self._records.values():
             known = record.pod
-            if known and known.uid not in present and record.found_at < event.asked_at:
+            if known and known.uid not in present and record.found_at <= event.asked_at:
                 record.lose_pod(known)
         for one in event.pods:
             self._pod_seen(one)

@@ -38,7 +38,7 @@ def judge(share: SharePod, pod: PodBehind | None, last: PodMirror | None, refusa
     if pod is not None and pod.owner == share.uid:
         return _with_its_pod(share, pod)
     before = share.status if last is None else replace(share.status, mirror=last)
-    if share.is_deleting or (pod is None and share.is_finished(before.mirror.phase)):
+    if share.is_deleting or share.is_finished(before.mirror.phase):
         return Verdict(status=before)
     if share.problem:
         return Verdict(status=_failing(before, *_value_error(share)))

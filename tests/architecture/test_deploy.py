@@ -43,6 +43,7 @@ NESTED = (
     "mps",
     "nodeAgent",
     "aggregator",
+    "sharePods",
     "networkPolicies",
     "serviceMonitor",
     "podMonitor",

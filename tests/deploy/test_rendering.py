@@ -157,6 +157,15 @@ VARIANTS = {
         'collector.extraVolumes=[{"name": "driver", "hostPath": {"path": "/home/nvidia"}}]',
         'collector.extraVolumeMounts=[{"name": "driver", "mountPath": "/usr/local/nvidia"}]',
     ],
+    "with SharePods": [
+        "sharePods.enabled=true",
+        'sharePods.schedulerName="gpu-scheduler"',
+        'sharePods.resources={"limits": {"memory": "1Gi"}}',
+        "networkPolicies.enabled=true",
+        'networkPolicies.apiServers=[{"ipBlock": {"cidr": "10.0.0.0/28"}}]',
+        'imagePullSecrets=[{"name": "pull"}]',
+        'tolerations=[{"operator": "Exists"}]',
+    ],
     "with Gemini": [
         "nodeAgent.enabled=true",
         "nodeAgent.gemini.enabled=true",
@@ -915,11 +924,12 @@ def test_the_agent_has_the_folders_that_its_device_plugins_use() -> None:
 def test_programs_on_nodes_may_no_more_than_they_must() -> None:
     """Root only where they own the node's folders, and never a capability or a privilege."""
     objects = rendered(*VARIANTS["with Gemini"])
-    plain = rendered("nodeAgent.enabled=true", "aggregator.enabled=true")
+    plain = rendered("nodeAgent.enabled=true", "aggregator.enabled=true", "sharePods.enabled=true")
     for found, name, kind, root in (
         (plain, "kubeshare-node-agent", "DaemonSet", False),
         (rendered(*VARIANTS["with device plugins"]), "kubeshare-node-agent", "DaemonSet", True),
         (plain, "kubeshare-aggregator", "Deployment", False),
+        (plain, "kubeshare-controller", "Deployment", False),
         (objects, "kubeshare-node-agent", "DaemonSet", True),
         (objects, "kubeshare-gemini", "DaemonSet", True),
     ):

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from kubeshare_py.dialects import results
-from kubeshare_py.dialects.sharepod.keys import GPU_ID
+from kubeshare_py.dialects.sharepod.keys import VIRTUAL_GPU
 from kubeshare_py.domain.identity import PodKey, PodUid
 from kubeshare_py.manifests.sharepods.canonical_json import canonical, decoded_object
 from kubeshare_py.manifests.sharepods.share_pod_api import GROUP, KIND, MADE_FROM
@@ -72,7 +72,7 @@ def pod_behind(fields: PodBehindFields) -> PodBehind:
         is_marked=MADE_FROM in annotations,
         is_deleting=meta.deletion_timestamp is not None,
         fingerprint=_fingerprint(annotations.get(MADE_FROM, "")) if is_owned else (),
-        gpu_id=annotations.get(GPU_ID, "") if is_owned else "",
+        gpu_id=annotations.get(VIRTUAL_GPU, "") if is_owned else "",
         mirror=_mirror(fields) if is_owned else PodMirror(),
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from kubeshare_py.dialects import results
-from kubeshare_py.dialects.sharepod.keys import GPU_ID
+from kubeshare_py.dialects.sharepod.keys import VIRTUAL_GPU
 from kubeshare_py.manifests.metadata import ObjectMeta
 from kubeshare_py.manifests.sharepods.canonical_json import hash_of
 from kubeshare_py.manifests.sharepods.share_pod_api import (
@@ -72,7 +72,7 @@ def _copied(annotations: Mapping[str, str]) -> dict[str, str]:
     return {
         key: value
         for key, value in annotations.items()
-        if not (key in _OURS or results.is_result(key) or (key == GPU_ID and value == assigned))
+        if not (key in _OURS or results.is_result(key) or (key == VIRTUAL_GPU and value == assigned))
     }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from kubeshare_py.dialects.sharepod.keys import GPU_ID
+from kubeshare_py.dialects.sharepod.keys import VIRTUAL_GPU
 from kubeshare_py.domain.identity import PodKey, PodUid
 from kubeshare_py.manifests.metadata import ObjectMeta
 from kubeshare_py.manifests.sharepods.canonical_json import canonical, decoded_object
@@ -74,7 +74,7 @@ def share_pod(fields: SharePodFields, scheduler_name: str, check: ValueCheck) ->
         is_deleting=meta.deletion_timestamp is not None,
         problem=check(annotations),
         restart_policy=restarts if isinstance(restarts, str) and restarts else "Always",
-        gpu_id=annotations.get(GPU_ID, ""),
+        gpu_id=annotations.get(VIRTUAL_GPU, ""),
         assigned_gpu_id=annotations.get(ASSIGNED_GPU_ID, ""),
         status=_status(fields.status),
     )

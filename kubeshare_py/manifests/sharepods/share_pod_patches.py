@@ -4,13 +4,13 @@ from typing import Any
 
 import msgspec
 
-from kubeshare_py.dialects.sharepod.keys import GPU_ID
+from kubeshare_py.dialects.sharepod.keys import VIRTUAL_GPU
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.manifests.sharepods.share_pod_api import ASSIGNED_GPU_ID
 from kubeshare_py.sharepods.share_pod import SharePod, SharePodCondition, SharePodStatus
 
 #: On a SharePod, written together.
-_NAMES = (GPU_ID, ASSIGNED_GPU_ID)
+_NAMES = (VIRTUAL_GPU, ASSIGNED_GPU_ID)
 
 
 def status_patch(share: SharePod, status: SharePodStatus, now: str) -> list[dict[str, Any]]:

@@ -1,0 +1,1 @@
+"""The reconciler of SharePods, by itself."""
