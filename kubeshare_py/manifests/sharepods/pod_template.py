@@ -72,7 +72,9 @@ def _copied(annotations: Mapping[str, str]) -> dict[str, str]:
     return {
         key: value
         for key, value in annotations.items()
-        if not (key in _OURS or results.is_result(key) or (key == VIRTUAL_GPU and value == assigned))
+        if not (
+            key in _OURS or results.is_result(key) or (key == VIRTUAL_GPU and value == assigned)
+        )
     }
 
 
