@@ -4,18 +4,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.stories.conftest import PODS, Stage, annotations, gpu
+from tests.stories.conftest import Stage, annotations, gpu
 from tests.stories.share_pods import (
-    SHARE_PODS,
     condition,
     controller_of,
     create,
     define,
-    expect,
-    expect_failing,
-    expect_gone,
     expect_running,
-    phase,
 )
 
 
