@@ -1,6 +1,7 @@
 """`hami-core`: HAMi-core's own library holds a process to what the node agent gives a container.
 
-KUBESHARE_LIBVGPU is the path of libvgpu.so, built from https://github.com/Project-HAMi/HAMi-core.
+KUBESHARE_LIBVGPU is the path of libvgpu.so, built from https://github.com/Project-HAMi/HAMi-core by
+its build.sh: a build of another type has no functions to call.
 """
 
 import os
@@ -65,6 +66,8 @@ class Container:
             **found,
             "CUDA_DEVICE_MEMORY_SHARED_CACHE": region,
             "LD_PRELOAD": files.library,
+            # It opens itself once more, at /usr/local/vgpu/libvgpu.so unless this says where.
+            "CUDA_REDIRECT": files.library,
             "NVIDIA_VISIBLE_DEVICES": self._uuid,
         }
         with cuda_process(variables) as program:
