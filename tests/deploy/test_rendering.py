@@ -322,6 +322,15 @@ def test_results_of_enabled_dialects_are_guarded_and_their_plugins_write_their_o
         assert "node-name" not in results_policy(*settings)
 
 
+def test_with_device_plugins_results_of_all_our_dialects_are_guarded() -> None:
+    """The agent reads what former schedulers wrote, also where no profile enables their dialect."""
+    alone = ['config.profiles=[{"dialects": [{"name": "sharedgpu"}]}]']
+    served = ["nodeAgent.enabled=true", "nodeAgent.devices=[nvidia.com/gpu]"]
+    forged = ("ALIYUN_COM_GPU_MEM_IDX", "elasticgpu.io/container-")
+    assert not any(key in results_policy(*alone) for key in forged)
+    assert all(key in results_policy(*alone, *served) for key in forged)
+
+
 def test_a_dialect_that_is_not_known_is_refused() -> None:
     assert "config.profiles[1].dialects[0].name: no dialect hamy; there are sharedgpu." in refused(
         'config.profiles=[{}, {"schedulerName": "b", "dialects": [{"name": "hamy"}]}]'

@@ -25,11 +25,21 @@
 {{- if $names }}{{ toJson $names }}{{ else }}{{ include "kubeshare.defaultDialects" . }}{{ end }}
 {{- end }}
 
+{{- /* Those whose results only their writers write: with device plugins all of ours, because the agent gives containers
+the cards that annotations of former schedulers name, whatever the profiles enable. */}}
+{{- define "kubeshare.guardedDialects" -}}
+{{- $names := include "kubeshare.enabledDialects" . | fromJsonArray }}
+{{- if .Values.nodeAgent.devices }}
+{{- $names = concat $names (include "kubeshare.dialects" . | fromJson | keys | sortAlpha) }}
+{{- end }}
+{{- $names | uniq | toJson }}
+{{- end }}
+
 {{- /* Their result keys besides sharedgpu/*, as a list. */}}
 {{- define "kubeshare.resultKeys" -}}
 {{- $known := include "kubeshare.knownDialects" . | fromJson }}
 {{- $keys := list }}
-{{- range include "kubeshare.enabledDialects" . | fromJsonArray }}
+{{- range include "kubeshare.guardedDialects" . | fromJsonArray }}
 {{- $one := get $known . | default dict }}
 {{- $keys = concat $keys ($one.resultKeys | default list) (keys ($one.devicePluginKeys | default dict)) }}
 {{- end }}
@@ -38,11 +48,11 @@
 
 {{- /* The beginnings of further result keys, and the result keys that Bindings carry as labels too, as lists. */}}
 {{- define "kubeshare.resultPrefixes" -}}
-{{- include "kubeshare.ofDialects" (list . "resultPrefixes") }}
+{{- include "kubeshare.ofDialects" (list . "resultPrefixes" "guarded") }}
 {{- end }}
 
 {{- define "kubeshare.resultLabels" -}}
-{{- include "kubeshare.ofDialects" (list . "resultLabels") }}
+{{- include "kubeshare.ofDialects" (list . "resultLabels" "enabled") }}
 {{- end }}
 
 {{- /* What a pod sees by annotations of dialects, one of which is not empty: the beginning of a CEL expression for what else it
@@ -58,7 +68,7 @@ sees. The argument has the context and the name of the map of annotations. */}}
 {{- $known := include "kubeshare.knownDialects" (index . 0) | fromJson }}
 {{- $field := index . 1 }}
 {{- $found := list }}
-{{- range include "kubeshare.enabledDialects" (index . 0) | fromJsonArray }}
+{{- range include (printf "kubeshare.%sDialects" (index . 2)) (index . 0) | fromJsonArray }}
 {{- $one := get $known . | default dict }}
 {{- $found = concat $found (get $one $field | default list) }}
 {{- end }}
@@ -70,7 +80,7 @@ of this chart have no namespace. */}}
 {{- define "kubeshare.devicePluginUsers" -}}
 {{- $known := include "kubeshare.knownDialects" . | fromJson }}
 {{- $users := dict }}
-{{- range include "kubeshare.enabledDialects" . | fromJsonArray }}
+{{- range include "kubeshare.guardedDialects" . | fromJsonArray }}
 {{- $one := get $known . | default dict }}
 {{- range $key, $account := $one.devicePluginKeys | default dict }}
 {{- $account = contains "/" $account | ternary $account (printf "%s/%s" $.Release.Namespace $account) }}
