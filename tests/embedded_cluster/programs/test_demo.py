@@ -76,10 +76,31 @@ async def test_containers_of_the_sample_pods_see_the_cards_that_they_got(tmp_pat
     }
     assert {"mnist", "lstm", "serving", "training", "web"} <= names
     for pod in pods:
-        has_card = "sharedgpu/gpu_request" in pod["metadata"].get("labels", {})
+        labelled = "sharedgpu/gpu_request" in pod["metadata"].get("labels", {})
         for container in pod["spec"]["containers"]:
+            has_card = labelled or "limits" in container.get("resources", {})
             [visible] = [one for one in container["env"] if one["name"] == VISIBLE_DEVICES]
             assert ("value" in visible) != has_card
+
+
+async def test_one_card_has_tenants_of_every_language(tmp_path: Path) -> None:
+    """Each says by `gpus` in which one it asked."""
+    tenants = (
+        "by-kubeshare",
+        "by-gpushare (gpushare)",
+        "by-elastic-gpu (nano-gpu)",
+        "by-nano-gpu (nano-gpu)",
+    )
+    async with running(tmp_path, "demo", "--plain") as process:
+        await expect_said(process.stdout, "pod default/by-nano-gpu bound to")
+        kubeconfig = str(tmp_path / ".demo/kubeconfig")
+        code, printed, errors = await run(
+            tmp_path, "kubectl_kubeshare", "gpus", "--kubeconfig", kubeconfig
+        )
+        process.send_signal(signal.SIGINT)
+        await process.communicate()
+    assert (code, errors) == (0, "")
+    assert any(all(one in line for one in tenants) for line in printed.splitlines()), printed
 
 
 async def test_a_cluster_and_workloads_of_ones_own(tmp_path: Path) -> None:
