@@ -25,6 +25,8 @@ from kubeshare_py.domain.gpu import WHOLE_MILLI
 _MILLI_OF_PERCENT = WHOLE_MILLI // 100
 #: Of a pod whose containers have not been told yet.
 _NOT_YET = "false"
+#: When they were told: never. No tool of gpushare writes or reads this time.
+_NEVER = "0"
 
 
 def results(
@@ -64,6 +66,7 @@ def results(
             keys.index: str(node.cards[first.uuid].index),
             keys.assigned: _NOT_YET,
             keys.assume_time: time,
+            keys.assign_time: _NEVER,
         }
     return written
 

@@ -20,6 +20,7 @@ def test_one_card_is_said_in_both_generations() -> None:
         "ALIYUN_COM_GPU_MEM_DEV": "80",
         "ALIYUN_COM_GPU_MEM_POD": "60",
         "ALIYUN_COM_GPU_MEM_ASSIGNED": "false",
+        "ALIYUN_COM_GPU_MEM_ASSIGN_TIME": "0",
         "ALIYUN_COM_GPU_MEM_ASSUME_TIME": str(NOW),
         "scheduler.framework.gpushare.allocation": '{"0":{"1":60}}',
         "scheduler.framework.gpushare.assigned": "false",
