@@ -23,13 +23,13 @@ ask for GPUs where no profile enables them too. */}}
 
 {{- /* Whether `key` asks in a dialect besides the keys sharedgpu/*; "" if none has such keys. */}}
 {{- define "kubeshare.cel.asksByKey" -}}
-{{- $keys := concat (include "kubeshare.ofDialects" (list . "labels" "enabled") | fromJsonArray) (include "kubeshare.ofDialects" (list . "annotations" "enabled") | fromJsonArray) }}
+{{- $keys := concat (include "kubeshare.ofDialects" (list . "labels") | fromJsonArray) (include "kubeshare.ofDialects" (list . "annotations") | fromJsonArray) }}
 {{- $others := list }}
 {{- range $keys }}
 {{- if not (hasPrefix "sharedgpu/" .) }}{{ $others = append $others . }}{{ end }}
 {{- end }}
 {{- with $others | uniq }} || key in {{ toJson . }}{{ end }}
-{{- with include "kubeshare.ofDialects" (list . "prefixes" "enabled") | fromJsonArray }} || {{ toJson . }}.exists(one, key.startsWith(one)){{ end }}
+{{- with include "kubeshare.ofDialects" (list . "prefixes") | fromJsonArray }} || {{ toJson . }}.exists(one, key.startsWith(one)){{ end }}
 {{- end }}
 
 {{- /* The variable `dialectProblem`: the sentence of kubeshare_py/dialects/dialect_table about a pod that asks in two dialects

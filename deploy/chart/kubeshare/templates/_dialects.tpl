@@ -52,7 +52,7 @@ the cards that annotations of former schedulers name, whatever the profiles enab
 {{- end }}
 
 {{- define "kubeshare.resultLabels" -}}
-{{- include "kubeshare.ofDialects" (list . "resultLabels" "enabled") }}
+{{- include "kubeshare.ofDialects" (list . "resultLabels") }}
 {{- end }}
 
 {{- /* What a pod sees by annotations of dialects, one of which is not empty: the beginning of a CEL expression for what else it
@@ -64,11 +64,13 @@ sees. The argument has the context and the name of the map of annotations. */}}
 {{- end }}
 {{- end }}
 
+{{- /* One field of all enabled dialects, as a list; or, with a third argument, of the `guarded` ones. */}}
 {{- define "kubeshare.ofDialects" -}}
 {{- $known := include "kubeshare.knownDialects" (index . 0) | fromJson }}
 {{- $field := index . 1 }}
 {{- $found := list }}
-{{- range include (printf "kubeshare.%sDialects" (index . 2)) (index . 0) | fromJsonArray }}
+{{- $which := gt (len .) 2 | ternary "guarded" "enabled" }}
+{{- range include (printf "kubeshare.%sDialects" $which) (index . 0) | fromJsonArray }}
 {{- $one := get $known . | default dict }}
 {{- $found = concat $found (get $one $field | default list) }}
 {{- end }}
