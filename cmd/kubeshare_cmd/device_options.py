@@ -22,6 +22,10 @@ def add_device_options(parser: argparse.ArgumentParser) -> None:
         f"{', '.join(KNOWN)}; NAME=ONE-OF-THESE for a vendor's name; default: none",
     )  # fmt: skip
     add(
+        "--pod-resources", action="store_true",
+        help="ask kubelet which pods have which cards; always done where --devices are served",
+    )  # fmt: skip
+    add(
         "--memory-unit", choices=[*MemoryUnit], type=MemoryUnit, default=MemoryUnit.GIB,
         help="of aliyun.com/gpu-mem; GiB",
     )  # fmt: skip

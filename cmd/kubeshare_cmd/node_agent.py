@@ -16,6 +16,7 @@ from kubeshare_py.programs.node_agent import AgentSettings, run
 
 EXAMPLES = """examples:
   kubeshare-node-agent                         with the pod's service account, on $NODE_NAME
+  kubeshare-node-agent --pod-resources         and ask kubelet which cards others' pods have
   kubeshare-node-agent --gemini                and write Gemini's files below /kubeshare
   kubeshare-node-agent --kubeconfig FILE --node-name n1 --address 127.0.0.1 --port 9106
   kubeshare-node-agent --devices aliyun.com/gpu-mem,aliyun.com/gpu-count --memory-unit MiB
@@ -61,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             gemini=given.gemini,
             host_ip=given.host_ip or own_address(),
             devices=chosen_devices(parser, given),
+            pod_resources=given.pod_resources,
             mig_strategy=given.mig_strategy,
             hami=chosen_hami(parser, given),
         )

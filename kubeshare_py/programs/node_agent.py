@@ -32,7 +32,8 @@ OK, NOT_STARTED = 0, 3
 class AgentSettings:
     """`address` "" is all. `interval_s` (s) per reading of the cards.
 
-    The node's own folders are below `root`. `devices` are served to kubelet as device plugins.
+    The node's own folders are below `root`. `devices` are served to kubelet as device plugins;
+    `pod_resources`: kubelet is asked which pods have which cards, also without them.
     """
 
     node: NodeName
@@ -46,6 +47,7 @@ class AgentSettings:
     gemini: bool = False
     host_ip: str = ""
     devices: tuple[PluginResource, ...] = ()
+    pod_resources: bool = False
     mig_strategy: MigStrategy = MigStrategy.NONE
     #: How HAMi-core is used, None for not at all.
     hami: HamiCoreSettings | None = None
@@ -84,7 +86,7 @@ def parts(settings: AgentSettings, client: KubeClient) -> tuple[AgentPart, ...]:
     hami = HamiFolder(settings.root, settings.hami) if settings.hami else None
     if hami is not None:
         found.append(HamiPart(settings.node, hami))
-    if settings.devices:
+    if settings.devices or settings.pod_resources:
         # Imported late: gRPC costs memory on every node.
         from kubeshare_py.edges.node.kubelet import device_plugins  # noqa: PLC0415
 

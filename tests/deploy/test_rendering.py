@@ -139,6 +139,7 @@ VARIANTS = {
     ],
     "with a node agent": [
         "nodeAgent.enabled=true",
+        "nodeAgent.podResources=false",
         "nodeAgent.resources=null",
         'nodeAgent.podAnnotations={"a": "b"}',
         "networkPolicies.enabled=true",
@@ -909,6 +910,7 @@ def test_device_plugins_need_an_agent_that_can_serve_them() -> None:
     add_device_options(parser)
     given, others = parser.parse_known_args(container["args"])
     assert others == ["--log-level=info"]
+    assert given.pod_resources
     chosen = [one.name for one in chosen_devices(parser, given)]
     assert chosen == [*KNOWN, "example.com/gpu-mem"]
 
@@ -933,9 +935,15 @@ def test_the_agent_has_the_folders_that_its_device_plugins_use() -> None:
 def test_programs_on_nodes_may_no_more_than_they_must() -> None:
     """Root only where they own the node's folders, and never a capability or a privilege."""
     objects = rendered(*VARIANTS["with Gemini"])
-    plain = rendered("nodeAgent.enabled=true", "aggregator.enabled=true", "sharePods.enabled=true")
+    plain = rendered(
+        "nodeAgent.enabled=true",
+        "nodeAgent.podResources=false",
+        "aggregator.enabled=true",
+        "sharePods.enabled=true",
+    )
     for found, name, kind, root in (
         (plain, "kubeshare-node-agent", "DaemonSet", False),
+        (rendered("nodeAgent.enabled=true"), "kubeshare-node-agent", "DaemonSet", True),
         (rendered(*VARIANTS["with device plugins"]), "kubeshare-node-agent", "DaemonSet", True),
         (plain, "kubeshare-aggregator", "Deployment", False),
         (plain, "kubeshare-controller", "Deployment", False),

@@ -18,6 +18,19 @@ def test_one_line_per_card_as_kubeshare_declares_it() -> None:
     ]
 
 
+def test_58_a_v100_has_the_series_of_kubeshares_collector() -> None:
+    """kubeshare.md I.58."""
+    v100 = Gpu(
+        uuid=GpuUuid("GPU-1"), index=0, model="Tesla V100-PCIE-32GB", memory_bytes=34_089_730_048
+    )
+    [_, kind, line] = exposition(capacity_samples(NodeName("a"), [v100], 1.7e9)).splitlines()
+    assert kind == "# TYPE gpu_capacity counter"
+    assert line == (
+        'gpu_capacity{node="a",uuid="GPU-1",model="Tesla-V100-PCIE-32GB",'
+        'memory="34089730048",index="0"} 1700000000'
+    )
+
+
 def test_a_reader_of_the_text_format_gets_labels_and_value_back() -> None:
     text = exposition(capacity_samples(NodeName('odd"\\\n'), [CARD], 1700000000))
     (family,) = text_string_to_metric_families(text)

@@ -177,19 +177,22 @@ def _allocation(cards: Sequence[GpuUuid], claims: Mapping[int, Sequence[GpuUuid]
 async def kubelet_node(
     folder: Path, board: Board, *devices: str, **options: str
 ) -> AsyncIterator[KubeletNode]:
-    """A node whose agent runs, once kubelet knows its resources, or those in `awaits`."""
+    """A node whose agent runs, once kubelet knows its resources, or those in `awaits`.
+
+    Without `devices` it only asks kubelet what others gave.
+    """
     awaited = options.pop("awaits", ",".join(name.partition("=")[0] for name in devices))
     async with cluster(folder) as (_, client), device_manager() as manager:
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
         await client.create("/api/v1/nodes", node)
-        arguments = ["--devices", ",".join(devices)]
+        arguments = ["--devices", ",".join(devices)] if devices else ["--pod-resources"]
         for name, value in options.items():
             arguments += [f"--{name.replace('_', '-')}", *([value] if value else [])]
         made = KubeletNode(client, manager, board, folder / "kubeconfig", arguments)
         await made.start_agent()
         try:
             await manager.expect_capacity(
-                lambda capacity, free: all(free.get(name) for name in awaited.split(","))
+                lambda capacity, free: all(free.get(name) for name in awaited.split(",") if name)
             )
             yield made
         finally:

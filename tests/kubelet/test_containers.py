@@ -1,10 +1,14 @@
 """What containers get of the device plugins, with kubelet's own device manager."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from kubeshare_py.edges.node.kubelet.registration import RegisteredPlugin
+from kubeshare_py.node_agent.device_plugin.devices import CardDevices, DeviceList
+from kubeshare_py.node_agent.device_plugin.resources import KNOWN
 from tests.fake_nvml.board import Board
 from tests.kubelet.device_managers import DeviceManagerRefused, pod
 from tests.kubelet.nodes import (
@@ -16,9 +20,19 @@ from tests.kubelet.nodes import (
     VISIBLE,
     kubelet_node,
 )
+from tests.kubelet.test_registration import PlainAnswers
 
 pytestmark = pytest.mark.real_only("asks kubelet's device manager, which is built with Go")
 NewBoard = Callable[[str], Board]
+
+
+class UuidDevices(DeviceList, frozen=True, gc=False):
+    """Devices that are cards."""
+
+    def devices(self) -> Iterator[tuple[str, bool]]:
+        return ((one.card, one.healthy) for one in self.cards)
+
+
 REFUSED = "has no GPU allocation: a pod with aliyun.com/gpu-mem needs a placement"
 
 
@@ -127,6 +141,26 @@ async def test_a_pod_of_another_scheduler_gets_a_card_that_nobody_holds(
         assert (await node.sees_at_last(native))[VISIBLE].split(",") == seen
         await node.delete(native)
         await node.expect_held()
+
+
+async def test_cards_that_another_plugin_gave_are_told(tmp_path: Path, new_board: NewBoard) -> None:
+    """As NVIDIA's: its devices are the cards' uuids. The agent serves nothing here."""
+    board = new_board("t4-box")
+    async with kubelet_node(tmp_path, board) as node, asyncio.TaskGroup() as group:
+        theirs = RegisteredPlugin(node.manager.plugins, NVIDIA, PlainAnswers(), look_s=0.05)
+        task = group.create_task(theirs.run())
+        cards = tuple(CardDevices(board.uuid(at), at, 0, 1, healthy=True) for at in range(4))
+        theirs.board.show(UuidDevices(KNOWN[NVIDIA], cards))
+        await node.manager.expect_capacity(lambda all_of, free: free.get(NVIDIA) == 4)
+        stored = await node.bind(pod("native", {"main": {NVIDIA: 2}}))
+        await node.admit(stored)
+        given = (await node.manager.started(stored, "main")).variables["DEVICES"].split(",")
+        await node.expect_held(native=given)
+        await node.kill_agent()
+        await node.start_agent()
+        await node.delete(stored)
+        await node.expect_held()
+        task.cancel()
 
 
 async def test_a_placed_pod_gets_the_schedulers_card_by_the_native_name(
