@@ -67,14 +67,16 @@ class DeviceManager:
     async def kill(self) -> None:
         """As kill -9."""
         if self._process is not None:
-            self._process.kill()
+            if self._process.returncode is None:
+                self._process.kill()
             await self._process.communicate()
             self._process = None
 
     def strike(self) -> None:
         """kill -9, also while an answer is awaited; `kill` has to follow."""
         assert self._process is not None
-        self._process.kill()
+        if self._process.returncode is None:
+            self._process.kill()
 
     async def ask(self, **request: Any) -> Json:
         """The manager's answer. Raises DeviceManagerRefused."""
