@@ -195,6 +195,8 @@ class SchedulerConfiguration(ConfigurationStruct, frozen=True):
 
 #: A pod's preference of models weighs more than all policies for equally good ones.
 _PREFERENCE = EnabledPlugin("ModelPreference", 2000)
+#: Policies of pods that bring their own; the profile's have no say about these.
+_POD_POLICY = EnabledPlugin("PodPolicy", 10)
 #: A card that is ready for the pod's isolation weighs more than policies for the others.
 _READY = EnabledPlugin("IsolationReady", 100)
 
@@ -228,6 +230,7 @@ _DEFAULTS: Mapping[str, tuple[EnabledPlugin, ...]] = {
         EnabledPlugin("GpuTags"),
         EnabledPlugin("OneModel"),
         EnabledPlugin("NumaBinding"),
+        EnabledPlugin("PodPolicy"),
     ),
     "post_filter": (EnabledPlugin("DefaultPreemption"),),
     "score": (
@@ -239,6 +242,7 @@ _DEFAULTS: Mapping[str, tuple[EnabledPlugin, ...]] = {
         EnabledPlugin("InterPodAffinity", 2),
         EnabledPlugin("DynamicResources", 2),
         EnabledPlugin("Topology", 10),
+        _POD_POLICY,
         _READY,
         _PREFERENCE,
         _TAGS,
@@ -246,6 +250,7 @@ _DEFAULTS: Mapping[str, tuple[EnabledPlugin, ...]] = {
     "card_score": (
         EnabledPlugin("BinPack"),
         EnabledPlugin("Topology"),
+        _POD_POLICY,
         _READY,
         _PREFERENCE,
         _TAGS,

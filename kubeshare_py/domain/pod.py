@@ -18,6 +18,7 @@ from kubeshare_py.domain.needs.inter_pod import InterPodTerms
 from kubeshare_py.domain.needs.node_rules import NodeRule
 from kubeshare_py.domain.needs.placed_pod import PlacedPod
 from kubeshare_py.domain.needs.volumes import PodVolumes
+from kubeshare_py.domain.placement_policy import PlacementPolicy
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.domain.request import CardRelation, GpuClaim, GpuRequest, InvalidRequest
 
@@ -72,7 +73,8 @@ class Shape:
     so. `images` is None unless the pod's profile scores nodes by them. `isolation` is
     the back-end that enforces the pod's share, once its profile has chosen; NONE also for pods
     without a share. `node_rules` are those of the pod's dialect. `claims` are placed together, and
-    `relation` says how their cards relate. `inter_pod` is None for a pod that asks nothing about
+    `relation` says how their cards relate. `policy` is None for a pod that leaves the choice of
+    node and cards to its profile. `inter_pod` is None for a pod that asks nothing about
     other pods and that no term of a placed pod selects, `volumes` for a pod that mounts neither
     claims nor disks, `device_claims` for a pod without ResourceClaims.
     """
@@ -93,6 +95,7 @@ class Shape:
     isolation: IsolationBackend = IsolationBackend.NONE
     host_ports: tuple[HostPort, ...] = ()
     node_rules: tuple[NodeRule, ...] = ()
+    policy: PlacementPolicy | None = None
     inter_pod: InterPodTerms | None = None
     volumes: PodVolumes | None = None
     device_claims: DeviceClaims | None = None
@@ -120,6 +123,7 @@ class Shape:
             self.isolation,
             self.host_ports,
             self.node_rules,
+            self.policy,
             self.inter_pod,
             self.volumes,
             self.device_claims,

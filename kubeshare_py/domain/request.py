@@ -17,6 +17,7 @@ from kubeshare_py.domain.card_tags import CardTag, CardTags, exclusions, names
 from kubeshare_py.domain.gpu import WHOLE_MILLI, part_of_bytes
 from kubeshare_py.domain.gpu_models import PreferredModels, names_model
 from kubeshare_py.domain.identity import GpuUuid
+from kubeshare_py.domain.placement_policy import PlacementPolicy
 from kubeshare_py.domain.printable import beginning
 
 #: More than any card has, whatever its cores are scaled to.
@@ -199,7 +200,8 @@ class GpuRequest:
     `guarantee` is KubeShare's priority class (True: `sharedgpu/priority` above 0). `needs_port`:
     the isolation library of a shared pod talks to a pod manager on a port of the node's pool.
     `rounded` names the labels whose value had more than three decimals and was rounded up. `notes`
-    are what the dialect needs again when it writes its annotations, in a form of its own.
+    are what the dialect needs again when it writes its annotations, in a form of its own. `policy`
+    goes before the profile's policies of nodes and cards.
 
     Invariants, else ValueError: the number of claims is within its bound (`bounds`), several claims
     are all of containers and of cards without names, and claims of the same cards ask for the same
@@ -213,6 +215,7 @@ class GpuRequest:
     needs_port: bool = False
     rounded: tuple[str, ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
+    policy: PlacementPolicy | None = None
 
     def __post_init__(self) -> None:
         if not POD_CLAIMS.allows(len(self.claims)):

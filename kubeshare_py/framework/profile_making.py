@@ -80,6 +80,7 @@ _IGNORED: Mapping[str, str] = {
     "NodeUnschedulable": "pods go to cordoned nodes",
     "TaintToleration": "pods go to nodes with taints that they do not tolerate",
     "NodeAffinity": "nodeSelector and node affinity are ignored",
+    "PodPolicy": "policies of pods themselves (as of `hami`) are ignored",
     "DialectNodes": "labels by which nodes refuse pods of a dialect (as `gpushare`) are ignored",
     "NodeDeclaredFeatures": "features that pods need of nodes are ignored",
     "NodePorts": "host ports are ignored, and kubelets refuse pods whose ports are taken",

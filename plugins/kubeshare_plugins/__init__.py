@@ -40,6 +40,7 @@ from kubeshare_plugins.model_preference import ModelPreference
 from kubeshare_plugins.model_worth import ModelWorth
 from kubeshare_plugins.numa_binding import NumaBinding
 from kubeshare_plugins.one_model import OneModel
+from kubeshare_plugins.pod_policy import PodPolicy
 from kubeshare_plugins.priority_sort import PrioritySort
 from kubeshare_plugins.random_choice import Random
 from kubeshare_plugins.rdma_proximity import RdmaProximity
@@ -86,6 +87,7 @@ _PLUGINS: Mapping[str, PluginFactory] = {
     "ModelWorth": ModelWorth,
     "IsolationReady": IsolationReady,
     "RdmaProximity": RdmaProximity,
+    "PodPolicy": PodPolicy,
 }
 
 IN_TREE: Mapping[str, PluginFactory] = {

@@ -44,13 +44,15 @@ class BinPack:
 
     def score(self, shape: Shape) -> RowScore | None:
         """The question depends on whether the pod claims no card, one or several."""
+        if shape.policy is not None:
+            return None
         if not shape.claims:
             return _machine_fill if self._is_for_all else None
         return _share_fill if shape.claim is not None and shape.claim.count == 1 else _gpu_fill
 
     def card_score(self, shape: Shape) -> CardRank | None:
         """The fuller the better; idle cards last."""
-        return _FULLEST
+        return None if shape.policy is not None else _FULLEST
 
 
 def _gpu_fill(rows: Rows, cards: BestCards | None) -> IntArray:

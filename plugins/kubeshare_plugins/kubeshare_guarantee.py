@@ -24,7 +24,7 @@ class KubeShareGuarantee:
 
     def score(self, shape: Shape) -> RowScore | None:
         """Only for pods with a claim and a guarantee."""
-        if not shape.claims or not shape.guarantee:
+        if not shape.claims or not shape.guarantee or shape.policy is not None:
             return None
 
         def ask(rows: Rows, cards: BestCards | None) -> IntArray:
@@ -36,6 +36,6 @@ class KubeShareGuarantee:
 
     def card_score(self, shape: Shape) -> CardRank | None:
         """The emptiest card that fits."""
-        if not shape.guarantee:
+        if not shape.guarantee or shape.policy is not None:
             return None
         return lambda rows: TENFOLD * rows.cell_priority + rows.free_milli

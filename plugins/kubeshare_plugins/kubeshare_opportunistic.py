@@ -48,7 +48,7 @@ class KubeShareOpportunistic:
 
     def score(self, shape: Shape) -> RowScore | None:
         """Only for pods with a claim and without a guarantee."""
-        if not shape.claims or shape.guarantee:
+        if not shape.claims or shape.guarantee or shape.policy is not None:
             return None
 
         def ask(rows: Rows, cards: BestCards | None) -> IntArray:
@@ -62,7 +62,7 @@ class KubeShareOpportunistic:
 
     def card_score(self, shape: Shape) -> CardRank | None:
         """The fullest card that fits."""
-        if shape.guarantee:
+        if shape.guarantee or shape.policy is not None:
             return None
         return lambda rows: TENFOLD * rows.cell_priority + rows.capacity_milli - rows.free_milli
 

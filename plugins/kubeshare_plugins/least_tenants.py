@@ -18,13 +18,13 @@ class LeastTenants:
 
         No say about whole cards.
         """
-        if shape.claim is None or shape.claim.count > 1:
+        if shape.claim is None or shape.claim.count > 1 or shape.policy is not None:
             return None
         return _row
 
     def card_score(self, shape: Shape) -> CardRank | None:
         """The same for each card."""
-        return _card
+        return None if shape.policy is not None else _card
 
 
 def _card(rows: Rows) -> IntArray:

@@ -23,7 +23,7 @@ class Random:
 
     def score(self, shape: Shape) -> RowScore | None:
         """0 for every row: the draw needs all rows that fit."""
-        return _nothing
+        return None if shape.policy is not None else _nothing
 
     def normaliser(self, raw: IntArray) -> IntArray:
         """100 for one row, 0 for the others; (k,) int64."""
@@ -34,6 +34,8 @@ class Random:
 
     def card_score(self, shape: Shape) -> CardRank | None:
         """A number for each card, drawn anew when its node changes."""
+        if shape.policy is not None:
+            return None
 
         def draw(rows: Rows) -> IntArray:
             return self._numbers.integers(0, _RANKS, rows.flags.shape)

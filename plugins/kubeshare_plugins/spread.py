@@ -27,13 +27,15 @@ class Spread:
 
     def score(self, shape: Shape) -> RowScore | None:
         """The question depends on whether the pod claims no card, one or several."""
+        if shape.policy is not None:
+            return None
         if not shape.claims:
             return _machine_room
         return _share_room if shape.claim is not None and shape.claim.count == 1 else _gpu_room
 
     def card_score(self, shape: Shape) -> CardRank | None:
         """The emptier the better."""
-        return _EMPTIEST
+        return None if shape.policy is not None else _EMPTIEST
 
 
 def _gpu_room(rows: Rows, cards: BestCards | None) -> IntArray:

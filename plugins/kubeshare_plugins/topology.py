@@ -55,12 +55,16 @@ class Topology:
 
     def score(self, shape: Shape) -> RowScore | None:
         """Only for pods of several whole cards; of several such claims, by the largest."""
+        if shape.policy is not None:
+            return None
         counts = [claim.count for claim in shape.claims if claim.exclusive and claim.count > 1]
         return partial(self._points, max(counts)) if counts else None
 
     def card_score(self, shape: Shape) -> CardRank | CardSetScore | None:
         """A set for several whole cards, otherwise a rank for each card."""
         claim = shape.claim
+        if shape.policy is not None:
+            return None
         if claim is not None and claim.exclusive and claim.count > 1:
             return CardSetScore(partial(_best, claim.count), partial(_nearest, claim.count))
         return _IN_ORDER

@@ -26,7 +26,13 @@ _SCORES = (
     *("TaintToleration", "NodeAffinity", "NodeResourcesFit", "PodTopologySpread"),
     *("InterPodAffinity", "DynamicResources", "NodeResourcesBalancedAllocation", "ImageLocality"),
 )
-GPU_SCORES = ["Topology 10", "IsolationReady 100", "ModelPreference 2000", "GpuTags 10000"]
+GPU_SCORES = [
+    "Topology 10",
+    "PodPolicy 10",
+    "IsolationReady 100",
+    "ModelPreference 2000",
+    "GpuTags 10000",
+]
 
 
 def filters(profile: Profile) -> list[str]:
@@ -56,7 +62,7 @@ def test_kube_schedulers_defaults_filter_and_score_beside_what_gpus_need() -> No
     weights = {one.name: one.weight for one in KUBE_DEFAULTS}
     shown = scores(profile)
     assert shown[: len(GPU_SCORES) + 1] == [*GPU_SCORES, "BinPack 2"]
-    assert all(one == f"{name} {weights[name]}" for one in shown[5:] for name in [one.split()[0]])
+    assert all(one == f"{name} {weights[name]}" for one in shown[6:] for name in [one.split()[0]])
     default = profiles(read(None), IN_TREE)[0]
     assert [one.name for one in profile.card_filters] == [one.name for one in default.card_filters]
     assert [one.name for one, _ in profile.card_scores] == [

@@ -73,7 +73,7 @@ def test_every_line_of_the_default_file_is_commented() -> None:
 
 
 def test_each_policy_has_its_example() -> None:
-    cards = ["Topology", "IsolationReady", "ModelPreference", "GpuTags"]
+    cards = ["Topology", "PodPolicy", "IsolationReady", "ModelPreference", "GpuTags"]
     wishes = ["TaintToleration", "NodeAffinity", "PodTopologySpread", "InterPodAffinity"]
     wishes.append("DynamicResources")
     kept = ["AvoidGpuNodes", *wishes, *cards]
@@ -87,14 +87,12 @@ def test_each_policy_has_its_example() -> None:
         "BinPack",
         "AvoidGpuNodes",
         *wishes,
-        "IsolationReady",
-        "ModelPreference",
-        "GpuTags",
+        *cards[1:],
         "Topology",
     ]
     assert scores("topology") == (topology, default[1])
     both = ["KubeShareOpportunistic", "KubeShareGuarantee"]
-    others = ["AvoidGpuNodes", *wishes, "IsolationReady", "ModelPreference", "GpuTags"]
+    others = ["AvoidGpuNodes", *wishes, *cards[1:]]
     assert scores("kubeshare") == ([*others, *both], [*cards, *both])
     assert scores("isolation") == default
     [*_, last] = profile_of("isolation").card_filters

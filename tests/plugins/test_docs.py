@@ -81,6 +81,7 @@ def test_the_example_profile_can_be_used() -> None:
         ("InterPodAffinity", 2),
         ("DynamicResources", 2),
         ("Topology", 10),
+        ("PodPolicy", 10),
         ("IsolationReady", 100),
         ("ModelPreference", 2000),
         ("GpuTags", 10000),

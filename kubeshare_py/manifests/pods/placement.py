@@ -215,6 +215,7 @@ def _shape(
         features=features,
         host_ports=ports,
         node_rules=rules,
+        policy=request.policy if request else None,
     )
 
 
