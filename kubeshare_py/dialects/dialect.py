@@ -43,10 +43,10 @@ class ResultKeys:
     ServiceAccount of that plugin as `namespace/name`, or `name` in the scheduler's namespace.
     `prefixes` are beginnings of further keys of the scheduler, such as `example.com/container-` for
     keys that end with a container's name. `labels` are those of `scheduler` that the Binding
-    carries as labels too. Users may write these labels, so nothing may be decided by them; API
-    servers before Kubernetes 1.35 leave them out. `answered` are annotations by which pods ask, and
-    which the Binding overwrites with what the pod got; users may write them, so nothing may be
-    decided by them once the pod is bound.
+    carries as labels too, as far as a label can have their value. Users may write these labels, so
+    nothing may be decided by them; API servers before Kubernetes 1.35 leave them out. `answered`
+    are annotations by which pods ask, and which the Binding overwrites with what the pod got; users
+    may write them, so nothing may be decided by them once the pod is bound.
 
     Invariants, else ValueError: a prefix has a slash and text before it, and labels are in
     `scheduler`.
@@ -144,13 +144,14 @@ class PlacedNode(msgspec.Struct, frozen=True, gc=False):
 
     `cards` are all cards of the node. `offered` are its allocatable amounts of the resources that
     the dialect owns, by name. `decided_at_ns` is Unix time in nanoseconds; it is the same each time
-    that one decision is sent. `notes` are those of the pod's request.
+    that one decision is sent. `notes` are those of the pod's request, and `name` is the node's.
     """
 
     cards: Mapping[GpuUuid, NodeCard]
     offered: Mapping[str, int]
     decided_at_ns: int
     notes: tuple[tuple[str, str], ...] = ()
+    name: str = ""
 
 
 @runtime_checkable

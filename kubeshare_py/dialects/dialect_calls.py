@@ -1,6 +1,5 @@
 """Calls of dialects: whatever a dialect raises, or answers in another form, ends here."""
 
-import re
 from collections.abc import Callable, Mapping
 from typing import ParamSpec
 
@@ -12,8 +11,6 @@ from kubeshare_py.domain.request import GpuRequest, InvalidRequest
 
 #: The most characters of a wrong answer that are shown.
 _SHOWN = 100
-#: The API server does not check a Binding's labels, and a pod with a bad one cannot be updated.
-_LABEL = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 
 P = ParamSpec("P")
 
@@ -56,9 +53,6 @@ def results_by(
             return str(failure(dialect, f"{value_text(key, _SHOWN)} is none of its result keys"))
         if not isinstance(value, str):
             return str(failure(dialect, f"{key} is {value_text(value, _SHOWN)}, which is no text"))
-        if key in dialect.result_keys.labels and not _LABEL.fullmatch(value):
-            shown = value_text(value, _SHOWN)
-            return str(failure(dialect, f"{key} is {shown}, which is no value of a label"))
     return answer
 
 

@@ -4,12 +4,14 @@ Which annotations are results, the owner of a resource name on a node, and what 
 schedulers hold do not depend on a profile: for them the dialects of all profiles count.
 """
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from kubeshare_py.dialects.dialect import Dialect, NodeCard, NodeKeys, PlacedNode
 from kubeshare_py.dialects.dialect_calls import has_mark_by, owns_by, results_by
 from kubeshare_py.dialects.dialect_table import DialectTable
 from kubeshare_py.dialects.gpushare.gpushare_dialect import Gpushare
+from kubeshare_py.dialects.hami.hami_dialect import Hami
 from kubeshare_py.dialects.nano_gpu.dialect import NanoGpu
 from kubeshare_py.dialects.nvidia_dialect import Nvidia
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
@@ -21,6 +23,8 @@ from kubeshare_py.domain.node import NodeAtDecision
 #: that are not in it are native there.
 Owners = tuple[tuple[str, str], ...]
 _NONE: Mapping[str, Collection[str]] = {}
+#: The API server does not check a Binding's labels, and a pod with a bad one cannot be updated.
+_LABEL = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 
 
 class Dialects:
@@ -85,10 +89,12 @@ class Dialects:
         return results_by(dialect, allocation, _placed_node(dialect, decided, unix_offset_s))
 
     def labels(self, allocation: Allocation, results: Mapping[str, str]) -> dict[str, str]:
-        """Those of the allocation's `results` that are labels too."""
+        """Those of the allocation's `results` that are labels too, if a label can say them."""
         dialect = self._by_name.get(allocation.dialect)
         named = dialect.result_keys.labels if dialect is not None else frozenset()
-        return {key: text for key, text in results.items() if key in named}
+        return {
+            key: text for key, text in results.items() if key in named and _LABEL.fullmatch(text)
+        }
 
 
 def _placed_node(dialect: Dialect, decided: NodeAtDecision, unix_offset_s: float) -> PlacedNode:
@@ -100,6 +106,7 @@ def _placed_node(dialect: Dialect, decided: NodeAtDecision, unix_offset_s: float
         offered={name: amount for name, amount in decided.allocatable if name in owned},
         decided_at_ns=round((decided.at + unix_offset_s) * 1e9),
         notes=decided.notes,
+        name=decided.name,
     )
 
 
@@ -110,6 +117,7 @@ IN_TREE: Mapping[str, Callable[..., object]] = {
     NanoGpu.name: NanoGpu,
     Nvidia.name: Nvidia,
     SharePods.name: SharePods,
+    Hami.name: Hami,
 }
 
 #: `sharedgpu` in every profile.

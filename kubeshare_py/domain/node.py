@@ -78,6 +78,7 @@ class NodeAtDecision:
     those of the pod's request.
     """
 
+    name: str = ""
     cards: tuple[Gpu, ...] = ()
     allocatable: tuple[tuple[str, int], ...] = ()
     at: float = 0.0

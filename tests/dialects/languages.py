@@ -18,7 +18,8 @@ GIB = 1 << 30
 class Part:
     """What one container, or a pod without parts (-1), asks of each of `count` cards.
 
-    `memory` is bytes; None is the share's part of the card. `alone`: no other pod is on the cards.
+    `memory` is bytes; None is the share's part of the card, or so many `percent` of it. `alone`: no
+    other pod is on the cards.
     """
 
     container: int
@@ -26,12 +27,15 @@ class Part:
     milli: int
     memory: int | None
     alone: bool = False
+    percent: int = 0
 
     def bytes_of(self, card: int) -> int:
         """Bytes of a card with so many."""
         if self.alone:
             return card
-        return card * self.milli // 1000 if self.memory is None else self.memory
+        if self.memory is not None:
+            return self.memory
+        return card * (self.percent * 10 or self.milli) // 1000
 
 
 @dataclass(frozen=True)
@@ -133,6 +137,37 @@ def share_pod(name: str, rng: Random) -> Asked:
     return Asked(pod, "sharepod", (Part(-1, 1, milli, memory),), same_card=True)
 
 
+def hami_pod(name: str, rng: Random) -> Asked:
+    """Containers with MiB or a percentage of one or two cards, and cores; some with all of a card.
+
+    Its scheduler has another name: in one profile with NVIDIA's language, a bare count is HAMi's.
+    """
+    containers: list[dict[str, int]] = []
+    parts = []
+    for at in range(rng.choice((1, 1, 2, 3))):
+        kind = rng.choice(("mib", "percent", "whole", "cores") if at == 0 else ("mib", "", "mib"))
+        count, cores = rng.choice((1, 1, 2)), rng.choice((0, 0, 10, 30, 100))
+        amounts = {"nvidia.com/gpu": count} if kind else {}
+        mib, percent = rng.randrange(100, 9000), rng.choice((10, 33, 50))
+        if kind in ("mib", "cores"):
+            amounts["nvidia.com/gpumem"] = mib
+        if kind == "percent":
+            amounts["nvidia.com/gpumem-percentage"] = percent
+        if kind != "whole":
+            amounts["nvidia.com/gpucores"] = cores
+        containers.append({key: amount for key, amount in amounts.items() if kind})
+        alone = kind == "whole" or cores == 100
+        held = mib << 20 if kind in ("mib", "cores") else None
+        if kind:
+            milli = 1000 if alone else cores * 10
+            parts.append(Part(at, count, milli, held, alone, percent if kind == "percent" else 100))
+    asked = _pod(name, containers, {})
+    asked["spec"]["schedulerName"] = "hami-scheduler"
+    policy = rng.choice(("binpack", "spread", "numa,binpack", "topology-aware", "mutex"))
+    asked["metadata"]["annotations"] = {"hami.io/gpu-scheduler-policy": policy}
+    return Asked(asked, "hami", tuple(parts))
+
+
 #: All languages of this project.
 LANGUAGES: tuple[Callable[[str, Random], Asked], ...] = (
     kubeshare_pod,
@@ -140,6 +175,7 @@ LANGUAGES: tuple[Callable[[str, Random], Asked], ...] = (
     nano_pod,
     nvidia_pod,
     share_pod,
+    hami_pod,
 )
 
 

@@ -41,13 +41,26 @@ Json = dict[str, Any]
 CARDS = {"n1": (16, 16, 16), "n2": (16, 40), "n3": (24, 24)}
 #: Nodes whose agent serves `nvidia.com/gpu`: pods of that language go to no other.
 SERVING = {"n1", "n3"}
+#: Nodes whose devices of that name are slices, as HAMi's device plugin says.
+SLICED: dict[str, dict[str, str]] = {"n2": {"hami.io/node-nvidia-register": "[]"}}
+SCHEDULER, HAMIS = "kubeshare-scheduler", "hami-scheduler"
+#: Both profiles evict no pods.
+PROFILES = [
+    {"schedulerName": name, "plugins": {"postFilter": {"disabled": [{"name": "*"}]}}}
+    for name in (SCHEDULER, HAMIS)
+]
 #: So that times of decisions have as many digits as today's.
 NOW_S = 1.8e9
 
 
 def all_dialects() -> Dialects:
-    made = [factory() for factory in IN_TREE.values()]
-    return Dialects({"kubeshare-scheduler": [one for one in made if isinstance(one, Dialect)]})
+    made = [one for factory in IN_TREE.values() if isinstance(one := factory(), Dialect)]
+    return Dialects(
+        {
+            SCHEDULER: [one for one in made if one.name != "hami"],
+            HAMIS: [one for one in made if one.name in ("sharedgpu", "hami")],
+        }
+    )
 
 
 DIALECTS = all_dialects()
@@ -64,7 +77,7 @@ class World:
 
     def started(self, pods: tuple[Json, ...]) -> Machine:
         """A machine that starts with these pods there."""
-        machine = a_machine()
+        machine = a_machine({"profiles": PROFILES})
         inventory = tuple(
             (
                 NodeName(node),
@@ -170,12 +183,27 @@ def by_its_language(asked: Asked, node: str) -> list[tuple[Part, list[str]]]:
         return [(asked.parts[0], vendor_formats.kubeshare(given)[0])]
     if asked.language == "gpushare":
         return by_gpushare(asked, given, node)
+    if asked.language == "hami":
+        return by_hami(asked, given, node)
     if asked.language == "nvidia":
         assert node in SERVING, f"the kubelet picks cards of {node}"
         told = vendor_formats.containers(given)
         assert {*told} == {part.container for part in asked.parts}
         return [(part, told[part.container]) for part in asked.parts]
     return by_nano(asked, given, meta["labels"], node)
+
+
+def by_hami(asked: Asked, given: dict[str, str], node: str) -> list[tuple[Part, list[str]]]:
+    assert node in SLICED, f"devices of {node} are no slices"
+    slots = vendor_formats.hami(given, node)
+    assert len(slots) == len(asked.pod["spec"]["containers"])
+    assert {at for at, slot in enumerate(slots) if slot} == {one.container for one in asked.parts}
+    for part in asked.parts:
+        for uuid, mib, cores in slots[part.container]:
+            asked_of = part.memory or bytes_of(uuid) // 100 * part.percent
+            assert abs(mib - (asked_of >> 20)) <= 1
+            assert cores == part.milli // 10
+    return [(part, [uuid for uuid, _, _ in slots[part.container]]) for part in asked.parts]
 
 
 def by_nano(
@@ -257,8 +285,9 @@ def read_pod(pod: Json) -> Any:
 def read_node(name: str) -> Any:
     amounts = {"cpu": "64", "memory": "512Gi", "pods": "500"}
     agent = {"kubeshare.io/node-agent": '{"v":1,"plugins":["nvidia.com/gpu"],"held":[]}'}
-    meta = {"name": name, "annotations": agent if name in SERVING else {}}
-    offered = {"nvidia.com/gpu": str(len(CARDS[name]))} if name in SERVING else {}
+    meta = {"name": name, "annotations": agent if name in SERVING else SLICED[name]}
+    devices = len(CARDS[name]) * (1 if name in SERVING else 10)
+    offered = {"nvidia.com/gpu": str(devices)}
     written = {"metadata": meta, "status": {"allocatable": amounts | offered}}
     fields = msgspec.json.decode(msgspec.json.encode(written), type=NodeFields)
     return node_events(DIALECTS).reduce(fields)

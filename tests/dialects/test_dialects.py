@@ -95,6 +95,7 @@ def test_a_dialect_sees_the_node_as_it_was_when_the_pod_was_sent_to_it() -> None
     whole, instance = a_gpu("GPU-a", index=1), a_gpu("MIG-b", index=1, parent="GPU-c")
     scaled = a_gpu("GPU-d", index=0, memory_scaling=2000)
     decided = NodeAtDecision(
+        name="n1",
         cards=(whole, instance, scaled),
         allocatable=(("cpu", 1), (GPU, 2), (HALF, 4), ("aliyun.com/gpu-mem", 30)),
         at=12.25,
@@ -108,6 +109,7 @@ def test_a_dialect_sees_the_node_as_it_was_when_the_pod_was_sent_to_it() -> None
 
     assert Dialects({"a": (Curious(),)}).results(HELD, decided, 1_700_000_000.5) == {}
     (node,) = seen
+    assert node.name == "n1"
     assert {uuid: (card.index, card.model) for uuid, card in node.cards.items()} == {
         "GPU-a": (1, whole.model),
         "MIG-b": (1, whole.model),
@@ -126,7 +128,6 @@ def test_a_dialect_sees_the_node_as_it_was_when_the_pod_was_sent_to_it() -> None
         ({HALF: "1"}, "'example.com/half' is none of its result keys"),
         ({CARDS: 1}, "example.com/cards is 1, which is no text"),
         ({1: "x"}, "1 is none of its result keys"),
-        ({STATE: "a b"}, "example.com/state is 'a b', which is no value of a label"),
     ],
 )
 def test_results_that_are_none_are_told(answer: object, why: str) -> None:
@@ -140,6 +141,13 @@ def test_results_of_containers_are_known_by_their_beginning_and_some_are_labels_
     assert found == answer
     assert dialects.labels(HELD, answer) == {STATE: "placed"}
     assert dialects.labels(Allocation(token=DecisionToken("t"), dialect="gone"), answer) == {}
+
+
+@pytest.mark.parametrize("text", ["a b", "n" * 64, "-a"])
+def test_what_cannot_be_the_value_of_a_label_is_an_annotation_alone(text: str) -> None:
+    dialects = Dialects({"a": (Odd({STATE: text}),)})
+    assert results(dialects, HELD) == {STATE: text}
+    assert dialects.labels(HELD, {STATE: text}) == {}
 
 
 class Marked(Halves):

@@ -1,4 +1,4 @@
-"""What the tools of KubeShare, gpushare and nano-gpu understand of a pod's annotations.
+"""What the tools of KubeShare, gpushare, nano-gpu and HAMi understand of a pod's annotations.
 
 An independent reader: written from their formats, and not from our code, which it does not import.
 """
@@ -89,6 +89,29 @@ def kubeshare(annotations: Mapping[str, str]) -> tuple[list[str], int]:
     """The uuids of the pod's cards, and the bytes on all of them (`sharedgpu/*`)."""
     uuids = [one for one in annotations.get("sharedgpu/gpu_uuid", "").split(",") if one]
     return uuids, int(annotations.get("sharedgpu/gpu_mem", "0"))
+
+
+def hami(annotations: Mapping[str, str], node: str) -> list[list[tuple[str, int, int]]]:
+    """Of each container, init containers first: uuid, MiB and cores of its cards.
+
+    As HAMi's device plugin reads them (GetNextDeviceRequest in pkg/device/devices.go): it takes
+    pods of its node whose phase is `allocating`, and empties the first text container by container.
+    """
+    assert annotations["hami.io/vgpu-node"] == node
+    assert annotations["hami.io/bind-phase"] == "allocating"
+    assert len(annotations["hami.io/bind-time"]) == 10, "seconds"
+    text = annotations["hami.io/vgpu-devices-to-allocate"]
+    assert text == annotations["hami.io/vgpu-devices-allocated"]
+    *slots, rest = text.split(";")
+    assert rest == ""
+    found = []
+    for slot in slots:
+        *records, end = slot.split(":")
+        assert end == ""
+        fields = [record.split(",") for record in records]
+        assert all(vendor == "NVIDIA" for _, vendor, _, _ in fields)
+        found.append([(uuid, int(mib), int(cores)) for uuid, _, mib, cores in fields])
+    return found
 
 
 def containers(annotations: Mapping[str, str]) -> dict[int, list[str]]:

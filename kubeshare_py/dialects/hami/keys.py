@@ -59,21 +59,15 @@ FAILED = "failed"
 MIB = 2**20
 CARD_CORES = 100
 
+#: The account of this project's device plugin.
+NODE_AGENT = "kubeshare-node-agent"
+
 #: Amounts of HAMi are Go's int32.
 MOST = 2**31 - 1
 
 _QUALIFIED = re.compile(
     r"([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?"
 )
-
-
-def slices_of(resource: str) -> str:
-    """The word by which a node's agent says that its devices of this name are slices of cards.
-
-    It is one of the `plugins` of the agent's annotation. The bare name says that its devices are
-    whole cards, which is the dialect `nvidia`'s.
-    """
-    return f"{resource} as slices"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +104,7 @@ class SystemKeys:
 
     @property
     def of_pods(self) -> frozenset[str]:
-        """Those that only the scheduler writes on pods, without `bind_phase`."""
+        """Those that only the scheduler writes on pods: all but `bind_phase`."""
         return frozenset({self.node, self.time, self.bind_time})
 
 
@@ -148,7 +142,9 @@ class HamiSettings:
     `count` to `priority` are names of resources. `default_memory` is in MiB per card, 0 for the
     whole card; `default_cores` in hundredths of a card; `default_gpu_num` the cards of a container
     that asks for memory or cores alone, 0 for none; `memory_factor` the MiB of one unit of memory.
-    The policies are those of pods without the annotation. `profile` is one of `PROFILES`.
+    The policies are those of pods without the annotation. `profile` is one of `PROFILES`, and
+    `device_plugin` the ServiceAccount of the device plugin that gives containers their cards, as
+    `namespace/name`, or `name` in the scheduler's namespace.
 
     Invariants, else ValueError: names are those of resources, and differ; amounts are within their
     bounds.
@@ -166,6 +162,7 @@ class HamiSettings:
     memory_factor: int = 1
     node_policy: str = "binpack"
     card_policy: str = "spread"
+    device_plugin: str = NODE_AGENT
 
     def __post_init__(self) -> None:
         if self.profile not in PROFILES:

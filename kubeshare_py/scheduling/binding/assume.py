@@ -122,6 +122,7 @@ class Assumer:
         row = columns.row_of.get(name)
         node = None if row is None else columns.nodes[row]
         return NodeAtDecision(
+            name=name,
             cards=self._ledger.inventory.get(name, ()),
             allocatable=() if node is None else node.allocatable,
             at=now,

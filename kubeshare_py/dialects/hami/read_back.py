@@ -1,0 +1,98 @@
+"""What a pod holds that HAMi's scheduler bound, or its ancestor's, by its annotation.
+
+Releases differ in their slots: those before init containers counted have none for them, some leave
+out the slots of containers without cards, and the ancestor has one for all containers. Whose a slot
+is follows from which containers ask.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from kubeshare_py.dialects.dialect import PodAsk
+from kubeshare_py.dialects.hami.encoding import DeviceRecord, Slot, decode
+from kubeshare_py.dialects.hami.keys import (
+    CARD_CORES,
+    MIB,
+    NVIDIA,
+    NVIDIA_KEYS,
+    HamiSettings,
+)
+from kubeshare_py.dialects.hami.request import asked_by
+from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge, summed
+from kubeshare_py.domain.bounds import CARD_NAME, HELD_BYTES, HELD_MILLI
+from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid
+from kubeshare_py.domain.request import ContainerRef, InvalidRequest
+
+_MILLI_OF_CORE = WHOLE_MILLI // CARD_CORES
+#: What older releases put behind the uuid of a card in mode `mig`: `GPU-…[template-slot]`.
+_INSTANCE = "["
+
+
+def read_back(pod: PodAsk, settings: HamiSettings) -> Allocation | str | None:
+    """The cards of a bound pod; None if it has no annotation, a sentence if that is unreadable."""
+    for vendor in NVIDIA_KEYS.values():
+        text = pod.annotations.get(vendor.allocated, "")
+        if not text.strip(":;"):
+            continue
+        slots = decode(text)
+        if isinstance(slots, str):
+            return f"{vendor.allocated}: {slots}"
+        found = _held([slot for slot in slots if slot], _asking(pod, settings))
+        return f"{vendor.allocated}: {found}" if isinstance(found, str) else found
+    return None
+
+
+def _asking(pod: PodAsk, settings: HamiSettings) -> Mapping[ContainerRef, int]:
+    """The containers that ask, in order, with how many cards each asks for."""
+    asked = asked_by(pod.containers, settings)
+    if isinstance(asked, InvalidRequest):
+        return {}
+    return {container: amounts.count for container, amounts in asked}
+
+
+def _held(slots: Sequence[Slot], asking: Mapping[ContainerRef, int]) -> Allocation | str | None:
+    charges = [[_charge(record) for record in slot if record.vendor == NVIDIA] for slot in slots]
+    wrong = next((one for slot in charges for one in slot if isinstance(one, str)), None)
+    if wrong is not None:
+        return wrong
+    held = [[one for one in slot if isinstance(one, CardCharge)] for slot in charges]
+    held = [slot for slot in held if slot]
+    if not held:
+        return None
+    try:
+        cards = summed(one for slot in held for one in slot)
+    except ValueError as error:
+        return str(error)
+    by_container = _by_container(held, asking)
+    claims = tuple(
+        ClaimCharge(container=container, cards=summed(slot))
+        for container, slot in by_container.items()
+    )
+    return Allocation(token=DecisionToken(""), cards=cards, claims=claims)
+
+
+def _by_container(
+    held: Sequence[list[CardCharge]], asking: Mapping[ContainerRef, int]
+) -> Mapping[ContainerRef, list[CardCharge]]:
+    """Whose the cards are; empty if that cannot be told, and all containers may have all."""
+    if len(held) == len(asking):
+        return dict(zip(asking, held, strict=True))
+    every = [card for slot in held for card in slot]
+    if len(held) > 1 or len(every) != sum(asking.values()):
+        return {}
+    found, first = {}, 0
+    for container, count in asking.items():
+        found[container] = every[first : first + count]
+        first += count
+    return found
+
+
+def _charge(record: DeviceRecord) -> CardCharge | str:
+    """What a record holds; a sentence if it names no card, or an amount that no card has."""
+    uuid = record.uuid.partition(_INSTANCE)[0]
+    milli, memory = record.cores * _MILLI_OF_CORE, record.memory_mib * MIB
+    if not CARD_NAME.allows(len(uuid)):
+        return f"{str(record)!r} names no GPU"
+    if not HELD_MILLI.allows(milli) or not HELD_BYTES.allows(memory):
+        return f"{str(record)!r} has an amount that no GPU has"
+    return CardCharge(GpuUuid(uuid), milli, memory, exclusive=record.cores >= CARD_CORES)

@@ -1,0 +1,151 @@
+"""What pods ask for in HAMi's words."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from kubeshare_py.dialects.hami.hami_dialect import Hami
+from kubeshare_py.domain.request import ContainerRef
+from tests.dialects.hami.pods import (
+    CORES,
+    GPU,
+    HAMI,
+    MEM,
+    MIB,
+    PERCENT,
+    PRIORITY,
+    SEED,
+    asks,
+    claim,
+    refusal,
+    request,
+)
+
+#: Count, MiB, thousandths of memory, thousandths of time, alone.
+Expected = tuple[int, int | None, int | None, int, bool]
+
+
+def seen(amounts: Mapping[str, int], dialect: Hami = HAMI) -> Expected:
+    found = claim(amounts, dialect=dialect)
+    mib = None if found.memory_bytes is None else found.memory_bytes // MIB
+    return found.count, mib, found.memory_milli, found.milli, found.exclusive
+
+
+@pytest.mark.parametrize(
+    ("amounts", "wanted"),
+    [
+        ({GPU: 2, MEM: 4096}, (2, 4096, None, 0, False)),  # H.1-2
+        ({GPU: 1, MEM: 2000, PERCENT: 50}, (1, 2000, None, 0, False)),  # H.1-4
+        ({GPU: 1, PERCENT: 0}, (1, None, 1000, 0, False)),  # H.1-5
+        ({GPU: 1, MEM: 2000, PERCENT: 0}, (1, 2000, None, 0, False)),  # B.1, 4
+        ({GPU: 1, PERCENT: 50, CORES: 30}, (1, None, 500, 300, False)),
+        ({GPU: 1, MEM: 3000, CORES: 30, PRIORITY: 1}, (1, 3000, None, 300, False)),
+        ({GPU: 1, MEM: 1000, CORES: 120}, (1, 1000, None, 1000, True)),  # H.1-11
+        ({GPU: 1, MEM: 1000, CORES: 100}, (1, 1000, None, 1000, True)),  # A.1
+    ],
+)
+def test_each_card_gives_memory_and_cores(amounts: Mapping[str, int], wanted: Expected) -> None:
+    """vgpu-hami H.1, B.1."""
+    assert seen(amounts) == wanted
+
+
+@pytest.mark.parametrize("amounts", [{GPU: 1}, {GPU: 1, PERCENT: 100}])
+def test_whole_memory_without_cores_is_a_card_for_the_pod_alone(amounts: dict[str, int]) -> None:
+    """vgpu-hami H.1-1, and A.9's exclusive default."""
+    assert seen(amounts) == (1, None, None, 1000, True)
+    assert seen({**amounts, CORES: 0}) == (1, None, 1000, 0, False)
+
+
+def test_the_ancestor_leaves_the_compute_of_such_a_card_to_all() -> None:
+    """vgpu-hami A.9, A.2: its annotations, and no others."""
+    assert seen({GPU: 1}, SEED) == (1, None, 1000, 0, False)
+    assert asks({MEM: 3000}, dialect=SEED) is not None
+    blank = claim({GPU: 1}, dialect=SEED, annotations={"nvidia.com/use-gpuuuid": "GPU-1"})
+    assert blank.uuids == ()
+
+
+@pytest.mark.parametrize(
+    ("settings", "amounts", "wanted"),
+    [
+        ({"default_memory": 512}, {GPU: 1, CORES: 0}, (1, 512, None, 0, False)),  # B.1, 4
+        ({"memory_factor": 2}, {GPU: 1, MEM: 1024}, (1, 2048, None, 0, False)),  # H.1-8
+        ({"default_cores": 30}, {GPU: 1, MEM: 1000}, (1, 1000, None, 300, False)),  # H.1-10
+        ({"default_cores": 30}, {GPU: 1, MEM: 1000, CORES: 0}, (1, 1000, None, 0, False)),
+        ({"default_gpu_num": 2}, {MEM: 1000}, (2, 1000, None, 0, False)),  # H.2-16
+        ({"memory": "my.io/mem"}, {GPU: 1, "my.io/mem": 5}, (1, 5, None, 0, False)),  # A.1
+    ],
+)
+def test_administrators_set_defaults_and_names(
+    settings: dict[str, object], amounts: dict[str, int], wanted: Expected
+) -> None:
+    assert seen(amounts, Hami(**settings)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("amounts", "settings", "problem"),
+    [
+        ({GPU: 1, MEM: 16 << 30}, {}, '="17179869184": is a number of MiB, at most 268435456'),
+        ({GPU: 1, MEM: 1 << 30}, {"memory_factor": 2}, "is a number of 2 MiB, at most 134217728"),
+        ({GPU: 1, PERCENT: 101}, {}, 'gpumem-percentage]="101": must be at most 100'),
+        ({GPU: 2_000_000}, {}, "at most 1000000 GPUs can be had"),
+        ({GPU: 0, MEM: 100}, {}, "asks for a part of cards, and not for how many"),
+        ({CORES: 10}, {"default_gpu_num": 0}, "asks for a part of cards, and not for how many"),
+        ({CORES: 10}, {"profile": "4paradigm"}, "asks for a part of cards, and not for how many"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_meant_is_said(
+    amounts: dict[str, int], settings: dict[str, object], problem: str
+) -> None:
+    """vgpu-hami H.1-7, B.1: HAMi books nothing then, and its ancestor too little."""
+    assert problem in refusal(amounts, dialect=Hami(**settings))
+
+
+def test_a_resource_as_an_annotation_is_refused() -> None:
+    """vgpu-hami A.2: HAMi ignores it, and the pod gets a whole card."""
+    assert refusal({GPU: 1}, annotations={MEM: "3000"}) == (
+        "annotation nvidia.com/gpumem is a resource: ask for it in resources.limits of a container"
+    )
+
+
+@pytest.mark.parametrize("amounts", [{}, {GPU: 0}, {PRIORITY: 1}, {MEM: 0, GPU: 0}])
+def test_a_pod_without_such_amounts_asks_for_nothing(amounts: dict[str, int]) -> None:
+    """vgpu-hami H.1-13."""
+    assert asks(amounts, annotations={"hami.io/node-scheduler-policy": "spread"}) is None
+
+
+def test_every_container_has_its_own_claim() -> None:
+    """vgpu-hami B.14: the ancestor places no pod with two containers."""
+    found = request({}, {GPU: 1, MEM: 100}, {GPU: 2, MEM: 200}, inits=({GPU: 1, MEM: 50},))
+    assert [(one.container, one.claim.count) for one in found.claims] == [
+        (ContainerRef(True, 0), 1),
+        (ContainerRef(False, 1), 1),
+        (ContainerRef(False, 2), 2),
+    ]
+    assert dict(found.notes) == {
+        "init-0": "50,0,0",
+        "container-0": "",
+        "container-1": "100,0,0",
+        "container-2": "200,0,0",
+    }
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"profile": "k8s"},
+        {"count": "a b"},
+        {"default_cores": 101},
+        {"memory_factor": 0},
+        {"default_gpu_num": -1},
+        {"split": 3},
+    ],
+)
+def test_settings_that_cannot_be_used_name_themselves(settings: dict[str, object]) -> None:
+    [name] = settings
+    with pytest.raises(ValueError, match=f"^{name}: "):
+        Hami(**settings)
+
+
+def test_two_resources_must_have_two_names() -> None:
+    with pytest.raises(ValueError, match="two resources have the same name"):
+        Hami(memory="x.io/a", cores="x.io/a")
