@@ -54,7 +54,7 @@ def test_what_is_tested_elsewhere_is_tested_there() -> None:
 def test_each_isolation_back_end_has_tests_for_a_card_and_a_row_of_what_they_found(
     backend: IsolationBackend,
 ) -> None:
-    assert f"gpu/test_{backend}" in SUITES
+    assert f"gpu/test_{backend.label}" in SUITES
     page = (ROOT / "docs/isolation.md").read_text()
     _, _, found = page.partition("### Tried on a card")
     assert f"| `{backend}` |" in found.partition("\n## ")[0]

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from kubeshare_cmd.device_options import add_device_options, chosen_devices
+from kubeshare_cmd.hami_options import add_hami_options, chosen_hami
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.edges.node.kubelet.given_files import GivenFiles
@@ -22,6 +23,7 @@ from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.isolation.backends import BACKENDS as ALL_BACKENDS
 from kubeshare_py.isolation.mps import ALIVE, MPS
 from kubeshare_py.node_agent.device_plugin.resources import KNOWN
+from kubeshare_py.node_agent.hami_core.container_limits import LOCKS, HamiCoreSettings
 from kubeshare_py.programs.mps import FOLDER
 from tests.controlplane.helm import CHART, NAMESPACE, helm, plain_manifests, template
 from tests.controlplane.operator_kinds import KINDS, definitions
@@ -166,6 +168,22 @@ VARIANTS = {
         'networkPolicies.apiServers=[{"ipBlock": {"cidr": "10.0.0.0/28"}}]',
         'imagePullSecrets=[{"name": "pull"}]',
         'tolerations=[{"operator": "Exists"}]',
+    ],
+    "with HAMi-core": [
+        "nodeAgent.enabled=true",
+        'nodeAgent.devices=["nvidia.com/gpu"]',
+        "nodeAgent.gpuSlices=10",
+        "nodeAgent.hamiCore.enabled=true",
+        'nodeAgent.hamiCore.hookPath="/opt/hami/"',
+        'nodeAgent.hamiCore.corePolicy="force"',
+        "nodeAgent.hamiCore.oversubscribe=true",
+        'nodeAgent.hamiCore.logLevel="3"',
+        'nodeAgent.hamiCore.priorityResource="example.com/rank"',
+        'nodeAgent.hamiCore.initContainers=[{"name": "library", "image": "hami-core",'
+        ' "volumeMounts": [{"name": "vgpu", "mountPath": "/vgpu"}]}]',
+        "nodeAgent.hamiCore.metrics.enabled=true",
+        "nodeAgent.hamiCore.metrics.legacy=true",
+        'config.profiles=[{"isolation": ["hami-core"]}]',
     ],
     "with Gemini": [
         "nodeAgent.enabled=true",
@@ -932,6 +950,50 @@ def test_the_agent_has_the_folders_that_its_device_plugins_use() -> None:
         assert mounts[path] == path
 
 
+def test_hami_core_needs_devices_and_has_hamis_folders_and_port() -> None:
+    for settings, why in (
+        (["nodeAgent.enabled=true"], "needs nodeAgent.devices"),
+        (["nodeAgent.hamiCore.metrics.enabled=true"], "needs nodeAgent.hamiCore.enabled=true"),
+    ):
+        enabled = [] if "metrics" in settings[0] else ["nodeAgent.hamiCore.enabled=true"]
+        assert why in refused(*settings, *enabled)
+    pod = agent_of(*VARIANTS["with HAMi-core"])
+    [container] = pod["containers"]
+    parser = argparse.ArgumentParser()
+    add_device_options(parser)
+    add_hami_options(parser)
+    given, others = parser.parse_known_args(container["args"])
+    assert others == ["--log-level=info"]
+    settings = chosen_hami(parser, given)
+    assert settings == HamiCoreSettings(
+        hook="/opt/hami/",
+        core_policy="force",
+        oversubscribe=True,
+        log_level="3",
+        priority="example.com/rank",
+        metrics_port=9394,
+        legacy_metrics=True,
+    )
+    [slices] = chosen_devices(parser, given)
+    assert slices.slices == 10
+    folders = {one["name"]: one["hostPath"]["path"] for one in pod["volumes"]}
+    mounts = {one["mountPath"]: folders[one["name"]] for one in container["volumeMounts"]}
+    for path in (settings.folder, LOCKS):
+        assert mounts[path] == path
+    assert [one["name"] for one in pod["initContainers"]] == ["library"]
+
+
+def test_hamis_metrics_are_at_the_port_of_its_monitor_and_off_by_default() -> None:
+    def services(*settings: str) -> list[Json]:
+        made = of(rendered(*settings), "Service")
+        return [one for one in made if one["metadata"]["name"] == "kubeshare-node-agent-hami"]
+
+    [found] = services(*VARIANTS["with HAMi-core"])
+    [port] = found["spec"]["ports"]
+    assert (port["nodePort"], port["targetPort"]) == (31992, "hami")
+    assert services("nodeAgent.enabled=true") == []
+
+
 def test_programs_on_nodes_may_no_more_than_they_must() -> None:
     """Root only where they own the node's folders, and never a capability or a privilege."""
     objects = rendered(*VARIANTS["with Gemini"])
@@ -945,6 +1007,7 @@ def test_programs_on_nodes_may_no_more_than_they_must() -> None:
         (plain, "kubeshare-node-agent", "DaemonSet", False),
         (rendered("nodeAgent.enabled=true"), "kubeshare-node-agent", "DaemonSet", True),
         (rendered(*VARIANTS["with device plugins"]), "kubeshare-node-agent", "DaemonSet", True),
+        (rendered(*VARIANTS["with HAMi-core"]), "kubeshare-node-agent", "DaemonSet", True),
         (plain, "kubeshare-aggregator", "Deployment", False),
         (plain, "kubeshare-controller", "Deployment", False),
         (objects, "kubeshare-node-agent", "DaemonSet", True),

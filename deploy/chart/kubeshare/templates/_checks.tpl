@@ -13,6 +13,12 @@
 {{- if and .Values.nodeAgent.devices (not .Values.nodeAgent.enabled) }}
 {{- fail "nodeAgent.devices: needs nodeAgent.enabled=true, which serves them" }}
 {{- end }}
+{{- if and .Values.nodeAgent.hamiCore.enabled (not .Values.nodeAgent.devices) }}
+{{- fail "nodeAgent.hamiCore.enabled: true: needs nodeAgent.devices, with which containers get it, such as [nvidia.com/gpu]" }}
+{{- end }}
+{{- if and .Values.nodeAgent.hamiCore.metrics.enabled (not .Values.nodeAgent.hamiCore.enabled) }}
+{{- fail "nodeAgent.hamiCore.metrics.enabled: true: needs nodeAgent.hamiCore.enabled=true, which reads them" }}
+{{- end }}
 {{- if and .Values.nodeAgent.gemini.enabled (not .Values.nodeAgent.enabled) }}
 {{- fail "nodeAgent.gemini.enabled: true: needs nodeAgent.enabled=true, which writes the files that Gemini's daemons read" }}
 {{- end }}
