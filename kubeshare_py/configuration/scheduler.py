@@ -122,6 +122,8 @@ class ProfileConfiguration(ConfigurationStruct, frozen=True):
     dialects: Annotated[tuple[EnabledDialect, ...], Meta(min_length=1)] = DEFAULT_DIALECTS
     #: The capacities of models, in any unit; the first name that matches a model counts.
     gpu_capacities: dict[str, Annotated[int, Meta(ge=1, le=10**9)]] = {}
+    #: kube-scheduler has these pods in its queue, and this scheduler is its extender.
+    extender: bool = False
 
 
 class Server(ConfigurationStruct, frozen=True):
@@ -143,6 +145,25 @@ class Server(ConfigurationStruct, frozen=True):
         """Raises ValueError, whose text begins with the field, for unusable settings."""
         if problem := label_problem(self.service):
             raise ValueError(f"service: {problem}")
+        if self.key_file and not self.certificate_file:
+            raise ValueError(f"keyFile: {self.key_file}: needs certificateFile beside it")
+
+
+class Extender(ConfigurationStruct, frozen=True):
+    """The endpoint for kube-scheduler, served if a profile has `extender: true`.
+
+    Without a certificate file it serves the certificate of `server`. With a client authority, only
+    clients with a certificate of that authority are answered.
+    """
+
+    bind_address: str = "0.0.0.0"
+    port: Annotated[int, Meta(ge=0, le=65_535)] = 10270
+    certificate_file: str = ""
+    key_file: str = ""
+    client_ca_file: str = ""
+
+    def check(self) -> None:
+        """Raises ValueError, whose text begins with the field, for unusable settings."""
         if self.key_file and not self.certificate_file:
             raise ValueError(f"keyFile: {self.key_file}: needs certificateFile beside it")
 
@@ -177,6 +198,7 @@ class SchedulerConfiguration(ConfigurationStruct, frozen=True):
     )
     inventory: Inventory = Inventory()
     server: Server = Server()
+    extender: Extender = Extender()
     parallel_binds: Annotated[int, Meta(ge=1)] = 32
     leader_election: LeaderElection = LeaderElection()
     client_connection: ClientConnection = ClientConnection()
@@ -191,6 +213,11 @@ class SchedulerConfiguration(ConfigurationStruct, frozen=True):
     preemptions_per_pod: Annotated[int, Meta(ge=1, le=1_000_000)] = 5
     forced_delete_hold_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 60.0
     max_waiting_pods_per_namespace: Annotated[int, Meta(ge=0, le=1_000_000)] = 5000
+
+    @property
+    def extends(self) -> bool:
+        """Whether kube-scheduler asks this scheduler about pods of some profile."""
+        return any(profile.extender for profile in self.profiles)
 
 
 #: A pod's preference of models weighs more than all policies for equally good ones.
@@ -262,6 +289,18 @@ _DEFAULTS: Mapping[str, tuple[EnabledPlugin, ...]] = {
 }
 
 
+#: Default plugins that kube-scheduler has itself, by these names.
+OF_KUBE_SCHEDULER = frozenset(
+    (
+        *("NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit"),
+        *("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"),
+        *("PodTopologySpread", "InterPodAffinity", "DynamicResources", "NodeDeclaredFeatures"),
+    )
+)
+#: Points of which kube-scheduler asks its extender nothing.
+_NOT_OF_EXTENDERS = ("pre_enqueue", "post_filter", "locality", "pre_bind")
+
+
 def former_keys(document: object) -> list[str]:
     """A warning for each key of an earlier version in a parsed YAML document."""
     keys = document if isinstance(document, dict) else {}
@@ -302,6 +341,7 @@ def checked(configuration: SchedulerConfiguration) -> SchedulerConfiguration:
     for section, settings in (
         ("inventory", configuration.inventory),
         ("server", configuration.server),
+        ("extender", configuration.extender),
         ("leaderElection", configuration.leader_election),
     ):
         try:
@@ -312,7 +352,20 @@ def checked(configuration: SchedulerConfiguration) -> SchedulerConfiguration:
     for index, name in enumerate(names):
         if name in names[:index]:
             raise ConfigurationError(f"profiles[{index}].schedulerName: {name} is there twice")
+    for index, profile in enumerate(configuration.profiles):
+        _check_extender(f"profiles[{index}].plugins", profile)
     return configuration
+
+
+def _check_extender(where: str, profile: ProfileConfiguration) -> None:
+    """Raises ConfigurationError for plugins that an extender of kube-scheduler never asks."""
+    for point in _NOT_OF_EXTENDERS if profile.extender else ():
+        changes: Point = getattr(profile.plugins, point)
+        if changes.enabled:
+            raise ConfigurationError(
+                f"{where}.{camel(point)}: kube-scheduler decides about pods of a profile with "
+                "extender: true, so that plugins of this point have no say"
+            )
 
 
 def _with_current_keys(document: object) -> object:
@@ -386,8 +439,17 @@ def kept_defaults(profile: ProfileConfiguration, point: str) -> list[EnabledPlug
             *(*everywhere.disabled, *everywhere.enabled),
         )
     }
-    defaults = () if "*" in gone else _DEFAULTS[point]
+    defaults = () if "*" in gone else _defaults(profile, point)
     return [named for named in defaults if named.name not in gone]
+
+
+def _defaults(profile: ProfileConfiguration, point: str) -> tuple[EnabledPlugin, ...]:
+    """For an extender, those about cards: kube-scheduler has the others itself."""
+    if not profile.extender:
+        return _DEFAULTS[point]
+    if point in _NOT_OF_EXTENDERS:
+        return ()
+    return tuple(one for one in _DEFAULTS[point] if one.name not in OF_KUBE_SCHEDULER)
 
 
 def default_plugins(point: str) -> tuple[EnabledPlugin, ...]:

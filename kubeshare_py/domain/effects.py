@@ -99,6 +99,19 @@ class Preempt:
     plan: PreemptionPlan
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerBind:
+    """Tell kube-scheduler what became of a pod that it asked to bind (`events.BindAsked`).
+
+    `problem` is a sentence for the pod's owner, "" if the pod is bound to the node.
+    """
+
+    uid: PodUid
+    key: PodKey
+    node: NodeName
+    problem: str = ""
+
+
 class PodWarning(StrEnum):
     """A problem of a bound pod, mostly caused by other clients; reasons of events."""
 
@@ -174,4 +187,14 @@ class Lingers:
 
 
 ReportEffect = ReportWaiting | ReportScheduled | ReportPodWarning | ReportOvercommit
-Effect = Bind | WriteObject | Evict | Nominate | Preempt | LogPluginFailure | Lingers | ReportEffect
+Effect = (
+    Bind
+    | WriteObject
+    | Evict
+    | Nominate
+    | Preempt
+    | AnswerBind
+    | LogPluginFailure
+    | Lingers
+    | ReportEffect
+)

@@ -278,6 +278,15 @@ class BindAnswered:
     outcome: BindOutcome
 
 
+@dataclass(frozen=True, slots=True)
+class BindAsked:
+    """kube-scheduler has chosen a node for a pod, and asks its extender to bind it there."""
+
+    uid: PodUid
+    key: PodKey
+    node: NodeName
+
+
 class WriteOutcome(StrEnum):
     """What became of a write to an object."""
 
@@ -326,6 +335,7 @@ Event = (
     | ClusterEvent
     | BudgetEvent
     | ObjectEvent
+    | BindAsked
     | BindAnswered
     | ObjectWritten
     | BindSlotsFree

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from kubeshare_py.domain import events
 from kubeshare_py.domain.effects import (
+    AnswerBind,
     Bind,
     Effect,
     Evict,
@@ -22,6 +23,8 @@ def event_in_words(event: MachineEvent) -> str:
     """The event's name, and what it is about."""
     about = ""
     match event:
+        case events.BindAsked(key=key, node=node):
+            about = f" {key} to {node}"
         case events.PodSeen(pod=pod):
             about = f" {pod.key} ({_state_of(pod)})"
         case events.PodGone(uid=uid) | events.BindAnswered(uid=uid):
@@ -74,8 +77,8 @@ class PodLines:
             case events.PodGone(uid=uid) if uid in self._uids:
                 yield "gone"
                 self._last = None
-            case events.BindAnswered(uid=uid, outcome=outcome) if uid in self._uids:
-                yield f"the API server answered: {_outcome(outcome)}"
+            case events.BindAsked() | events.BindAnswered() if event.uid in self._uids:
+                yield _binding_in_words(event)
             case _:
                 pass
         for effect in effects:
@@ -99,6 +102,8 @@ class PodLines:
             case Bind(node=node, allocation=allocation):
                 self._waits = ""
                 yield f"placed on {' '.join((node, *(card.uuid for card in allocation.cards)))}"
+            case AnswerBind(problem=problem):
+                yield f"kube-scheduler was told: {problem or 'bound'}"
             case Nominate(node=node, cards=cards):
                 yield f"nominated for {' '.join((node, *cards))}" if node else "nominated no more"
             case Evict(message=message):
@@ -107,6 +112,12 @@ class PodLines:
                 yield f"{warning}: {note}"
             case _:
                 yield type(effect).__name__
+
+
+def _binding_in_words(event: events.BindAsked | events.BindAnswered) -> str:
+    if isinstance(event, events.BindAsked):
+        return f"kube-scheduler asked to bind it to {event.node}"
+    return f"the API server answered: {_outcome(event.outcome)}"
 
 
 def _state_of(pod: Pod) -> str:

@@ -29,7 +29,7 @@ from kubeshare_py.scheduling.machine import MachineEvent
 #: The version of the records.
 FORMAT = 1
 #: Sections of the configuration that no decision depends on; they name hosts and files.
-_ELSEWHERE = ("inventory", "server", "leaderElection", "parallelBinds")
+_ELSEWHERE = ("inventory", "server", "extender", "leaderElection", "parallelBinds")
 _KINDS: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
@@ -39,7 +39,8 @@ _KINDS: dict[str, type[Any]] = {
         *(events.InventoryRead, events.InventoryFailed),
         *(events.BudgetSeen, events.BudgetGone, events.BudgetsListed),
         *(events.ObjectSeen, events.ObjectGone, events.ObjectsListed),
-        *(events.BindAnswered, events.ObjectWritten, events.BindSlotsFree, events.TimePassed),
+        *(events.BindAsked, events.BindAnswered, events.ObjectWritten),
+        *(events.BindSlotsFree, events.TimePassed),
     )
 }
 _PROFILES, _POD_SEEN = ProfilesReplaced.__name__, events.PodSeen.__name__

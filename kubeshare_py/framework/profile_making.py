@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kubeshare_py.configuration.scheduler import (
+    OF_KUBE_SCHEDULER,
     ConfigurationError,
     EnabledPlugin,
     PluginArgs,
@@ -74,6 +75,12 @@ _GROUNDS = {
 #: The fields that name the type of arguments: `kind: NodeResourcesFitArgs`.
 _TYPE = ("apiVersion", "kind")
 _CHECKED_ANYHOW = "the ledger refuses what does not fit, with less to say about why"
+
+#: What an extender of kube-scheduler cannot do, for the log of each start.
+NOT_BY_EXTENDER = (
+    "kube-scheduler decides, with an extender: no gangs, no preemption for the sake of cards, "
+    "no reservations"
+)
 
 #: What is ignored without the plugin.
 _IGNORED: Mapping[str, str] = {
@@ -151,6 +158,7 @@ def _profile(
         pre_binds=[plugin for plugin, _ in makers.plugins("pre_bind")],
         isolation=IsolationChoice(profile.isolation),
         capacities=_capacities(f"{path}.gpuCapacities", profile.gpu_capacities),
+        extender=profile.extender,
     )
     makers.check_arguments()
     in_tree = [made for name, made in makers.made.items() if isinstance(factories[name], Trusted)]
@@ -300,11 +308,13 @@ def warnings(profiles: Sequence[Profile]) -> Iterator[str]:
     """One line for each warning, with the profile's place in the configuration."""
     for index, profile in enumerate(profiles):
         where = f"profiles[{index}] ({profile.scheduler_name})"
+        if profile.extender:
+            yield f"{where}: {NOT_BY_EXTENDER}"
         missing = unguarded(profile)
         for ground, text in _GROUNDS.items():
-            if ground in missing:
+            if ground in missing and not (profile.extender and ground is Ground.NODE):
                 yield f"{where}: {text}: {_CHECKED_ANYHOW}"
         names = {name_of(plugin) for plugin in (*profile.filters, *profile.card_filters)}
         for name, effect in _IGNORED.items():
-            if name not in names:
+            if name not in names and not (profile.extender and name in OF_KUBE_SCHEDULER):
                 yield f"{where}: without {name}, or a plugin in its place, {effect}"

@@ -32,7 +32,9 @@ class Profile:
     models. `reads_images`: shapes have the images of their pods, because a score depends on them.
     `default_spread` are constraints for pods without any of their own, if Services select them or
     they have a controller; which pods they count follows from these, and not from their selectors.
-    `ignores_resource` says which resources need not be free; None if all must.
+    `ignores_resource` says which resources need not be free; None if all must. `extender`:
+    kube-scheduler has the pods in its queue and chooses their nodes; the plugins are asked about
+    cards, as its extender.
     """
 
     scheduler_name: str
@@ -53,6 +55,7 @@ class Profile:
     reads_images: bool = False
     default_spread: tuple[SpreadConstraint, ...] = ()
     ignores_resource: Callable[[str], bool] | None = None
+    extender: bool = False
 
     def trusts(self, plugin: object) -> bool:
         """Whether this plugin's answers need no check."""

@@ -11,6 +11,7 @@ from kubeshare_py.edges.process.idle_memory import give_back_often
 from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
 from kubeshare_py.edges.scheduler.endpoints import endpoints
 from kubeshare_py.edges.scheduler.event_logging import logging_events
+from kubeshare_py.edges.scheduler.extender_server import extend
 from kubeshare_py.edges.scheduler.inventory_watch import InventoryWatch
 from kubeshare_py.edges.scheduler.leadership import Leadership, connected, until_led
 from kubeshare_py.edges.scheduler.object_watch import HoldersKnown, watch_objects
@@ -69,6 +70,7 @@ async def run(
         campaign = binds.create_task(loop.follow_election(leadership.campaign()))
         try:
             async with asyncio.TaskGroup() as group:
+                group.create_task(extend(configuration, loop, client, options.dialects))
                 group.create_task(nodes.watch_nodes(client))
                 group.create_task(loop.watch_budgets(client))
                 group.create_task(nodes.follow(client))

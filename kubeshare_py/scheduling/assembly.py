@@ -11,6 +11,7 @@ from kubeshare_py.scheduling.binding.assume import Assumer
 from kubeshare_py.scheduling.binding.binding_cycle import BindingCycles
 from kubeshare_py.scheduling.binding.device_claims import ClaimedDevices
 from kubeshare_py.scheduling.binding.enqueue import Enqueuer
+from kubeshare_py.scheduling.binding.extender_binds import ExtenderBinds
 from kubeshare_py.scheduling.binding.group_edits import GroupEdits
 from kubeshare_py.scheduling.binding.iteration_budget import IterationBudget
 from kubeshare_py.scheduling.binding.lingering_pods import LingeringPods
@@ -58,6 +59,7 @@ class MachineParts:
     retries: PluginRetries
     event_handlers: EventHandlers
     iterations: Iterations
+    extender_binds: ExtenderBinds
 
 
 def assemble(
@@ -115,6 +117,7 @@ def assemble(
         iterations=Iterations(
             queues, budget, pod_cycles, gang_cycles, reserved, preemption, retries
         ),
+        extender_binds=ExtenderBinds(pods, charges, in_use, steps, synced),
     )
 
 

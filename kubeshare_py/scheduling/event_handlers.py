@@ -1,6 +1,6 @@
 """Handlers of events about pods."""
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.events import PodGone, PodsListed
@@ -8,7 +8,9 @@ from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.label_selector import Labels
 from kubeshare_py.domain.needs.default_spread import PodController
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.binding import external_binds
+from kubeshare_py.scheduling.binding.delegated_pods import as_delegated
 from kubeshare_py.scheduling.binding.lingering_pods import deletion_seen, may_linger
 from kubeshare_py.scheduling.binding.scheduler_state import Charges, PodLifecycle, Pods
 from kubeshare_py.scheduling.preemption.preemption import Preemption
@@ -29,9 +31,9 @@ class EventHandlers:
         steps: PodLifecycle,
         preemption: Preemption,
         synced: Synced,
-        ours: Container[str],
+        profiles: Mapping[str, Profile],
     ) -> None:
-        """`ours`: the schedulerNames of this scheduler."""
+        """`profiles` are those of this scheduler, by schedulerName."""
         self._table, self._records, self._gangs = pods.table, pods.records, pods.gangs
         self._queue = queue
         self._ledger, self._reservations = charges.ledger, charges.reservations
@@ -40,14 +42,20 @@ class EventHandlers:
         self._binding_cycles = steps.binding_cycles
         self._preemption = preemption
         self._synced = synced
-        self._ours = ours
+        self._ours = profiles
+
+    def _as_asked(self, pod: Pod) -> Pod:
+        """The pod with what its PodGroup says; without any group if kube-scheduler has it."""
+        profile = self._ours.get(pod.scheduler_name)
+        if profile is not None and profile.extender:
+            return as_delegated(pod)
+        return pod if pod.group_reference is None else self._gangs.objects.resolved(pod)
 
     def seen(self, pod: Pod, now: float, *, is_new: bool = True) -> Sequence[Effect]:
         """Take a pod as it is now; not `is_new` if it was so before this scheduler decided."""
         record = self._records.get(pod.uid)
         effects: Sequence[Effect] = ()
-        if pod.group_reference is not None:
-            pod = self._gangs.objects.resolved(pod)
+        pod = self._as_asked(pod)
         if pod.node_name is not None:
             effects = self._seen_bound(pod, pod.node_name, record, is_new)
             deletion_seen(self._records[pod.uid], now)
@@ -182,7 +190,7 @@ class EventHandlers:
             )
             if never_stored and record is not None:
                 self._binding_cycles.release(record)
-                record.pod = self._gangs.objects.resolved(pod)
+                record.pod = self._as_asked(pod)
                 self._enqueuer.back_off(record, now)
                 self._preemption.evictions.gone(pod.uid)
                 self._preemption.left(pod.uid)

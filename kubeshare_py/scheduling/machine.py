@@ -14,6 +14,7 @@ from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import Effect, LogPluginFailure, ReportPodWarning, ReportWaiting
 from kubeshare_py.domain.events import (
     BindAnswered,
+    BindAsked,
     BindSlotsFree,
     BudgetEvent,
     BudgetGone,
@@ -42,6 +43,7 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.domain.group_objects import GroupApi
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.needs.object_writes import ObjectRef
+from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.framework.cluster_reading import ClusterReading
 from kubeshare_py.framework.scheduler_profile import Profile, ProfilesReplaced
 from kubeshare_py.scheduling.assembly import assemble
@@ -118,6 +120,7 @@ class Machine:
         self._enqueuer.use(waiting)
         self._flush = UnschedulableFlush(parts.queues, self.evaluators, waiting.flush_after_s)
         self._policy, self._retries = parts.policy, parts.retries
+        self._extender_binds = parts.extender_binds
         self._reports, self._iterations = parts.reports, parts.iterations
         self._overcommitment = Overcommitment(self.ledger, self.key_of)
 
@@ -204,6 +207,10 @@ class Machine:
         """The cluster at this instant, for one question that changes nothing."""
         return self._parts.profiles.reading()
 
+    def shape_of(self, pod: Pod) -> Shape:
+        """What a pod without a record would ask for, as its profile understands it."""
+        return self._enqueuer.shape_of(pod)
+
     # --- what the parts ask ---------------------------------------------------------------------
 
     def key_of(self, uid: PodUid) -> PodKey:
@@ -235,8 +242,8 @@ class Machine:
                 effects += self._event_handlers.seen(pod, now)
             case PodGone():
                 effects += self._event_handlers.gone(event, now)
-            case BindAnswered() | ObjectWritten():
-                effects += self._answered(event, now)
+            case BindAnswered() | ObjectWritten() | BindAsked():
+                effects += self._binding(event, now)
             case BindSlotsFree(slots=slots):
                 self.decides = True
                 effects += self._time_passed(now)
@@ -258,9 +265,13 @@ class Machine:
                 self._cluster_changed(event)
         effects += found_cards(self.ledger, self.records, self.lingering)
         self._enqueuer.settle(now)
-        return effects
+        return self._extender_binds.settled(effects) if self._extender_binds else effects
 
-    def _answered(self, event: BindAnswered | ObjectWritten, now: float) -> Sequence[Effect]:
+    def _binding(
+        self, event: BindAnswered | ObjectWritten | BindAsked, now: float
+    ) -> Sequence[Effect]:
+        if isinstance(event, BindAsked):
+            return self._extender_binds.asked(event, now)
         if isinstance(event, BindAnswered):
             return self._binding_cycles.answered(event, now)
         self.pre_binds.written(event, now)
@@ -351,7 +362,7 @@ class Machine:
         effects: list[Effect] = []
         waiting = []
         for record in self.records.values():
-            if record.state in (PodState.WAITING, PodState.GATED):
+            if record.state in (PodState.WAITING, PodState.GATED, PodState.DELEGATED):
                 waiting.append(record)
             elif record.node is not None and record.pod.scheduler_name in self.profiles:
                 self._parts.profiles.calls.reserve(record.pod, record.node, record.allocation)

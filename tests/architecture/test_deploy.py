@@ -52,6 +52,7 @@ NESTED = (
 #: The chart's own: what the values cannot say.
 OURS = {"apiVersion", "kind", "server.service", "server.certificateFile", "server.keyFile"}
 OURS |= {"server.apiService", "leaderElection.resourceNamespace", "leaderElection.resourceName"}
+OURS |= {f"extender.{name}" for name in ("certificateFile", "keyFile", "clientCaFile")}
 # Its pods have an account.
 OURS |= {"clientConnection.kubeconfig"}
 
@@ -193,7 +194,7 @@ def limits(kind: inspect.Type) -> dict[str, Any]:
 def expect_alike(kind: inspect.Type, schema: dict[str, Any], path: str) -> None:
     """The schema lets through the same fields, choices and numbers."""
     schema = SCHEMA["definitions"][schema["$ref"].split("/")[-1]] if "$ref" in schema else schema
-    if path == "server.port":
+    if path in ("server.port", "extender.port"):
         return  # the chart's pods may not listen below 1024, and on no port that is not known
     if isinstance(kind, inspect.StructType):
         assert schema["additionalProperties"] is False, path

@@ -14,6 +14,7 @@ from typing import assert_never
 import msgspec
 
 from kubeshare_py.domain.effects import (
+    AnswerBind,
     Bind,
     Effect,
     Evict,
@@ -101,7 +102,7 @@ def decided(effect: Effect, **about: object) -> None:
             warn("pod warning", **pod, reason=effect.warning, message=effect.note, **about)
         case ReportOvercommit():
             _overuse(effect, **about)
-        case WriteObject() | Lingers() | LogPluginFailure():
+        case WriteObject() | AnswerBind() | Lingers() | LogPluginFailure():
             _for_the_log(effect, **about)
         case _:
             assert_never(effect)
@@ -128,7 +129,13 @@ def _placement(bind: Bind) -> dict[str, object]:
     return fields
 
 
-def _for_the_log(effect: WriteObject | Lingers | LogPluginFailure, **about: object) -> None:
+def _for_the_log(
+    effect: WriteObject | AnswerBind | Lingers | LogPluginFailure, **about: object
+) -> None:
+    if isinstance(effect, AnswerBind):
+        answer = {"node": effect.node, "reason": effect.problem, **about}
+        _line("extender", effect, answer, logging.INFO if effect.problem else logging.DEBUG)
+        return
     if isinstance(effect, WriteObject):
         _line("write", effect, {"object": _fields_of(effect.write), **about})
         return
@@ -171,7 +178,9 @@ def _preempt(effect: Preempt, about: dict[str, object]) -> None:
 
 def _line(
     event: str,
-    effect: Bind | WriteObject | Nominate | Preempt | ReportWaiting | ReportScheduled,
+    effect: (
+        Bind | WriteObject | Nominate | Preempt | AnswerBind | ReportWaiting | ReportScheduled
+    ),
     fields: dict[str, object],
     level: int = logging.INFO,
 ) -> None:

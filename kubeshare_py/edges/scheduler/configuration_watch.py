@@ -84,6 +84,10 @@ def _update(
         raise ConfigurationError(
             "profiles: the schedulerNames changed, for which the scheduler must be started again"
         )
+    if _extenders(found) != _extenders(running):
+        raise ConfigurationError(
+            "profiles[].extender: it changed, for which the scheduler must be started again"
+        )
     fields = zip(found.__struct_fields__, found.__struct_encode_fields__, strict=True)
     changed = tuple(
         shown
@@ -99,6 +103,10 @@ def _update(
 
 def _dialects(configuration: SchedulerConfiguration) -> dict[str, tuple[EnabledDialect, ...]]:
     return {one.scheduler_name: one.dialects for one in configuration.profiles}
+
+
+def _extenders(configuration: SchedulerConfiguration) -> dict[str, bool]:
+    return {one.scheduler_name: one.extender for one in configuration.profiles}
 
 
 def _warn(warning: str) -> None:

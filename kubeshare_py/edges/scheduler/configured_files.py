@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kubeshare_py.configuration.scheduler import (
     ConfigurationError,
+    Extender,
     SchedulerConfiguration,
     Server,
 )
@@ -32,6 +33,10 @@ def check(configuration: SchedulerConfiguration) -> None:
     accepted_tokens(server.token_file)
     if server.certificate_file:
         served_certificate(server)
+    if configuration.extender.certificate_file:
+        served_certificate(configuration.extender, "extender")
+    if configuration.extender.client_ca_file:
+        _check_authorities("extender.clientCaFile", configuration.extender.client_ca_file)
 
 
 def accepted_tokens(path: str) -> tuple[str, ...]:
@@ -42,16 +47,16 @@ def accepted_tokens(path: str) -> tuple[str, ...]:
     return tuple(_words("server.tokenFile", path)) if path else ()
 
 
-def served_certificate(server: Server) -> ssl.SSLContext:
-    """A context with `server.certificateFile`. Raises ConfigurationError."""
-    _words("server.certificateFile", server.certificate_file)
+def served_certificate(server: Server | Extender, section: str = "server") -> ssl.SSLContext:
+    """A context with the certificate of this section's files. Raises ConfigurationError."""
+    _words(f"{section}.certificateFile", server.certificate_file)
     if server.key_file:
-        _words("server.keyFile", server.key_file)
+        _words(f"{section}.keyFile", server.key_file)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         context.load_cert_chain(server.certificate_file, server.key_file or None)
     except (OSError, ssl.SSLError) as error:
-        where = f"server.certificateFile: {server.certificate_file}"
+        where = f"{section}.certificateFile: {server.certificate_file}"
         raise ConfigurationError(f"{where}: {error}") from error
     return context
 

@@ -9,6 +9,7 @@ from functools import partial
 from time import perf_counter
 
 from kubeshare_py.domain.effects import (
+    AnswerBind,
     Bind,
     Effect,
     Evict,
@@ -19,7 +20,7 @@ from kubeshare_py.domain.effects import (
     ReportPodWarning,
     WriteObject,
 )
-from kubeshare_py.domain.events import BindSlotsFree, Event
+from kubeshare_py.domain.events import BindAsked, BindSlotsFree, Event
 from kubeshare_py.edges.event_log.event_log import EventLog
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.watch import follow_reduced
@@ -45,6 +46,8 @@ from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Changes, Codec, ListResult, Problem
 from kubeshare_py.scheduling.machine import MAX_UNANSWERED, Machine, MachineEvent
 
+_Request = Coroutine[None, None, None]
+
 PODS = "/api/v1/pods"
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 #: The most events handled before other tasks run.
@@ -68,6 +71,8 @@ class DecisionLoop:
     health: ProcessHealth
     leads: bool = False
     log: EventLog | None = None
+    #: Where answers for kube-scheduler go.
+    answer_bind: Callable[[AnswerBind], None] = lambda answer: None
     _binds: set[asyncio.Task[None]] = field(default_factory=set)
     _slow_logged: LogLimit = field(default_factory=LogLimit)
 
@@ -89,6 +94,11 @@ class DecisionLoop:
                 self._handle(event)
             if number % BATCH == 0:
                 await asyncio.sleep(0)
+        self.wakeup.set()
+
+    def ask(self, event: BindAsked) -> None:
+        """Hand a request of kube-scheduler to the machine; `answer_bind` gets the answer."""
+        self._handle(event)
         self.wakeup.set()
 
     def lead(self) -> None:
@@ -223,16 +233,10 @@ class DecisionLoop:
             if isinstance(effect, ReportPodWarning):
                 self.health.tallies.warning(effect.warning)
             match effect:
-                case Bind():
-                    self._begin(self._bind(effect))
-                case WriteObject():
-                    self._begin(self._write(effect))
-                case Evict():
-                    self._begin(
-                        self.api.evict(effect, partial(self.machine.is_evicted, effect.uid))
-                    )
-                case Nominate():
-                    self._begin(self.api.nominate(effect))
+                case Bind() | WriteObject() | Evict() | Nominate():
+                    self._begin(self._request(effect))
+                case AnswerBind():
+                    self.answer_bind(effect)
                 case Preempt():
                     self.health.tallies.preempted(len(effect.plan.victims))
                 case LogPluginFailure() | Lingers():
@@ -240,7 +244,18 @@ class DecisionLoop:
                 case _:
                     self.api.report(effect)
 
-    def _begin(self, request: Coroutine[None, None, None]) -> None:
+    def _request(self, effect: Bind | WriteObject | Evict | Nominate) -> _Request:
+        match effect:
+            case Bind():
+                return self._bind(effect)
+            case WriteObject():
+                return self._write(effect)
+            case Evict():
+                return self.api.evict(effect, partial(self.machine.is_evicted, effect.uid))
+            case Nominate():
+                return self.api.nominate(effect)
+
+    def _begin(self, request: _Request) -> None:
         task = self.group.create_task(request)
         self._binds.add(task)
         task.add_done_callback(self._binds.discard)

@@ -75,7 +75,7 @@ async def endpoints(
                 cluster=lambda topology: cluster_portions(machine, topology=topology),
                 why=lambda key: why(machine, key),
                 others=[
-                    *_checks(process_health, configuration.inventory.interval_seconds),
+                    *_checks(process_health, configuration, leadership),
                     *page.routes(),
                     *StateApi(_views(machine), access).routes(),
                 ],
@@ -93,10 +93,16 @@ async def endpoints(
                 task.cancel()
 
 
-def _checks(process_health: ProcessHealth, interval_s: float) -> list[web.RouteDef]:
+def _checks(
+    process_health: ProcessHealth, configuration: SchedulerConfiguration, leadership: Leadership
+) -> list[web.RouteDef]:
+    interval_s = configuration.inventory.interval_seconds
+    leads = []
+    if configuration.extends:
+        leads.append(health.leading_check(leadership.may_send))
     return probes.routes(
         lambda: health.live_checks(process_health),
-        lambda: health.ready_checks(process_health, interval_s),
+        lambda: [*health.ready_checks(process_health, interval_s), *leads],
     )
 
 

@@ -1,5 +1,6 @@
 """The checks of the scheduler's /livez and /readyz."""
 
+from collections.abc import Callable
 from functools import partial
 
 from kubeshare_py.edges.process.probes import HealthCheck
@@ -37,6 +38,11 @@ def ready_checks(process_health: ProcessHealth, interval_s: float) -> list[Healt
         HealthCheck("inventory", lambda: _unread(process_health, interval_s)),
         HealthCheck("loop-lag", lambda: _lag(process_health)),
     ]
+
+
+def leading_check(leads: Callable[[], bool]) -> HealthCheck:
+    """A check that only the leader passes: kube-scheduler's requests are for the leader alone."""
+    return HealthCheck("leader", lambda: "" if leads() else "another process leads")
 
 
 def _silence(process_health: ProcessHealth) -> str:

@@ -10,19 +10,18 @@ from itertools import islice
 
 from kubeshare_py.domain.diagnosis import Diagnosis, WaitingReason
 from kubeshare_py.domain.effects import Effect, ReportWaiting
-from kubeshare_py.domain.gpu_capacities import scaled
 from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.printable import listed
 from kubeshare_py.framework.answer_checks import SortKeys
 from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.plugin_calls import PluginCalls
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.binding.assume import NO_DEVICES, allocates_devices
+from kubeshare_py.scheduling.binding.delegated_pods import not_allowed
 from kubeshare_py.scheduling.queue import queue_moves
-from kubeshare_py.scheduling.queue.asked_shapes import AskedShapes, is_scaled
+from kubeshare_py.scheduling.queue.asked_shapes import AskedShapes
 from kubeshare_py.scheduling.queue.gangs import Gang, Gangs
-from kubeshare_py.scheduling.queue.isolation_hold import chosen_backend
 from kubeshare_py.scheduling.queue.pod_queue import PodQueue, ShapeQueueKey, SortKey
 from kubeshare_py.scheduling.queue.pod_records import UNDECIDED, PodState, Record
 from kubeshare_py.scheduling.queue.pod_table import PodTable
@@ -105,6 +104,9 @@ class Enqueuer:
         record.fixed = None
         record.asked = self._shapes.of(pod, profile)
         record.shape_version = self._shapes.version(profile)
+        if profile.extender:
+            self._table.transition(record, PodState.DELEGATED)
+            return ()
         try:
             reason = self._gate_reason(pod, profile)
             if reason is None:
@@ -138,6 +140,10 @@ class Enqueuer:
     def asks_otherwise(self, record: Record, pod: Pod) -> bool:
         """Whether a waiting pod's shape is another one by the labels and controller it has now."""
         return self._shapes.of(pod, self._profiles[pod.scheduler_name]) != record.asked
+
+    def shape_of(self, pod: Pod) -> Shape:
+        """The shape by which a place would be searched for the pod, if it came now."""
+        return self._shapes.of(pod, self._profiles[pod.scheduler_name]) or pod.shape
 
     def gate(self, record: Record, reason: str, event: str) -> Sequence[Effect]:
         """Do not try the pod, and report the reason if there is one."""
@@ -307,7 +313,13 @@ class Enqueuer:
         return reason or self._calls.pre_enqueue(pod)
 
     def back_off(self, record: Record, now: float) -> None:
-        """A placement of the pod failed: it waits again after a while."""
+        """A placement of the pod failed: it waits again after a while.
+
+        If kube-scheduler has it in its queue, that is for kube-scheduler to see to.
+        """
+        if self._profiles[record.pod.scheduler_name].extender:
+            self._table.transition(record, PodState.DELEGATED)
+            return
         self._table.transition(record, PodState.BACKOFF, queue_moves.ATTEMPT_FAILURE)
         record.tries += 1
         self._backoff.add(now + self.backoff.after(record.tries), (record.pod.uid, record.tries))
@@ -321,7 +333,8 @@ class Enqueuer:
         self._reservations.end(pod.uid)
         self._gangs.drop(pod.uid)
         record.pod = pod
-        if pod.gates or pod.deleting or pod.problem is not None:
+        is_not_ours = self._profiles[pod.scheduler_name].extender
+        if is_not_ours or pod.gates or pod.deleting or pod.problem is not None:
             record.is_edited = False
             return self.enqueue(record, now, event)
         if now >= record.edits_rest_until:
@@ -369,10 +382,4 @@ def _gates_of(pod: Pod, profile: Profile) -> Iterator[str]:
     """The reasons of the pod's profile to gate it."""
     if pod.shape.device_claims is not None and not allocates_devices(profile):
         yield NO_DEVICES
-    if is_scaled(pod) and scaled(pod.shape, profile.capacities) is None:
-        named = (claim.share_of for claim in pod.shape.claims if claim.share_of)
-        model = next(model for model in named if profile.capacities.of(model) is None)
-        yield f"it asks for a share of {model}, which is not in gpuCapacities of its profile"
-    if chosen_backend(pod, profile) is not None and not profile.isolation.allows(pod.isolation):
-        allowed = ", ".join(profile.isolation.allowed)
-        yield f'sharedgpu/isolation="{pod.isolation}": this scheduler allows {allowed}'
+    yield from not_allowed(pod, profile)

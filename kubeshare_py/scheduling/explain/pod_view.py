@@ -3,6 +3,7 @@
 from kubeshare_py.domain.isolation import UNHELD
 from kubeshare_py.domain.readiness import in_words
 from kubeshare_py.framework.cluster_reading import ClusterReading
+from kubeshare_py.scheduling.binding.delegated_pods import refusal_of
 from kubeshare_py.scheduling.binding.holdings import asks_for_other, holdings
 from kubeshare_py.scheduling.explain.container_views import (
     asked_in_all,
@@ -81,6 +82,9 @@ def _message(
 def _queue_message(
     machine: Machine, reading: ClusterReading, record: Record, messages: QueueMessages
 ) -> str:
+    if record.state is PodState.DELEGATED:
+        refused = refusal_of(record.pod, machine.profiles[record.pod.scheduler_name])
+        return refused or "kube-scheduler chooses its node, and asks this scheduler for its cards"
     if machine.decides:
         diagnosis = machine.diagnosis_of(record)
         return "" if diagnosis is None else diagnosis.message

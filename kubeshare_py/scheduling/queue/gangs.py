@@ -50,6 +50,7 @@ PLACED = (MemberRole.PREBINDING, MemberRole.ASSUMED, MemberRole.BOUND)
 _ROLES = {
     PodState.GATED: MemberRole.GATED,
     PodState.BACKOFF: MemberRole.BACKOFF,
+    PodState.DELEGATED: MemberRole.GATED,
     PodState.WAITING: MemberRole.WAITING,
     PodState.PREBINDING: MemberRole.PREBINDING,
     PodState.ASSUMED: MemberRole.ASSUMED,

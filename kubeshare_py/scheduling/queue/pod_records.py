@@ -19,6 +19,7 @@ class PodState(Enum):
     GATED = auto()  # not tried: has scheduling gates, is malformed, unsupported, deleted, outside
     WAITING = auto()  # in the queue
     BACKOFF = auto()  # was refused; returns to the queue later
+    DELEGATED = auto()  # kube-scheduler chooses its node, and asks for the rest
     PREBINDING = auto()  # placed and charged; a PreBind plugin waits for something in the cluster
     ASSUMED = auto()  # placed and charged, the binding is not answered yet
     UNCONFIRMED = auto()  # the API server has bound it, the watch has not shown it yet
@@ -26,7 +27,7 @@ class PodState(Enum):
 
 
 #: Pods without a place, which changes of the pod or its PodGroup concern.
-UNDECIDED = (PodState.GATED, PodState.WAITING, PodState.BACKOFF)
+UNDECIDED = (PodState.GATED, PodState.WAITING, PodState.BACKOFF, PodState.DELEGATED)
 
 
 class PodProgress(NamedTuple):

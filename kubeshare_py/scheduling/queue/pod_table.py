@@ -18,7 +18,13 @@ from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
 
 #: The states that a pod may change to, by the state that it is in. docs/states.md prints it.
 TRANSITIONS: Mapping[PodState, tuple[PodState, ...]] = {
-    PodState.NEW: (PodState.GATED, PodState.WAITING, PodState.BACKOFF, PodState.BOUND),
+    PodState.NEW: (
+        PodState.GATED,
+        PodState.WAITING,
+        PodState.BACKOFF,
+        PodState.DELEGATED,
+        PodState.BOUND,
+    ),
     PodState.GATED: (PodState.GATED, PodState.WAITING, PodState.BACKOFF, PodState.BOUND),
     PodState.WAITING: (
         PodState.GATED,
@@ -29,6 +35,7 @@ TRANSITIONS: Mapping[PodState, tuple[PodState, ...]] = {
         PodState.BOUND,
     ),
     PodState.BACKOFF: (PodState.GATED, PodState.WAITING, PodState.BACKOFF, PodState.BOUND),
+    PodState.DELEGATED: (PodState.DELEGATED, PodState.ASSUMED, PodState.BOUND),
     PodState.PREBINDING: (
         PodState.GATED,
         PodState.WAITING,
@@ -40,10 +47,11 @@ TRANSITIONS: Mapping[PodState, tuple[PodState, ...]] = {
         PodState.GATED,
         PodState.WAITING,
         PodState.BACKOFF,
+        PodState.DELEGATED,
         PodState.UNCONFIRMED,
         PodState.BOUND,
     ),
-    PodState.UNCONFIRMED: (PodState.BACKOFF, PodState.BOUND),
+    PodState.UNCONFIRMED: (PodState.BACKOFF, PodState.DELEGATED, PodState.BOUND),
     PodState.BOUND: (PodState.BOUND,),
 }
 # Every pod passes here four times, and Python 3.11 takes 0.15 us to look up a member of an Enum.

@@ -13,6 +13,7 @@ import kubeshare_py.scheduling
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import (
+    BindAsked,
     BindOutcome,
     BindRefused,
     Bound,
@@ -48,6 +49,8 @@ INVALID = BindRefused(Refusal.INVALID, "webhook said no")
 BAD_LABEL = InvalidRequest(field="label", value="x", rule="must be a number")
 POD = a_pod("p", a_shape(a_claim(1000)))
 GATED = replace(POD, gates=("a", "b"))
+THEIRS = replace(POD, scheduler_name="theirs")
+WITH_EXTENDER = {"profiles": [{}, {"schedulerName": "theirs", "extender": True}]}
 
 
 def named(pair: Pair) -> str:
@@ -225,6 +228,24 @@ def ready_after_all(driver: PreBindDriver) -> None:
     driver.turn()
 
 
+def asked_to_bind(driver: GangDriver) -> Bind:
+    """kube-scheduler asks to bind its pod to a node that has room."""
+    driver.tell(PodSeen(THEIRS))
+    (bind,) = driver.tell(BindAsked(THEIRS.uid, THEIRS.key, NodeName("n1")))
+    assert isinstance(bind, Bind)
+    return bind
+
+
+def asked_then(outcome: BindOutcome) -> History:
+    """The Binding has this outcome, and a later list shows the pod without a node."""
+
+    def run(driver: GangDriver) -> None:
+        driver.answer(asked_to_bind(driver), outcome)
+        driver.tell(PodsListed((THEIRS,), asked_at=driver.now + 1))
+
+    return run
+
+
 #: Histories in which a plugin fails when it is asked whether the pod may wait.
 BROKEN: dict[Pair, History] = {
     (PodState.NEW, PodState.BACKOFF): shown(POD),
@@ -238,6 +259,19 @@ PATIENT: dict[Pair, Callable[[PreBindDriver], object]] = {
     (PodState.PREBINDING, PodState.BACKOFF): waiting_then(lambda driver: driver.later(600)),
     (PodState.PREBINDING, PodState.ASSUMED): ready_after_all,
     (PodState.PREBINDING, PodState.BOUND): waiting_then(shown(bound_at("n1"))),
+}
+#: Of pods that kube-scheduler has in its queue.
+DELEGATED: dict[Pair, History] = {
+    (PodState.NEW, PodState.DELEGATED): shown(THEIRS),
+    (PodState.DELEGATED, PodState.DELEGATED): shown(
+        THEIRS, replace(THEIRS, shape=a_shape(a_claim(1)))
+    ),
+    (PodState.DELEGATED, PodState.ASSUMED): asked_to_bind,
+    (PodState.DELEGATED, PodState.BOUND): shown(
+        THEIRS, replace(bound_at("n1"), scheduler_name=THEIRS.scheduler_name)
+    ),
+    (PodState.ASSUMED, PodState.DELEGATED): asked_then(INVALID),
+    (PodState.UNCONFIRMED, PodState.DELEGATED): asked_then(Bound()),
 }
 HISTORIES: dict[Pair, History] = {
     (PodState.NEW, PodState.GATED): shown(GATED),
@@ -275,12 +309,14 @@ def test_a_history_reaches_each_change_that_the_table_allows(pair: Pair) -> None
         PATIENT[pair](patient)
         assert pair in follower.pairs
         return
-    if pair in BROKEN:
+    if pair in DELEGATED:
+        driver = GangDriver(cards, WITH_EXTENDER)
+    elif pair in BROKEN:
         driver = broken_driver(Everywhere(), at("preEnqueue"), cards)
     else:
         driver = GangDriver(cards)
     follower = follower_of(driver)
-    {**HISTORIES, **BROKEN}[pair](driver)
+    {**HISTORIES, **BROKEN, **DELEGATED}[pair](driver)
     assert pair in follower.pairs
     assert {pair for pair in follower.pairs if pair[0] is not pair[1]} <= set(LEGAL)
     assert PodState.NEW not in {record.state for record in driver.machine.records.values()}

@@ -4,6 +4,7 @@
 {{- include "kubeshare.checkFiles" . }}
 {{- include "kubeshare.checkTexts" . }}
 {{- include "kubeshare.checkAgent" . }}
+{{- include "kubeshare.checkExtender" . }}
 {{- if and (eq (dig "inventory" "source" "prometheus" .Values.config) "annotation") .Values.collector.enabled (not .Values.collector.annotateNode) }}
 {{- fail "config.inventory.source: annotation: needs collector.annotateNode=true, or collectors write no annotations; with collector.enabled=false something else has to" }}
 {{- end }}
@@ -21,6 +22,24 @@
 {{- end }}
 {{- if and .Values.nodeAgent.gemini.enabled (not .Values.nodeAgent.enabled) }}
 {{- fail "nodeAgent.gemini.enabled: true: needs nodeAgent.enabled=true, which writes the files that Gemini's daemons read" }}
+{{- end }}
+{{- end }}
+
+{{- define "kubeshare.checkExtender" -}}
+{{- $found := false }}
+{{- range $index, $profile := .Values.config.profiles }}
+{{- if $profile.extender }}
+{{- $found = true }}
+{{- if not $.Values.extender.enabled }}
+{{- fail (printf "config.profiles[%d].extender: true: needs extender.enabled=true, or kube-scheduler cannot ask" $index) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if and .Values.extender.enabled (not $found) }}
+{{- fail "extender.enabled: true: needs a profile in config.profiles with extender: true, for the pods that kube-scheduler asks about" }}
+{{- end }}
+{{- if and .Values.extender.clientCertificates (not .Values.extender.certificateSecret) }}
+{{- fail "extender.clientCertificates: true: needs extender.certificateSecret, whose ca.crt is the authority of the clients" }}
 {{- end }}
 {{- end }}
 

@@ -78,6 +78,10 @@ pod's own volume needs: made here, it would be there for the pod, with nothing b
 {{ dig "server" "port" 10259 .Values.config }}
 {{- end }}
 
+{{- define "kubeshare.extenderPort" -}}
+{{ dig "extender" "port" 10270 .Values.config }}
+{{- end }}
+
 {{- /* Whom kube-apiserver trusts to be the scheduler: as it is said, or as the certificate's Secret says; base64. Without a
 Secret the scheduler writes it there itself. */}}
 {{- define "kubeshare.caBundle" -}}
@@ -103,8 +107,19 @@ Secret the scheduler writes it there itself. */}}
 {{- if not .Values.apiService.enabled }}
 {{- $_ := set $server "apiService" false }}
 {{- end }}
+{{- $extender := dict }}
+{{- if .Values.extender.certificateSecret }}
+{{- $_ := set $extender "certificateFile" "/etc/kubeshare-extender-tls/tls.crt" }}
+{{- $_ := set $extender "keyFile" "/etc/kubeshare-extender-tls/tls.key" }}
+{{- if .Values.extender.clientCertificates }}
+{{- $_ := set $extender "clientCaFile" "/etc/kubeshare-extender-tls/ca.crt" }}
+{{- end }}
+{{- end }}
 {{- $election := dict "resourceNamespace" .Release.Namespace "resourceName" .Values.name }}
 {{- $ours := dict "server" $server "leaderElection" $election }}
+{{- if $extender }}
+{{- $_ := set $ours "extender" $extender }}
+{{- end }}
 {{- $inventory := .Values.config.inventory | default dict }}
 {{- if and (eq ($inventory.source | default "") "file") (not $inventory.path) }}
 {{- $_ := set $ours "inventory" (dict "path" "/etc/kubeshare/inventory.yaml") }}
@@ -119,7 +134,7 @@ Secret the scheduler writes it there itself. */}}
 {{- define "kubeshare.fixed" -}}
 {{- $names := list }}
 {{- range .Values.config.profiles | default (list dict) }}
-{{- $names = append $names (list (.schedulerName | default "kubeshare-scheduler") .dialects) }}
+{{- $names = append $names (list (.schedulerName | default "kubeshare-scheduler") .dialects .extender) }}
 {{- end }}
 {{- $config := include "kubeshare.config" . | fromYaml }}
 {{- dict "config" (omit $config "profiles") "names" $names | toJson }}

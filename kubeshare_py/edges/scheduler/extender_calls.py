@@ -1,0 +1,115 @@
+"""kube-scheduler's requests to its extender, handed to the machine, and the answers to them."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from kubeshare_py.dialects.dialects import Dialects
+from kubeshare_py.domain.effects import AnswerBind
+from kubeshare_py.domain.events import BindAsked, PodSeen
+from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.errors import KubeFailure
+from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
+from kubeshare_py.manifests.calls.extender import (
+    bind_result,
+    filter_result,
+    priorities,
+    read_bind,
+    read_pod,
+    read_question,
+)
+from kubeshare_py.scheduling.explain.extender_answers import filtered, prioritised
+
+#: How long (s) a bind is waited for; kube-scheduler's httpTimeout should be longer.
+BIND_S = 25.0
+#: How long (s) a question waits for the bind of the pod that was asked about before it.
+NEXT_S = 0.03
+NO_LEADER = "another process leads, or this one does not lead yet"
+
+
+@dataclass(slots=True)
+class ExtenderCalls:
+    """The requests of one kube-scheduler; see `extender_server`.
+
+    kube-scheduler decides about one pod after the other, and sends the bind of one while it already
+    asks about the next. So a question waits a moment for the bind of the pod before, whose cards
+    would otherwise seem free, and the next pod would be sent where it is refused.
+    """
+
+    loop: DecisionLoop
+    client: KubeClient
+    dialects: Dialects
+    _waiting: dict[PodUid, list[asyncio.Future[str]]] = field(default_factory=dict)
+    _expected: PodUid | None = None
+    _arrived: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.loop.answer_bind = self.answered
+
+    @property
+    def problem(self) -> str:
+        """Why no request can be answered now, "" if they can."""
+        return "" if self.loop.leads else NO_LEADER
+
+    async def filter(self, body: bytes) -> bytes:
+        """Answer /filter. Raises BadExtenderRequest."""
+        question = read_question(body, self.dialects)
+        await self._before_comes(question.pod.uid)
+        answer = filtered(self.loop.machine, question.pod, question.names)
+        if answer.fitting and question.pod.shape.claims:
+            self._expected = question.pod.uid
+            self._arrived.clear()
+        return filter_result(question, answer.fitting, answer.failed, answer.problem)
+
+    async def prioritize(self, body: bytes) -> bytes:
+        """Answer /prioritize. Raises BadExtenderRequest."""
+        question = read_question(body, self.dialects)
+        return priorities(prioritised(self.loop.machine, question.pod, question.names))
+
+    async def bind(self, body: bytes) -> bytes:
+        """Answer /bind once the Binding is answered. Raises BadExtenderRequest.
+
+        If that takes too long, kube-scheduler is told so, and asks again about the pod later; the
+        Binding is sent on until it is answered.
+        """
+        asked = read_bind(body)
+        if self.loop.machine.progress_of(asked.uid) is None:
+            await self._look_up(asked)
+        answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(asked.uid, []).append(answer)
+        self.loop.ask(asked)
+        if asked.uid == self._expected:
+            self._arrived.set()
+        try:
+            async with asyncio.timeout(BIND_S):
+                return bind_result(await answer)
+        except TimeoutError:
+            return bind_result(f"it is not known after {BIND_S:.0f} s whether the pod is bound")
+
+    def answered(self, effect: AnswerBind) -> None:
+        """Pass the machine's answer on to all requests about the pod."""
+        for one in self._waiting.pop(effect.uid, ()):
+            if not one.done():
+                one.set_result(effect.problem)
+
+    async def _before_comes(self, uid: PodUid) -> None:
+        """Wait a moment for the bind of the pod before, if it is to come."""
+        if self._expected in (None, uid):
+            return
+        try:
+            async with asyncio.timeout(NEXT_S):
+                await self._arrived.wait()
+        except TimeoutError:
+            pass
+        self._expected = None
+
+    async def _look_up(self, asked: BindAsked) -> None:
+        """Read a pod that the watch has not shown yet, and hand it to the machine."""
+        path = f"/api/v1/namespaces/{asked.key.namespace}/pods/{asked.key.name}"
+        try:
+            answer = await self.client.request("GET", path)
+        except KubeFailure:
+            return  # the machine answers that it has not seen the pod
+        pod = read_pod(answer.body, self.dialects)
+        if pod is not None and pod.uid == asked.uid:
+            await self.loop.deliver([PodSeen(pod)])

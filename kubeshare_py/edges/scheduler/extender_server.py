@@ -1,0 +1,155 @@
+"""The endpoint for a kube-scheduler that asks this scheduler as its extender, over HTTPS.
+
+POST /filter, /prioritize and /bind answer as k8s.io/kube-scheduler/extender/v1 defines. Questions
+only read the machine; /bind hands it a request and waits for what becomes of the Binding. While
+another process leads, every request gets 503, and /readyz says so.
+"""
+
+import ssl
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from http import HTTPStatus
+from pathlib import Path
+from typing import Protocol
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from kubeshare_py.configuration.scheduler import (
+    ConfigurationError,
+    Extender,
+    SchedulerConfiguration,
+)
+from kubeshare_py.dialects.dialects import Dialects
+from kubeshare_py.edges.kube.certificate_files import CertificateFiles
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.self_signed_ca import Pace, SelfSignedCa
+from kubeshare_py.edges.process import probes
+from kubeshare_py.edges.process.bounded_server import Bounds, listening
+from kubeshare_py.edges.process.build import say_listening, url
+from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
+from kubeshare_py.edges.scheduler.extender_calls import ExtenderCalls
+from kubeshare_py.manifests.calls.extender import BadExtenderRequest
+
+#: The largest body: the names of some 60,000 nodes, or some 400 Node objects.
+MAX_BYTES = 4 * 2**20
+#: kube-scheduler binds up to some dozens of pods at a time, each on a connection.
+BOUNDS = Bounds(connections=64)
+
+_Answer = Callable[[bytes], Awaitable[bytes]]
+
+
+class ExtenderAnswers(Protocol):
+    """Answers bodies of requests, which raise BadExtenderRequest if they are none."""
+
+    @property
+    def problem(self) -> str:
+        """Why no request can be answered now, "" if they can."""
+
+    async def filter(self, body: bytes) -> bytes:
+        """Answer /filter."""
+
+    async def prioritize(self, body: bytes) -> bytes:
+        """Answer /prioritize."""
+
+    async def bind(self, body: bytes) -> bytes:
+        """Answer /bind."""
+
+
+async def extend(
+    configuration: SchedulerConfiguration,
+    loop: DecisionLoop,
+    client: KubeClient,
+    dialects: Dialects,
+) -> None:
+    """Serve until cancelled; return at once if no profile has `extender: true`.
+
+    Raises ConfigurationError for files or an address that cannot be used.
+    """
+    if not configuration.extends:
+        return
+    async with AsyncExitStack() as stack:
+        own = await stack.enter_async_context(client.another(concurrency=1))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kubeshare-")))
+        certificate = _certificate(configuration, own, folder)
+        ask_for_certificates(certificate.context, configuration.extender)
+        calls = ExtenderCalls(loop, client, dialects)
+        server = serve_extender(configuration.extender, certificate.context, calls)
+        await stack.enter_async_context(server)
+        await certificate.keep()
+
+
+def ask_for_certificates(context: ssl.SSLContext, settings: Extender) -> None:
+    """Answer only clients with a certificate of `clientCaFile`, if there is one.
+
+    Raises ConfigurationError.
+    """
+    if not settings.client_ca_file:
+        return
+    try:
+        context.load_verify_locations(cafile=settings.client_ca_file)
+    except (OSError, ssl.SSLError) as error:
+        where = f"extender.clientCaFile: {settings.client_ca_file}"
+        raise ConfigurationError(f"{where}: {error}") from error
+    context.verify_mode = ssl.CERT_REQUIRED
+
+
+@asynccontextmanager
+async def serve_extender(
+    settings: Extender, context: ssl.SSLContext, calls: ExtenderAnswers
+) -> AsyncIterator[str]:
+    """Serve while entered; yields the URL. Raises ConfigurationError if it cannot listen."""
+    app = web.Application(client_max_size=MAX_BYTES)
+    answers: dict[str, _Answer] = {
+        "/filter": calls.filter,
+        "/prioritize": calls.prioritize,
+        "/bind": calls.bind,
+    }
+    app.add_routes([web.post(path, _handler(calls, one)) for path, one in answers.items()])
+    alive = probes.HealthCheck("ping", lambda: "")
+    leads = probes.HealthCheck("leader", lambda: calls.problem)
+    app.add_routes(probes.routes(lambda: [alive], lambda: [alive, leads]))
+    host, port = settings.bind_address, settings.port
+    async with AsyncExitStack() as stack:
+        try:
+            server = listening(app, host, port, context=context, bounds=BOUNDS)
+            addresses = await stack.enter_async_context(server)
+        except OSError as error:
+            raise ConfigurationError(
+                f"extender: cannot listen on {host}:{port}: {error}"
+            ) from error
+        say_listening("kubeshare-scheduler (extender)", addresses, "https")
+        yield url("https", host, addresses[0][1])
+
+
+def _handler(calls: ExtenderAnswers, answer: _Answer) -> Handler:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        if (request.content_length or 0) > MAX_BYTES:
+            raise web.HTTPRequestEntityTooLarge(MAX_BYTES, request.content_length or 0)
+        if calls.problem:
+            return _text(HTTPStatus.SERVICE_UNAVAILABLE, calls.problem)
+        try:
+            body = await answer(await request.read())
+        except BadExtenderRequest as error:
+            return _text(HTTPStatus.BAD_REQUEST, str(error))
+        return web.Response(body=body, content_type="application/json")
+
+    return handler
+
+
+def _text(status: HTTPStatus, text: str) -> web.Response:
+    return web.Response(status=status, text=f"{text}\n")
+
+
+def _certificate(
+    configuration: SchedulerConfiguration, client: KubeClient, folder: Path
+) -> CertificateFiles | SelfSignedCa:
+    """The certificate of the files, or a self-made one, which kube-scheduler cannot verify."""
+    own, server = configuration.extender, configuration.server
+    if own.certificate_file:
+        return CertificateFiles(own.certificate_file, own.key_file, "extender.certificateFile:")
+    if server.certificate_file:
+        return CertificateFiles(server.certificate_file, server.key_file, "server.certificateFile:")
+    host = f"{server.service}.{configuration.leader_election.resource_namespace}"
+    return SelfSignedCa(client, None, (f"{host}.svc", host, "localhost"), folder, Pace())

@@ -1,0 +1,1 @@
+"""Requests that Kubernetes' own components send to this project's servers, and the answers."""

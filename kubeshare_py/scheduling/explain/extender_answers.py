@@ -1,0 +1,117 @@
+"""What kube-scheduler asks its extender before it chooses a node: questions that change nothing.
+
+`/filter` asks which of some nodes have cards for a pod, `/prioritize` how good they are. Both are
+answered from the ledger as it is now. kube-scheduler itself refuses nodes for all other reasons.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.pod import Pod, Shape
+from kubeshare_py.framework.evaluator import Evaluator
+from kubeshare_py.framework.reasons import NO_NODE
+from kubeshare_py.scheduling.binding.delegated_pods import as_delegated, refusal_of
+from kubeshare_py.scheduling.binding.extender_binds import UNREAD, not_delegated
+from kubeshare_py.scheduling.machine import Machine
+
+#: kube-scheduler's extenders score from 0 to this (MaxExtenderPriority of extender/v1).
+MAX_EXTENDER_PRIORITY = 10
+#: Of a node that is not known, in HAMi's words.
+UNREGISTERED = "node unregistered"
+
+
+@dataclass(frozen=True, slots=True)
+class FilterAnswer:
+    """The nodes that have cards for the pod, in the order asked, and why each of the others not.
+
+    `problem` is a sentence if no node can be judged; the rest is then empty.
+    """
+
+    fitting: tuple[NodeName, ...] = ()
+    failed: tuple[tuple[NodeName, str], ...] = ()
+    problem: str = ""
+
+
+def filtered(machine: Machine, pod: Pod, names: Sequence[NodeName]) -> FilterAnswer:
+    """Which of these nodes the pod, as kube-scheduler has it, may go to for the sake of its cards.
+
+    A pod that is being bound fits its node alone.
+    """
+    problem = _no_answer(machine, pod)
+    if problem:
+        return FilterAnswer(problem=problem)
+    if not pod.shape.claims and pod.problem is None:
+        return FilterAnswer(tuple(names))
+    refused = refusal_of(pod, machine.profiles[pod.scheduler_name])
+    if refused is None and not machine.inventory_read:
+        refused = UNREAD
+    if refused is not None:
+        return FilterAnswer(failed=tuple((name, refused) for name in names))
+    record = machine.records.get(pod.uid)
+    if record is not None and record.node is not None:
+        why = f"it is being bound to {record.node}"
+        return FilterAnswer(
+            tuple(name for name in names if name == record.node),
+            tuple((name, why) for name in names if name != record.node),
+        )
+    evaluator, shape = _evaluator(machine, pod)
+    return _by_cards(machine, evaluator, shape, names)
+
+
+def prioritised(
+    machine: Machine, pod: Pod, names: Sequence[NodeName]
+) -> tuple[tuple[NodeName, int], ...]:
+    """The score of each of these nodes: MAX_EXTENDER_PRIORITY for the best, 0 for the worst.
+
+    It is 0 as well where the pod does not fit, and on all nodes if the profile finds them equal.
+    """
+    if _no_answer(machine, pod) or not pod.shape.claims or not machine.inventory_read:
+        return tuple((name, 0) for name in names)
+    evaluator, shape = _evaluator(machine, pod)
+    row_of, keys = machine.ledger.columns.row_of, evaluator.keys(shape)
+    scores = {name: keys.item(row_of[name]) for name in names if name in row_of}
+    fitting = [score for score in scores.values() if score >= 0]
+    least, most = min(fitting, default=0), max(fitting, default=0)
+    span = max(1, most - least)
+    return tuple(
+        (name, max(0, scores.get(name, least) - least) * MAX_EXTENDER_PRIORITY // span)
+        for name in names
+    )
+
+
+def _no_answer(machine: Machine, pod: Pod) -> str:
+    profile = machine.profiles.get(pod.scheduler_name)
+    if profile is None or not profile.extender:
+        return not_delegated(pod.scheduler_name)
+    return "" if machine.ready else "the scheduler has not read the cluster yet"
+
+
+def _evaluator(machine: Machine, pod: Pod) -> tuple[Evaluator, Shape]:
+    delegated = as_delegated(pod)
+    shape = machine.shape_of(delegated)
+    return machine.reading().evaluators[pod.scheduler_name], shape
+
+
+def _by_cards(
+    machine: Machine, evaluator: Evaluator, shape: Shape, names: Sequence[NodeName]
+) -> FilterAnswer:
+    masks, row_of = evaluator.masks(shape), machine.ledger.columns.row_of
+    failure = evaluator.failed.get(shape)
+    texts: dict[int, str] = {}
+    fitting, failed = [], []
+    for name in names:
+        row = row_of.get(name)
+        mask = NO_NODE if row is None else int(masks[row])
+        if not mask:
+            fitting.append(name)
+        elif mask & NO_NODE:
+            failed.append((name, UNREGISTERED))
+        elif failure is not None:
+            failed.append((name, str(failure)))
+        else:
+            if mask not in texts:
+                found = dict.fromkeys(one.text for one in evaluator.reasons_in(shape, mask))
+                texts[mask] = ", ".join(found)
+            failed.append((name, texts[mask]))
+    return FilterAnswer(tuple(fitting), tuple(failed))
