@@ -168,6 +168,17 @@ class Extender(ConfigurationStruct, frozen=True):
             raise ValueError(f"keyFile: {self.key_file}: needs certificateFile beside it")
 
 
+class HamiMetrics(ConfigurationStruct, frozen=True):
+    """HAMi's metrics, served over plain HTTP to every client; with port 0 they are not.
+
+    With `legacy`, each series is there under its older names too.
+    """
+
+    bind_address: str = "0.0.0.0"
+    port: Annotated[int, Meta(ge=0, le=65_535)] = 0
+    legacy: bool = False
+
+
 class ClientConnection(ConfigurationStruct, frozen=True):
     """The connection to the API server: a kubeconfig file, unless the command line names one."""
 
@@ -199,6 +210,7 @@ class SchedulerConfiguration(ConfigurationStruct, frozen=True):
     inventory: Inventory = Inventory()
     server: Server = Server()
     extender: Extender = Extender()
+    hami_metrics: HamiMetrics = HamiMetrics()
     parallel_binds: Annotated[int, Meta(ge=1)] = 32
     leader_election: LeaderElection = LeaderElection()
     client_connection: ClientConnection = ClientConnection()

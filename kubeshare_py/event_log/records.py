@@ -29,7 +29,9 @@ from kubeshare_py.scheduling.machine import MachineEvent
 #: The version of the records.
 FORMAT = 1
 #: Sections of the configuration that no decision depends on; they name hosts and files.
-_ELSEWHERE = ("inventory", "server", "extender", "leaderElection", "parallelBinds")
+_ELSEWHERE = (
+    *("inventory", "server", "extender", "hamiMetrics", "leaderElection", "parallelBinds"),
+)
 _KINDS: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (

@@ -52,6 +52,7 @@ NESTED = (
 #: The chart's own: what the values cannot say.
 OURS = {"apiVersion", "kind", "server.service", "server.certificateFile", "server.keyFile"}
 OURS |= {"server.apiService", "leaderElection.resourceNamespace", "leaderElection.resourceName"}
+OURS |= {f"hamiMetrics.{name}" for name in ("bindAddress", "port", "legacy")}
 OURS |= {f"extender.{name}" for name in ("certificateFile", "keyFile", "clientCaFile")}
 # Its pods have an account.
 OURS |= {"clientConnection.kubeconfig"}

@@ -16,6 +16,7 @@ from kubeshare_py.edges.kube.self_signed_ca import Pace, SelfSignedCa, api_servi
 from kubeshare_py.edges.process import probes
 from kubeshare_py.edges.scheduler import health
 from kubeshare_py.edges.scheduler.configured_files import accepted_tokens
+from kubeshare_py.edges.scheduler.hami_page import serve_hami_metrics
 from kubeshare_py.edges.scheduler.leadership import Leadership
 from kubeshare_py.edges.scheduler.metrics_page import MetricsPage
 from kubeshare_py.edges.scheduler.process_health import ProcessHealth
@@ -82,6 +83,7 @@ async def endpoints(
                 denial=reviews.denial,
             )
         )
+        await stack.enter_async_context(serve_hami_metrics(configuration.hami_metrics, machine))
         group = await stack.enter_async_context(asyncio.TaskGroup())
         running = [group.create_task(certificate.keep())]
         if configuration.server.api_service:

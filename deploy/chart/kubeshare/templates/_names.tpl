@@ -115,10 +115,14 @@ Secret the scheduler writes it there itself. */}}
 {{- $_ := set $extender "clientCaFile" "/etc/kubeshare-extender-tls/ca.crt" }}
 {{- end }}
 {{- end }}
+{{- $hami := dict "port" (ternary 9395 0 .Values.hamiMetrics.enabled) "legacy" .Values.hamiMetrics.legacy }}
 {{- $election := dict "resourceNamespace" .Release.Namespace "resourceName" .Values.name }}
 {{- $ours := dict "server" $server "leaderElection" $election }}
 {{- if $extender }}
 {{- $_ := set $ours "extender" $extender }}
+{{- end }}
+{{- if .Values.hamiMetrics.enabled }}
+{{- $_ := set $ours "hamiMetrics" $hami }}
 {{- end }}
 {{- $inventory := .Values.config.inventory | default dict }}
 {{- if and (eq ($inventory.source | default "") "file") (not $inventory.path) }}

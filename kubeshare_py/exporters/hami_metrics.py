@@ -1,0 +1,207 @@
+"""HAMi's metrics of its scheduler, from this ledger, so that its dashboards go on working.
+
+Names, labels and units are those of HAMi 2.10 (cmd/scheduler/metrics.go), with the label
+`zone="vGPU"` on each series; the older names are those of HAMi's `--legacy-metrics` and of the
+4paradigm scheduler before it. What is not known has no series, and is never 0. Rendered here for
+the same reasons as the metrics of cards.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from kubeshare_py.exporters.build_info import Build
+from kubeshare_py.exporters.metric import Metric
+from kubeshare_py.exporters.text_lines import head, label_text
+from kubeshare_py.views.shared_cards import HeldPart, SharedCard
+
+_CARD = ("node", "device_uuid", "device_index", "device_type")
+_CORES = ("node", "device_uuid", "device_index", "device_cores", "device_type")
+_PART = ("namespace", "node", "pod", "container_index", "device_uuid")
+_MIG = ("node", "device_uuid", "device_index", "mig_uuid", "profile")
+_ZONE = "zone"
+
+_METRICS = (
+    Metric("hami_gpu_memory_limit_bytes", "gauge", "Memory that pods may hold of a card.", _CARD),
+    Metric("hami_gpu_memory_allocated_bytes", "gauge", "Memory that pods hold of a card.", _CORES),
+    Metric("hami_gpu_core_limit_ratio", "gauge", "Time of a card in percent: 100.", _CARD),
+    Metric(
+        "hami_gpu_core_allocated_ratio",
+        "gauge",
+        "Time that pods hold of a card, in percent.",
+        _CARD,
+    ),
+    Metric("hami_gpu_shared_count", "gauge", "Pods on a card.", _CARD),
+    Metric(
+        "hami_node_gpu_overview",
+        "gauge",
+        "Memory that pods hold of a card; the label device_memory_limit is in MiB.",
+        (
+            "node",
+            "device_uuid",
+            "device_index",
+            "device_cores",
+            "device_memory_limit",
+            "device_type",
+        ),
+    ),
+    Metric(
+        "hami_node_gpu_memory_allocated_ratio",
+        "gauge",
+        "Part of a card's memory that pods hold, 0 to 1.",
+        _CARD,
+    ),
+    Metric("hami_node_gpu_mig_instance_info", "gauge", "1 for each MIG instance.", _MIG),
+    Metric(
+        "hami_vgpu_memory_allocated_bytes", "gauge", "Memory that a pod holds of a card.", _PART
+    ),
+    Metric(
+        "hami_vgpu_core_allocated_ratio",
+        "gauge",
+        "Time that a pod holds of a card, in percent.",
+        _PART,
+    ),
+    Metric("hami_build_info", "gauge", "1; the version of kubeshare-py.", ("version",)),
+)
+#: The older names of labels in their order, and what these are called now.
+_OLD_CARD = {"nodeid": "node", "deviceuuid": "device_uuid", "deviceidx": "device_index"}
+_OLD_TYPED = {**_OLD_CARD, "devicetype": "device_type"}
+_OLD_CORES = {**_OLD_CARD, "devicecores": "device_cores", "devicetype": "device_type"}
+_OLD_OVERVIEW = {
+    **_OLD_CARD,
+    "devicecores": "device_cores",
+    "devicememorylimit": "device_memory_limit",
+    "devicetype": "device_type",
+}
+_OLD_PART = {
+    "podnamespace": "namespace",
+    "nodename": "node",
+    "podname": "pod",
+    "containeridx": "container_index",
+    "deviceuuid": "device_uuid",
+}
+#: The older names of metrics: what each is called now, and its labels.
+_LEGACY: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "GPUDeviceMemoryLimit": ("hami_gpu_memory_limit_bytes", _OLD_TYPED),
+    "GPUDeviceCoreLimit": ("hami_gpu_core_limit_ratio", _OLD_TYPED),
+    "GPUDeviceMemoryAllocated": ("hami_gpu_memory_allocated_bytes", _OLD_CORES),
+    "GPUDeviceSharedNum": ("hami_gpu_shared_count", _OLD_TYPED),
+    "GPUDeviceCoreAllocated": ("hami_gpu_core_allocated_ratio", _OLD_TYPED),
+    "nodeGPUOverview": ("hami_node_gpu_overview", _OLD_OVERVIEW),
+    "nodeGPUMemoryPercentage": ("hami_node_gpu_memory_allocated_ratio", _OLD_CARD),
+    "vGPUMemoryAllocated": ("hami_vgpu_memory_allocated_bytes", _OLD_PART),
+    "vGPUCoreAllocated": ("hami_vgpu_core_allocated_ratio", _OLD_PART),
+    # The 4paradigm scheduler's own name for the same value.
+    "vGPUCorePercentage": ("hami_vgpu_core_allocated_ratio", _OLD_PART),
+}
+#: Metrics that only the 4paradigm scheduler had.
+_SEED = (
+    Metric(
+        "vGPUPodsDeviceAllocated",
+        "gauge",
+        "Memory that a pod holds of a card; the label deviceusedcore is in percent.",
+        (*_OLD_PART, "deviceusedcore"),
+    ),
+    Metric(
+        "vGPUMemoryPercentage",
+        "gauge",
+        "Part of a card's memory that a pod holds, 0 to 1.",
+        tuple(_OLD_PART),
+    ),
+)
+_OLD = tuple(
+    Metric(old, "gauge", f"An older name of {current}.", tuple(labels))
+    for old, (current, labels) in _LEGACY.items()
+)
+#: All metrics with all their labels: the current ones, then the older ones.
+CATALOGUE = tuple(
+    Metric(one.name, one.kind, one.help, (*one.labels, _ZONE)) for one in (*_METRICS, *_OLD, *_SEED)
+)
+#: The names of those that are only there if the older ones are wanted.
+LEGACY_NAMES = frozenset(one.name for one in (*_OLD, *_SEED))
+_LABELS = {metric.name: metric.labels for metric in CATALOGUE}
+
+
+def _older(current: Metric) -> list[tuple[str, tuple[int, ...]]]:
+    """The older names of a metric, and where each of their labels is among the current ones."""
+    return [
+        (old, tuple(current.labels.index(label) for label in labels.values()))
+        for old, (name, labels) in _LEGACY.items()
+        if name == current.name
+    ]
+
+
+_OLDER = {metric.name: _older(metric) for metric in _METRICS}
+
+_Series = tuple[str, tuple[str, ...], float]
+
+
+class HamiPage:
+    """Collects portions of cards; `chunks` is the text, one metric after the other."""
+
+    def __init__(self, build: Build, *, legacy: bool) -> None:
+        """With `legacy`, each series is there under its older names too."""
+        self._legacy = legacy
+        self._parts: dict[str, list[str]] = {metric.name: [] for metric in CATALOGUE}
+        self._add(("hami_build_info", (build.version,), 1))
+
+    def add(self, cards: Iterable[SharedCard], parts: Iterable[HeldPart]) -> None:
+        """Render some cards and what pods hold of them; about 10 µs for each series."""
+        for card in cards:
+            for series in _of_card(card):
+                self._add(series)
+        for part in parts:
+            for series in _of_part(part):
+                self._add(series)
+            if self._legacy:
+                self._add_seed(part)
+
+    def chunks(self) -> Iterable[bytes]:
+        """The text in pieces."""
+        for metric in CATALOGUE:
+            if found := self._parts[metric.name]:
+                yield (head(metric) + "".join(found)).encode()
+
+    def _add(self, series: _Series) -> None:
+        name, labels, value = series
+        self._line(name, labels, value)
+        for old, places in _OLDER[name] if self._legacy else ():
+            self._line(old, tuple(labels[place] for place in places), value)
+
+    def _add_seed(self, part: HeldPart) -> None:
+        labels = (part.namespace, part.of.node, part.pod, "0", part.of.uuid)
+        used = (*labels, f"{part.milli / 10:g}")
+        self._line("vGPUPodsDeviceAllocated", used, part.memory_bytes)
+        if part.of.capacity_bytes:
+            self._line("vGPUMemoryPercentage", labels, part.memory_bytes / part.of.capacity_bytes)
+
+    def _line(self, name: str, labels: tuple[str, ...], value: float) -> None:
+        text = label_text(_LABELS[name], (*labels, "vGPU"))
+        self._parts[name].append(f"{name}{text} {value:.15g}\n")
+
+
+def _of_card(card: SharedCard) -> Iterator[_Series]:
+    index = "" if card.index is None else str(card.index)
+    labels = (card.node, card.uuid, index, card.model)
+    cores, known = f"{card.capacity_milli / 10:g}", card.index is not None
+    with_cores = (card.node, card.uuid, index, cores, card.model)
+    mebibytes = str(card.capacity_bytes >> 20)
+    overview = (card.node, card.uuid, index, cores, mebibytes, card.model)
+    yield "hami_gpu_memory_allocated_bytes", with_cores, card.allocated_bytes
+    yield "hami_gpu_core_allocated_ratio", labels, card.allocated_milli / 10
+    yield "hami_gpu_shared_count", labels, card.tenants
+    if not known:
+        return
+    yield "hami_gpu_memory_limit_bytes", labels, card.capacity_bytes
+    yield "hami_gpu_core_limit_ratio", labels, card.capacity_milli / 10
+    yield "hami_node_gpu_overview", overview, card.allocated_bytes
+    if card.capacity_bytes:
+        ratio = card.allocated_bytes / card.capacity_bytes
+        yield "hami_node_gpu_memory_allocated_ratio", labels, ratio
+    if card.parent is not None:
+        instance = (card.node, card.parent, index, card.uuid, card.model)
+        yield "hami_node_gpu_mig_instance_info", instance, 1
+
+
+def _of_part(part: HeldPart) -> Iterator[_Series]:
+    labels = (part.namespace, part.of.node, part.pod, "0", part.of.uuid)
+    yield "hami_vgpu_memory_allocated_bytes", labels, part.memory_bytes
+    yield "hami_vgpu_core_allocated_ratio", labels, part.milli / 10

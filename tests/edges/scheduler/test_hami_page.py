@@ -1,0 +1,75 @@
+"""HAMi's metrics over HTTP, as its Prometheus scrapes them."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+
+from kubeshare_py.configuration.scheduler import ConfigurationError, HamiMetrics
+from kubeshare_py.domain.events import PodSeen
+from kubeshare_py.edges.scheduler.hami_page import serve_hami_metrics
+from kubeshare_py.scheduling.machine import Machine
+from tests.builders import GIB, a_claim, a_machine, a_pod, a_shape
+from tests.controlplane.running import free_ports
+from tests.scheduling.driver import Driver
+
+
+def settings(port: int, *, legacy: bool = False) -> HamiMetrics:
+    return HamiMetrics(bind_address="127.0.0.1", port=port, legacy=legacy)
+
+
+@asynccontextmanager
+async def page_of(machine: Machine, *, legacy: bool = False) -> AsyncIterator[str]:
+    [port] = free_ports(1)
+    async with serve_hami_metrics(settings(port, legacy=legacy), machine) as url:
+        yield url
+
+
+async def get(url: str) -> tuple[int, str]:
+    async with aiohttp.ClientSession() as session, session.get(f"{url}/metrics") as answer:
+        return answer.status, await answer.text()
+
+
+def a_driver() -> Driver:
+    driver = Driver({"n1": 2})
+    driver.place(a_pod("p", a_shape(a_claim(250, memory_bytes=2 * GIB))))
+    return driver
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+async def test_the_ledger_is_scraped_under_hamis_names(*, legacy: bool) -> None:
+    async with page_of(a_driver().machine, legacy=legacy) as url:
+        status, text = await get(url)
+    assert status == 200
+    lines = text.splitlines()
+    part = 'namespace="default",node="n1",pod="p",container_index="0",device_uuid="GPU-n1-0"'
+    assert f'hami_vgpu_core_allocated_ratio{{{part},zone="vGPU"}} 25' in lines
+    assert sum(line.startswith("hami_gpu_memory_limit_bytes{") for line in lines) == 2
+    assert any(line.startswith("vGPUCoreAllocated{") for line in lines) == legacy
+
+
+async def test_scraping_changes_nothing() -> None:
+    driver = a_driver()
+    pod = a_pod("q", a_shape(a_claim(500)))
+    driver.tell(PodSeen(pod))
+    async with page_of(driver.machine) as url:
+        pages = [await get(url) for _ in range(3)]
+    assert pages[0] == pages[1] == pages[2]
+    assert [bind.key.name for bind in driver.decide()] == ["q"]
+
+
+async def test_a_page_without_cards_is_not_served_before_they_are_known() -> None:
+    async with page_of(a_machine()) as url:
+        assert (await get(url))[0] == 503
+
+
+async def test_with_port_0_nothing_is_served_and_a_taken_port_is_an_error() -> None:
+    machine = a_driver().machine
+    async with serve_hami_metrics(HamiMetrics(), machine) as url:
+        assert url == ""
+    [port] = free_ports(1)
+    async with serve_hami_metrics(settings(port), machine):
+        with pytest.raises(ConfigurationError, match="hamiMetrics: cannot listen on"):
+            async with serve_hami_metrics(settings(port), machine):
+                pass
