@@ -1,9 +1,10 @@
 """Cards and what pods hold of them, one by one: for monitoring that names each pod."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 
-class SharedCard(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedCard:
     """One card. Amounts are in bytes and thousandths of a GPU, scaled as pods are charged.
 
     `index` is the driver's, None if the inventory does not show the card; its capacities are then
@@ -22,7 +23,8 @@ class SharedCard(NamedTuple):
     parent: str | None = None
 
 
-class HeldPart(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldPart:
     """What one pod holds of one card; `of` is the card."""
 
     namespace: str

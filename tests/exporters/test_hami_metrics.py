@@ -1,6 +1,7 @@
 """HAMi's metrics from our ledger: names, labels, units, and what its board reads of them."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,18 @@ PAGE = (Path(__file__).parents[2] / "docs/monitoring.md").read_text()
 MIB = 1 << 20
 BUILD = Build(version="1.2.3", python_version="3.11")
 #: A card of 16 GiB of which two pods have 2000 MiB and an eighth together.
-CARD = SharedCard("n1", "GPU-a", 3, "NVIDIA-T4", 16 * GIB, 1000, 2000 * MIB, 125, 2)
-PART = HeldPart("team", "p", CARD, 1500 * MIB, 100)
+CARD = SharedCard(
+    node="n1",
+    uuid="GPU-a",
+    index=3,
+    model="NVIDIA-T4",
+    capacity_bytes=16 * GIB,
+    capacity_milli=1000,
+    allocated_bytes=2000 * MIB,
+    allocated_milli=125,
+    tenants=2,
+)
+PART = HeldPart(namespace="team", pod="p", of=CARD, memory_bytes=1500 * MIB, milli=100)
 #: What the board queries of the scheduler, and the labels that its legends show: expressions of
 #: dashboards/hami-vgpu-dashboard.json in Project-HAMi/HAMi, 4707fb02 (August 2026).
 OF_THE_SCHEDULER = (
@@ -108,7 +119,9 @@ def test_h86_a_card_has_hamis_series_in_hamis_units(
     name: str, more: dict[str, str], value: float
 ) -> None:
     """HAMi H.8-86: 2000 MiB are 2097152000 bytes."""
-    assert one(series(), name) == ({**OF_CARD, **more}, pytest.approx(value))
+    labels, found = one(series(), name)
+    assert labels == {**OF_CARD, **more}
+    assert found == pytest.approx(value)
 
 
 def test_h86_a_part_of_a_card_has_the_pod_that_holds_it() -> None:
@@ -140,8 +153,8 @@ def test_h86_older_names_come_by_option_with_the_same_values() -> None:
 
 def test_what_is_not_known_has_no_series_and_is_never_0() -> None:
     """A card that pods hold and the inventory does not show: its size is not known."""
-    lost = CARD._replace(index=None, capacity_bytes=0, capacity_milli=0)
-    names = {name for name, _ in series(legacy=True, card=lost, part=PART._replace(of=lost))}
+    lost = replace(CARD, index=None, capacity_bytes=0, capacity_milli=0)
+    names = {name for name, _ in series(legacy=True, card=lost, part=replace(PART, of=lost))}
     assert names >= {"hami_gpu_memory_allocated_bytes", "hami_gpu_shared_count"}
     unknown = {"hami_gpu_memory_limit_bytes", "hami_gpu_core_limit_ratio", "hami_node_gpu_overview"}
     unknown |= {"hami_node_gpu_memory_allocated_ratio", "vGPUMemoryPercentage"}
@@ -149,13 +162,13 @@ def test_what_is_not_known_has_no_series_and_is_never_0() -> None:
 
 
 def test_a_mig_instance_is_named_with_its_card() -> None:
-    instance = CARD._replace(uuid="MIG-b", model="NVIDIA-A100-1g.5gb", parent="GPU-a")
+    instance = replace(CARD, uuid="MIG-b", model="NVIDIA-A100-1g.5gb", parent="GPU-a")
     labels, value = one(series(card=instance), "hami_node_gpu_mig_instance_info")
     assert (labels["device_uuid"], labels["mig_uuid"], value) == ("GPU-a", "MIG-b", 1)
 
 
 def test_labels_of_users_cannot_break_a_line() -> None:
-    odd = CARD._replace(model='a"b\\c\nd')
+    odd = replace(CARD, model='a"b\\c\nd')
     labels, _ = one(series(card=odd), "hami_gpu_shared_count")
     assert labels["device_type"] == 'a"b\\c\nd'
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.scheduling.explain.figures import card_figures
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.views.shared_cards import HeldPart, SharedCard
@@ -22,19 +22,19 @@ def shared_cards(machine: Machine) -> Iterator[tuple[list[SharedCard], list[Held
         }
         cards = []
         for at, uuid in enumerate(one.uuids):
-            gpu = known.get(uuid)
+            gpu = known.get(GpuUuid(uuid))
             cards.append(
                 SharedCard(
-                    one.nodes[at],
-                    uuid,
-                    None if gpu is None else gpu.index,
-                    one.models[at],
-                    one.capacity_bytes[at],
-                    one.capacity_milli[at],
-                    one.allocated_bytes[at],
-                    one.allocated_milli[at],
-                    one.tenants[at],
-                    None if gpu is None else gpu.parent,
+                    node=one.nodes[at],
+                    uuid=uuid,
+                    index=None if gpu is None else gpu.index,
+                    model=one.models[at],
+                    capacity_bytes=one.capacity_bytes[at],
+                    capacity_milli=one.capacity_milli[at],
+                    allocated_bytes=one.allocated_bytes[at],
+                    allocated_milli=one.allocated_milli[at],
+                    tenants=one.tenants[at],
+                    parent=None if gpu is None else gpu.parent,
                 )
             )
         yield cards, list(_parts(machine, cards))
@@ -52,4 +52,10 @@ def _parts(machine: Machine, cards: list[SharedCard]) -> Iterator[HeldPart]:
             for held in charge.allocation.cards:
                 card = found.get((node, held.uuid))
                 if card is not None:
-                    yield HeldPart(key.namespace, key.name, card, held.memory_bytes, held.milli)
+                    yield HeldPart(
+                        namespace=key.namespace,
+                        pod=key.name,
+                        of=card,
+                        memory_bytes=held.memory_bytes,
+                        milli=held.milli,
+                    )

@@ -114,6 +114,6 @@ def calls(name: str) -> list[str]:
 
 
 def test_pods_and_gangs_take_the_same_way_and_no_other() -> None:
-    assert calls("commit") == ["gang_cycles.py", "schedule_one.py"]
+    assert calls("commit") == ["extender_binds.py", "gang_cycles.py", "schedule_one.py"]
     assert calls("took_by") == ["binding_cycle.py"]
     assert {*calls("_send")} == {"binding_cycle.py"}
