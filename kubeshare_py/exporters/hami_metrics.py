@@ -131,10 +131,10 @@ def _older(current: Metric) -> list[tuple[str, tuple[int, ...]]]:
 
 _OLDER = {metric.name: _older(metric) for metric in _METRICS}
 
-_Series = tuple[str, tuple[str, ...], float]
+_HamiSeries = tuple[str, tuple[str, ...], float]
 
 
-class HamiPage:
+class HamiSchedulerPage:
     """Collects portions of cards; `chunks` is the text, one metric after the other."""
 
     def __init__(self, build: Build, *, legacy: bool) -> None:
@@ -160,7 +160,7 @@ class HamiPage:
             if found := self._parts[metric.name]:
                 yield (head(metric) + "".join(found)).encode()
 
-    def _add(self, series: _Series) -> None:
+    def _add(self, series: _HamiSeries) -> None:
         name, labels, value = series
         self._line(name, labels, value)
         for old, places in _OLDER[name] if self._legacy else ():
@@ -178,7 +178,7 @@ class HamiPage:
         self._parts[name].append(f"{name}{text} {value:.15g}\n")
 
 
-def _of_card(card: SharedCard) -> Iterator[_Series]:
+def _of_card(card: SharedCard) -> Iterator[_HamiSeries]:
     index = "" if card.index is None else str(card.index)
     labels = (card.node, card.uuid, index, card.model)
     cores, known = f"{card.capacity_milli / 10:g}", card.index is not None
@@ -201,7 +201,7 @@ def _of_card(card: SharedCard) -> Iterator[_Series]:
         yield "hami_node_gpu_mig_instance_info", instance, 1
 
 
-def _of_part(part: HeldPart) -> Iterator[_Series]:
+def _of_part(part: HeldPart) -> Iterator[_HamiSeries]:
     labels = (part.namespace, part.of.node, part.pod, "0", part.of.uuid)
     yield "hami_vgpu_memory_allocated_bytes", labels, part.memory_bytes
     yield "hami_vgpu_core_allocated_ratio", labels, part.milli / 10

@@ -98,7 +98,6 @@ _IGNORED: Mapping[str, str] = {
     "VolumeRestrictions": "several pods may get a claim or disk that is for one",
     "NodeVolumeLimits": "nodes may get more volumes than their CSI drivers attach",
     "DynamicResources": "pods with ResourceClaims wait",
-    "DialectNodes": "node labels that keep a dialect's pods away are ignored",
     "GpuModel": "the GPU models that pods ask for are ignored",
     "GpuUuids": "the UUIDs of GPUs that pods name or deny are ignored",
     "GpuNames": "pods that name a GPU of another node get one of the same name",

@@ -117,7 +117,7 @@ def assemble(
         iterations=Iterations(
             queues, budget, pod_cycles, gang_cycles, reserved, preemption, retries
         ),
-        extender_binds=ExtenderBinds(pods, charges, in_use, steps, synced),
+        extender_binds=ExtenderBinds(pods.records, ledger, in_use, steps, synced),
     )
 
 

@@ -265,7 +265,7 @@ class Machine:
                 self._cluster_changed(event)
         effects += found_cards(self.ledger, self.records, self.lingering)
         self._enqueuer.settle(now)
-        return self._extender_binds.settled(effects) if self._extender_binds else effects
+        return [*self._extender_binds.unreported(effects), *self._extender_binds.settled()]
 
     def _binding(
         self, event: BindAnswered | ObjectWritten | BindAsked, now: float

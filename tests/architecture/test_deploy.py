@@ -40,6 +40,8 @@ NESTED = (
     "collector",
     "policies",
     "admission",
+    "extender",
+    "hamiMetrics",
     "mps",
     "nodeAgent",
     "aggregator",

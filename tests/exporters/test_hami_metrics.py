@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubeshare_py.exporters.build_info import Build
-from kubeshare_py.exporters.hami_metrics import CATALOGUE, LEGACY_NAMES, HamiPage
+from kubeshare_py.exporters.hami_metrics import CATALOGUE, LEGACY_NAMES, HamiSchedulerPage
 from kubeshare_py.views.shared_cards import HeldPart, SharedCard
 from tests.builders import GIB
 
@@ -60,16 +60,16 @@ OF_NODES = {
     "hami_container_device_utilization_ratio",
 }
 
-Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
+FoundSeries = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def series(
     *, legacy: bool = False, card: SharedCard = CARD, part: HeldPart | None = PART
-) -> Series:
+) -> FoundSeries:
     """What a page says, without the label zone."""
-    page = HamiPage(BUILD, legacy=legacy)
+    page = HamiSchedulerPage(BUILD, legacy=legacy)
     page.add([card], [] if part is None else [part])
-    found: Series = {}
+    found: FoundSeries = {}
     text = b"".join(page.chunks()).decode()
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -78,7 +78,7 @@ def series(
     return found
 
 
-def one(found: Series, name: str) -> tuple[dict[str, str], float]:
+def one(found: FoundSeries, name: str) -> tuple[dict[str, str], float]:
     """The labels and the value of the only series of this name."""
     [(labels, value)] = [(dict(key[1]), value) for key, value in found.items() if key[0] == name]
     return labels, value

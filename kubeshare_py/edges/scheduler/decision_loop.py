@@ -46,7 +46,7 @@ from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Changes, Codec, ListResult, Problem
 from kubeshare_py.scheduling.machine import MAX_UNANSWERED, Machine, MachineEvent
 
-_Request = Coroutine[None, None, None]
+_PerformedEffect = Coroutine[None, None, None]
 
 PODS = "/api/v1/pods"
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
@@ -244,7 +244,7 @@ class DecisionLoop:
                 case _:
                     self.api.report(effect)
 
-    def _request(self, effect: Bind | WriteObject | Evict | Nominate) -> _Request:
+    def _request(self, effect: Bind | WriteObject | Evict | Nominate) -> _PerformedEffect:
         match effect:
             case Bind():
                 return self._bind(effect)
@@ -255,7 +255,7 @@ class DecisionLoop:
             case Nominate():
                 return self.api.nominate(effect)
 
-    def _begin(self, request: _Request) -> None:
+    def _begin(self, request: _PerformedEffect) -> None:
         task = self.group.create_task(request)
         self._binds.add(task)
         task.add_done_callback(self._binds.discard)

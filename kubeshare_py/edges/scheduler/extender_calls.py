@@ -18,7 +18,7 @@ from kubeshare_py.manifests.calls.extender import (
     read_pod,
     read_question,
 )
-from kubeshare_py.scheduling.explain.extender_answers import filtered, prioritised
+from kubeshare_py.scheduling.explain.extender_answers import filtered, scored
 
 #: How long (s) a bind is waited for; kube-scheduler's httpTimeout should be longer.
 BIND_S = 25.0
@@ -61,10 +61,10 @@ class ExtenderCalls:
             self._arrived.clear()
         return filter_result(question, answer.fitting, answer.failed, answer.problem)
 
-    async def prioritize(self, body: bytes) -> bytes:
+    async def score(self, body: bytes) -> bytes:
         """Answer /prioritize. Raises BadExtenderRequest."""
         question = read_question(body, self.dialects)
-        return priorities(prioritised(self.loop.machine, question.pod, question.names))
+        return priorities(scored(self.loop.machine, question.pod, question.names))
 
     async def bind(self, body: bytes) -> bytes:
         """Answer /bind once the Binding is answered. Raises BadExtenderRequest.

@@ -50,7 +50,7 @@ class ExtenderAnswers(Protocol):
     async def filter(self, body: bytes) -> bytes:
         """Answer /filter."""
 
-    async def prioritize(self, body: bytes) -> bytes:
+    async def score(self, body: bytes) -> bytes:
         """Answer /prioritize."""
 
     async def bind(self, body: bytes) -> bytes:
@@ -103,7 +103,7 @@ async def serve_extender(
     app = web.Application(client_max_size=MAX_BYTES)
     answers: dict[str, _Answer] = {
         "/filter": calls.filter,
-        "/prioritize": calls.prioritize,
+        "/prioritize": calls.score,
         "/bind": calls.bind,
     }
     app.add_routes([web.post(path, _handler(calls, one)) for path, one in answers.items()])

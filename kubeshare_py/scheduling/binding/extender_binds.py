@@ -6,23 +6,24 @@ an error, it takes the pod back into its queue. The cards are chosen and charged
 step, so that two pods never get the same part of a card, whatever `/filter` said before.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
+from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.effects import AnswerBind, Effect, ReportScheduled, ReportWaiting
 from kubeshare_py.domain.events import BindAsked
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.framework.choice import Choice
 from kubeshare_py.framework.profiles_in_use import ProfilesInUse
 from kubeshare_py.framework.reasons import NO_NODE
-from kubeshare_py.scheduling.binding.assume import Assumer
-from kubeshare_py.scheduling.binding.binding_cycle import BindingCycles
 from kubeshare_py.scheduling.binding.delegated_pods import refusal_of
-from kubeshare_py.scheduling.binding.enqueue import Enqueuer
 from kubeshare_py.scheduling.binding.pre_bind_cycles import NotCommitted
-from kubeshare_py.scheduling.binding.scheduler_state import Charges, PodLifecycle, Pods
+from kubeshare_py.scheduling.binding.scheduler_state import PodLifecycle
 from kubeshare_py.scheduling.queue import queue_moves
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
 from kubeshare_py.scheduling.queue.synced import Synced
+
+E = TypeVar("E", bound=Effect)
 
 #: What is said of pods with GPUs before the first inventory.
 UNREAD = "GPU inventory not read yet"
@@ -36,17 +37,16 @@ class ExtenderBinds:
 
     def __init__(
         self,
-        pods: Pods,
-        charges: Charges,
+        records: Mapping[PodUid, Record],
+        ledger: Ledger,
         profiles: ProfilesInUse,
         steps: PodLifecycle,
         synced: Synced,
     ) -> None:
-        self._records, self._ledger = pods.records, charges.ledger
+        self._records, self._ledger = records, ledger
         self._profiles, self._snapshots = profiles.profiles, profiles.snapshots
-        self._enqueuer: Enqueuer = steps.enqueuer
-        self._assumer: Assumer = steps.assumer
-        self._binding_cycles: BindingCycles = steps.binding_cycles
+        self._enqueuer, self._assumer = steps.enqueuer, steps.assumer
+        self._binding_cycles = steps.binding_cycles
         self._synced = synced
         #: The node that kube-scheduler chose, by pod, in the order in which it asked.
         self._asked: dict[PodUid, BindAsked] = {}
@@ -71,22 +71,22 @@ class ExtenderBinds:
             return [_answer(event, placed)]
         return placed
 
-    def settled(self, effects: list[Effect]) -> list[Effect]:
-        """These effects of an event, with answers to kube-scheduler.
+    def unreported(self, found: list[E]) -> list[E]:
+        """Without what kube-scheduler itself reports, because it asked about the pod."""
+        if not self._asked:
+            return found
+        return [one for one in found if not self._is_reported(one)]
 
-        kube-scheduler itself reports on its pods, so the effects have no reports of ours on those
-        that it asked about.
-        """
-        kept = [one for one in effects if not self._is_report(one)]
+    def _is_reported(self, effect: object) -> bool:
+        return isinstance(effect, ReportWaiting | ReportScheduled) and effect.uid in self._asked
+
+    def settled(self) -> Iterator[AnswerBind]:
+        """Answers about pods of which it is known by now what became of them."""
         for uid, event in list(self._asked.items()):
             problem = self._outcome(self._records.get(uid), event.node)
             if problem is not None:
                 del self._asked[uid]
-                kept.append(_answer(event, problem))
-        return kept
-
-    def _is_report(self, effect: Effect) -> bool:
-        return isinstance(effect, ReportWaiting | ReportScheduled) and effect.uid in self._asked
+                yield _answer(event, problem)
 
     def _outcome(self, record: Record | None, node: NodeName) -> str | None:
         """What is wrong, "" if the pod is bound to the node; None if that is not known yet."""

@@ -4,13 +4,14 @@
 answered from the ledger as it is now. kube-scheduler itself refuses nodes for all other reasons.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.reasons import NO_NODE
+from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.binding.delegated_pods import as_delegated, refusal_of
 from kubeshare_py.scheduling.binding.extender_binds import UNREAD, not_delegated
 from kubeshare_py.scheduling.machine import Machine
@@ -38,7 +39,7 @@ def filtered(machine: Machine, pod: Pod, names: Sequence[NodeName]) -> FilterAns
 
     A pod that is being bound fits its node alone.
     """
-    problem = _no_answer(machine, pod)
+    problem = _no_answer(machine.profiles, pod, ready=machine.ready)
     if problem:
         return FilterAnswer(problem=problem)
     if not pod.shape.claims and pod.problem is None:
@@ -55,21 +56,24 @@ def filtered(machine: Machine, pod: Pod, names: Sequence[NodeName]) -> FilterAns
             tuple(name for name in names if name == record.node),
             tuple((name, why) for name in names if name != record.node),
         )
-    evaluator, shape = _evaluator(machine, pod)
-    return _by_cards(machine, evaluator, shape, names)
+    shape = machine.shape_of(as_delegated(pod))
+    evaluator = machine.reading().evaluators[pod.scheduler_name]
+    return _by_cards(evaluator, shape, names)
 
 
-def prioritised(
+def scored(
     machine: Machine, pod: Pod, names: Sequence[NodeName]
 ) -> tuple[tuple[NodeName, int], ...]:
     """The score of each of these nodes: MAX_EXTENDER_PRIORITY for the best, 0 for the worst.
 
     It is 0 as well where the pod does not fit, and on all nodes if the profile finds them equal.
     """
-    if _no_answer(machine, pod) or not pod.shape.claims or not machine.inventory_read:
+    is_unknown = _no_answer(machine.profiles, pod, ready=machine.ready) or not pod.shape.claims
+    if is_unknown or not machine.inventory_read:
         return tuple((name, 0) for name in names)
-    evaluator, shape = _evaluator(machine, pod)
-    row_of, keys = machine.ledger.columns.row_of, evaluator.keys(shape)
+    shape = machine.shape_of(as_delegated(pod))
+    row_of = machine.ledger.columns.row_of
+    keys = machine.reading().evaluators[pod.scheduler_name].keys(shape)
     scores = {name: keys.item(row_of[name]) for name in names if name in row_of}
     fitting = [score for score in scores.values() if score >= 0]
     least, most = min(fitting, default=0), max(fitting, default=0)
@@ -80,23 +84,15 @@ def prioritised(
     )
 
 
-def _no_answer(machine: Machine, pod: Pod) -> str:
-    profile = machine.profiles.get(pod.scheduler_name)
+def _no_answer(profiles: Mapping[str, Profile], pod: Pod, *, ready: bool) -> str:
+    profile = profiles.get(pod.scheduler_name)
     if profile is None or not profile.extender:
         return not_delegated(pod.scheduler_name)
-    return "" if machine.ready else "the scheduler has not read the cluster yet"
+    return "" if ready else "the scheduler has not read the cluster yet"
 
 
-def _evaluator(machine: Machine, pod: Pod) -> tuple[Evaluator, Shape]:
-    delegated = as_delegated(pod)
-    shape = machine.shape_of(delegated)
-    return machine.reading().evaluators[pod.scheduler_name], shape
-
-
-def _by_cards(
-    machine: Machine, evaluator: Evaluator, shape: Shape, names: Sequence[NodeName]
-) -> FilterAnswer:
-    masks, row_of = evaluator.masks(shape), machine.ledger.columns.row_of
+def _by_cards(evaluator: Evaluator, shape: Shape, names: Sequence[NodeName]) -> FilterAnswer:
+    masks, row_of = evaluator.masks(shape), evaluator.tables.columns.row_of
     failure = evaluator.failed.get(shape)
     texts: dict[int, str] = {}
     fitting, failed = [], []

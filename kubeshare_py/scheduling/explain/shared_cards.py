@@ -1,10 +1,12 @@
 """All cards with their pods, some rows at a time. Reads."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from kubeshare_py.domain.identity import GpuUuid, NodeName
+from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid
 from kubeshare_py.scheduling.explain.figures import card_figures
 from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.views.shared_cards import HeldPart, SharedCard
 
 
@@ -37,15 +39,17 @@ def shared_cards(machine: Machine) -> Iterator[tuple[list[SharedCard], list[Held
                     parent=None if gpu is None else gpu.parent,
                 )
             )
-        yield cards, list(_parts(machine, cards))
+        yield cards, list(_parts(machine.ledger, machine.records, cards))
 
 
-def _parts(machine: Machine, cards: list[SharedCard]) -> Iterator[HeldPart]:
+def _parts(
+    ledger: Ledger, records: Mapping[PodUid, Record], cards: list[SharedCard]
+) -> Iterator[HeldPart]:
     """What pods hold of these cards; no reservations, and no ResourceClaims."""
     found = {(card.node, card.uuid): card for card in cards}
     for node in dict.fromkeys(card.node for card in cards):
-        for uid, charge in machine.ledger.pods_on(NodeName(node)).items():
-            record = machine.records.get(uid)
+        for uid, charge in ledger.pods_on(NodeName(node)).items():
+            record = records.get(uid)
             if record is None or charge.allocation is None:
                 continue
             key = record.pod.key

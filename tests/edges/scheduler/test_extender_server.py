@@ -26,7 +26,7 @@ class Calls:
     async def filter(self, body: bytes) -> bytes:
         return b'"filter"'
 
-    async def prioritize(self, body: bytes) -> bytes:
+    async def score(self, body: bytes) -> bytes:
         return b'"prioritize"'
 
     async def bind(self, body: bytes) -> bytes:
