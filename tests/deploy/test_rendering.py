@@ -358,7 +358,7 @@ def test_results_of_enabled_dialects_are_guarded_and_their_plugins_write_their_o
 def test_with_device_plugins_results_of_all_our_dialects_are_guarded() -> None:
     """The agent reads what former schedulers wrote, also where no profile enables their dialect."""
     alone = ['config.profiles=[{"dialects": [{"name": "sharedgpu"}]}]']
-    served = ["nodeAgent.enabled=true", "nodeAgent.devices=[nvidia.com/gpu]"]
+    served = ["nodeAgent.enabled=true", 'nodeAgent.devices=["nvidia.com/gpu"]']
     forged = ("ALIYUN_COM_GPU_MEM_IDX", "elasticgpu.io/container-")
     assert not any(key in results_policy(*alone) for key in forged)
     assert all(key in results_policy(*alone, *served) for key in forged)

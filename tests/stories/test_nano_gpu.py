@@ -133,6 +133,7 @@ async def test_g64_g65_and_g67_the_demos_of_the_newest_readme(empty_stage: Stage
 async def test_containers_see_their_own_cards_and_a_new_scheduler_has_the_same_books(
     empty_stage: Stage,
 ) -> None:
+    """Nano-gpu G88: no patched toolkit, the container's variable names its card."""
     stage = empty_stage
     async with stage.scheduler(dialects=DIALECTS) as machine:
         await create(stage, "mixed", {CORE: 100}, {}, {CORE: 50, MEMORY: 1000})

@@ -76,7 +76,9 @@ async def test_containers_of_the_sample_pods_see_the_cards_that_they_got(tmp_pat
     }
     assert {"mnist", "lstm", "serving", "training", "web"} <= names
     for pod in pods:
-        labelled = "sharedgpu/gpu_request" in pod["metadata"].get("labels", {})
+        meta = pod["metadata"]
+        keys = {*meta.get("labels", {}), *meta.get("annotations", {})}
+        labelled = bool(keys & {"sharedgpu/gpu_request", "kubeshare/gpu_request"})
         for container in pod["spec"]["containers"]:
             has_card = labelled or "limits" in container.get("resources", {})
             [visible] = [one for one in container["env"] if one["name"] == VISIBLE_DEVICES]
@@ -86,7 +88,8 @@ async def test_containers_of_the_sample_pods_see_the_cards_that_they_got(tmp_pat
 async def test_one_card_has_tenants_of_every_language(tmp_path: Path) -> None:
     """Each says by `gpus` in which one it asked."""
     tenants = (
-        "by-kubeshare",
+        "by-kubeshare,",
+        "by-kubeshare-1 (sharepod",
         "by-gpushare (gpushare)",
         "by-elastic-gpu (nano-gpu)",
         "by-nano-gpu (nano-gpu)",
