@@ -12,6 +12,7 @@ from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.config import load
 from kubeshare_py.embedded_cluster.nodes.card_runtime import VISIBLE_DEVICES
 from tests.programs.commands import PIPE, expect_said, run, running
+from tests.stories.command import kubectl_kubeshare
 
 
 def children(pid: int) -> list[int]:
@@ -96,10 +97,8 @@ async def test_one_card_has_tenants_of_every_language(tmp_path: Path) -> None:
     )
     async with running(tmp_path, "demo", "--plain") as process:
         await expect_said(process.stdout, "pod default/by-nano-gpu bound to")
-        kubeconfig = str(tmp_path / ".demo/kubeconfig")
-        code, printed, errors = await run(
-            tmp_path, "kubectl_kubeshare", "gpus", "--kubeconfig", kubeconfig
-        )
+        kubeconfig = tmp_path / ".demo/kubeconfig"
+        code, printed, errors = await kubectl_kubeshare(kubeconfig, "gpus")
         process.send_signal(signal.SIGINT)
         await process.communicate()
     assert (code, errors) == (0, "")
