@@ -161,6 +161,7 @@ async def test_nobody_sees_cards_by_a_container_that_is_added(cluster: Clients) 
 async def test_no_user_says_what_the_scheduler_says(
     cluster: Clients, labels: Json, name: str, kind: str
 ) -> None:
+    """Also gpushare G56: a pod that chooses cards itself is refused instead of warned about."""
     pod = a_pod(labels)
     mine = {"name": "mine", "image": "x", "env": [{"name": name, "value": "all"}]}
     pod["spec"].setdefault(kind, []).append(mine)
