@@ -163,6 +163,33 @@ async def test_cards_that_another_plugin_gave_are_told(tmp_path: Path, new_board
         task.cancel()
 
 
+async def test_cards_with_shares_are_taken_until_the_last_share_ends(
+    tmp_path: Path, new_board: NewBoard
+) -> None:
+    """kubeshare.md G-K1-09: SharePods beside native pods, without dummy pods."""
+    board = new_board("t4-box")
+    async with kubelet_node(tmp_path, board, NVIDIA) as node:
+        count = 6
+        shares = [
+            await node.bind(pod(f"share-{at}", {"main": {}}), [board.uuid(0)]) for at in (1, 2)
+        ]
+        for share in shares:
+            await node.admit(share)
+        await node.manager.expect_capacity(lambda _, free: free[NVIDIA] == count - 1)
+        native = await node.bind(pod("native", {"main": {NVIDIA: count - 1}}))
+        await node.admit(native)
+        seen = (await node.sees(native))[VISIBLE].split(",")
+        assert board.uuid(0) not in seen
+        with pytest.raises(DeviceManagerRefused):
+            await node.admit(await node.bind(pod("early", {"main": {NVIDIA: 1}})))
+        for share in shares:
+            await node.delete(share)
+        await node.manager.expect_capacity(lambda _, free: free[NVIDIA] == count)
+        late = await node.bind(pod("late", {"main": {NVIDIA: 1}}))
+        await node.admit(late)
+        assert (await node.sees(late))[VISIBLE] == board.uuid(0)
+
+
 async def test_a_placed_pod_gets_the_schedulers_card_by_the_native_name(
     tmp_path: Path, new_board: NewBoard
 ) -> None:

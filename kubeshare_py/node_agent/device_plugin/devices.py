@@ -33,13 +33,17 @@ _OWN_ID = re.compile(r"\d{1,4}-\d{1,9}")
 
 
 class CardDevices(msgspec.Struct, frozen=True, gc=False):
-    """The devices of one card, or of one MIG instance: `count` of them from `first` on."""
+    """The devices of one card, or of one MIG instance: `count` of them from `first` on.
+
+    `taken`: no more of them may be given away, though the card is well (see `taken`).
+    """
 
     card: GpuUuid
     index: int
     first: int
     count: int
     healthy: bool
+    taken: bool = False
 
 
 class DeviceList(msgspec.Struct, frozen=True, gc=False):
@@ -58,7 +62,7 @@ class DeviceList(msgspec.Struct, frozen=True, gc=False):
         """Id and health of each device, by card and number."""
         for one in self.cards:
             for number in range(one.first, one.first + one.count):
-                yield f"{one.index}-{number}", one.healthy
+                yield f"{one.index}-{number}", one.healthy and not one.taken
 
 
 def is_own(device: str) -> bool:
@@ -109,7 +113,8 @@ def message_bytes(listed: DeviceList) -> int:
     """
     total = 0
     for one in listed.cards:
-        fixed = 6 + len(f"{one.index}-") + len(HEALTHY if one.healthy else UNHEALTHY)
+        health = HEALTHY if one.healthy and not one.taken else UNHEALTHY
+        fixed = 6 + len(f"{one.index}-") + len(health)
         total += fixed * one.count + _digits(one.first, one.first + one.count)
     return total
 

@@ -6,6 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from kubeshare_py.dialects.dialect import Dialect
+from kubeshare_py.dialects.dialects import IN_TREE
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.node.hami_core.hami_folder import HamiFolder
@@ -23,7 +25,13 @@ from kubeshare_py.exporters.metric_values import Values
 from kubeshare_py.node_agent.agent_report import HeldCards, PartReport
 from kubeshare_py.node_agent.device_plugin.devices import device_lists
 from kubeshare_py.node_agent.device_plugin.held import held_cards
-from kubeshare_py.node_agent.device_plugin.resources import MigStrategy, PluginResource
+from kubeshare_py.node_agent.device_plugin.owners import ContainerDevices
+from kubeshare_py.node_agent.device_plugin.resources import (
+    NVIDIA_GPU,
+    MigStrategy,
+    PluginResource,
+)
+from kubeshare_py.node_agent.device_plugin.taken import shared_cards, without_taken
 from kubeshare_py.node_agent.tenants import AgentState
 
 #: Seconds between two looks at kubelet's list of devices, and between two after changes of pods.
@@ -76,6 +84,15 @@ class DevicePlugins:
         )
         self._plugins: dict[str, RegisteredPlugin] = {}
         self._held: tuple[HeldCards, ...] | None = None
+        #: By resource, the devices that pods have.
+        self._used: dict[str, set[str]] = {}
+        #: Dialects whose pods have devices of whole cards besides their allocation.
+        self._by_device = frozenset(
+            one.name
+            for make in IN_TREE.values()
+            if isinstance(one := make(), Dialect)
+            and NVIDIA_GPU in one.owns.resources | one.owns.contested
+        )
         self._has_looked = False
         self._reported: PartReport | None = None
         self._news = asyncio.Event()
@@ -136,6 +153,7 @@ class DevicePlugins:
     def _advertise(self, group: asyncio.TaskGroup) -> None:
         """Show each plugin its list; a profile of instances that is gone has none."""
         lists = self._starts.lists
+        shared = shared_cards((self._starts.state.tenants or {}).values(), self._by_device)
         for name, listed in lists.items():
             plugin = self._plugins.get(name)
             if plugin is None:
@@ -144,7 +162,7 @@ class DevicePlugins:
                 plugin = RegisteredPlugin(self._folder, name, answers, look_s)
                 self._plugins[name] = plugin
                 group.create_task(plugin.run())
-            plugin.board.show(listed)
+            plugin.board.show(without_taken(listed, shared, self._used.get(name, ())))
         for name in self._plugins.keys() - lists.keys():
             board = self._plugins[name].board
             if board.listed is not None:
@@ -158,6 +176,7 @@ class DevicePlugins:
             self._held = None
         else:
             self._say("pod-resources", "")
+            self._see_used(listed)
             tenants = self._starts.state.tenants or {}
             uids = {one.key: uid for uid, one in tenants.items()}
             self._held = held_cards(listed, self._starts.given, self._starts.lists, uids)
@@ -165,6 +184,15 @@ class DevicePlugins:
         if self._reported != (report := self.report()):
             self._reported = report
             self.on_report()
+
+    def _see_used(self, listed: Sequence[ContainerDevices]) -> None:
+        used: dict[str, set[str]] = {}
+        for container in listed:
+            for name, devices in container.devices.items():
+                used.setdefault(name, set()).update(devices)
+        if used != self._used:
+            self._used = used
+            self._news.set()
 
     def _say(self, about: str, why: str) -> None:
         """Log each new trouble once."""
