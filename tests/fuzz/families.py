@@ -1,11 +1,22 @@
 """All families, in the order in which they are run."""
 
-from tests.fuzz import answers, clusters, event_logs, files, inventories, objects, queries, requests
+from tests.fuzz import (
+    answers,
+    clusters,
+    event_logs,
+    files,
+    inventories,
+    objects,
+    queries,
+    requests,
+    sharepods,
+)
 from tests.fuzz.family import Family
 
 FAMILIES: tuple[Family, ...] = (
     *objects.FAMILIES,
     *requests.FAMILIES,
+    *sharepods.FAMILIES,
     *inventories.FAMILIES,
     *files.FAMILIES,
     *answers.FAMILIES,

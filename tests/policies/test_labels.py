@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from kubeshare_py.configuration.scheduler import DEFAULT_DIALECTS
+from kubeshare_py.dialects.dialect import Dialect
+from kubeshare_py.dialects.dialect_table import DialectTable
+from kubeshare_py.dialects.dialects import IN_TREE
 from kubeshare_py.dialects.pod_request import first_problem
 from kubeshare_py.edges.kube.errors import KubeError
 from tests.admission.any_labels import labels_and_annotations
@@ -28,6 +32,10 @@ from tests.scale import examples
 
 pytestmark = pytest.mark.real_only("the embedded API server has no admission policies")
 
+#: Those of the chart's profile, which names none.
+DIALECTS = DialectTable(
+    [one for named in DEFAULT_DIALECTS if isinstance(one := IN_TREE[named.name](), Dialect)]
+)
 NOT_THERE = "MutatingAdmissionPolicy is v1 from Kubernetes 1.36 on"
 SHARE = {"sharedgpu/gpu_request": "0.5"}
 TYPO = {"sharedgpu/gpu_limit": "1.0", "sharedgpu/gpu_requset": "0.5"}
@@ -65,7 +73,7 @@ async def test_the_policy_refuses_what_the_scheduler_would_hold(
     labels, annotations = given
     pod = a_pod(labels)
     pod["metadata"]["annotations"] = annotations
-    problem = str(first_problem(labels, annotations) or "")
+    problem = str(first_problem(labels, annotations, DIALECTS) or "")
     assert known(await refusal(cluster, pod, POLICY)) == known(problem)
 
 
@@ -76,13 +84,43 @@ async def test_a_misspelt_key_is_named_with_those_that_are_known(cluster: Client
     assert webhook.endswith("gpu_requset is not known; did you mean sharedgpu/gpu_request?")
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"kubeshare/gpu_limit": "0.3"},
+        {"kubeshare/gpu_request": "1.5"},
+        {"kubeshare/gpu_mem": "1Gi"},
+        {"kubeshare/gpu_mem": ""},
+        {"kubeshare/sched_affinity": "a b"},
+        {"kubeshare/GPUID": "abcde"},
+    ],
+)
+async def test_annotations_of_sharepods_are_looked_at(
+    cluster: Clients, changed: dict[str, str]
+) -> None:
+    """By policy and by webhook, in the scheduler's words."""
+    pod = a_pod({})
+    whole = {"gpu_request": "0.5", "gpu_limit": "1.0", "gpu_mem": "1073741824"}
+    own = {f"kubeshare/{key}": text for key, text in whole.items()} | changed
+    pod["metadata"]["annotations"] = own
+    problem = str(first_problem({}, own, DIALECTS) or "")
+    assert (problem == "") == ("kubeshare/GPUID" in changed)
+    assert await refusal(cluster, pod, POLICY) == problem
+    assert await refusal(cluster, pod, WEBHOOK) == problem
+    if not problem:
+        for namespace in (POLICY, WEBHOOK):
+            found = env_of(await cluster.would_be(pod, namespace))
+            assert "sharedgpu/gpu_uuid" in str(found)
+
+
 async def test_many_labels_and_long_annotations_cost_little(cluster: Clients) -> None:
     pod = a_pod({**SHARE, **{f"sharedgpu.io/label-{number}": "x" for number in range(300)}})
     long = {f"shared-gpu/annotation-{number}": "x" * 200 for number in range(600)}
     for models in ("A100," * 204 + "A100", ",".join(f"{'a-b*' * 14}{at:02}" for at in range(16))):
         both = {"sharedgpu/gpu_models": models, "sharedgpu/gpu_models_denied": models}
         pod["metadata"]["annotations"] = {**long, **both}
-        problem = first_problem(pod["metadata"]["labels"], pod["metadata"]["annotations"])
+        meta = pod["metadata"]
+        problem = first_problem(meta["labels"], meta["annotations"], DIALECTS)
         assert await refusal(cluster, pod, POLICY) == str(problem or "")
 
 

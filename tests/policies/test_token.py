@@ -291,6 +291,13 @@ async def test_a_binding_brings_a_placement_and_nothing_else(
     await thief.bind("waits", RESULTS)
 
 
+async def test_a_binding_may_say_what_the_card_of_a_sharepod_is_called(thief: Thief) -> None:
+    named = {**RESULTS["annotations"], "kubeshare/GPUID": "abcde"}
+    await thief.bind("waits", {**RESULTS, "annotations": named})
+    found = (await thief.admin.get(f"{PODS}/waits"))["metadata"]["annotations"]
+    assert found["kubeshare/GPUID"] == "abcde"
+
+
 async def test_whose_pod_is_bound_no_policy_can_say(thief: Thief) -> None:
     await thief.bind("theirs", RESULTS)
     assert (await thief.admin.get(f"{PODS}/theirs"))["spec"]["nodeName"] == "n1"
