@@ -20,6 +20,7 @@ A *lingering* pod is deleted, but its containers may still run: it keeps its car
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 
 import numpy as np
 
@@ -227,6 +228,9 @@ class Ledger:
         row = self._row_for(node.name)
         old = columns.nodes[row]
         if old == node:
+            return
+        if old is not None and replace(old, locks=node.locks) == node:
+            columns.nodes[row] = node  # placement does not depend on locks, which change often
             return
         self.capacities += 1
         was = set() if old is None else {name for name, _ in old.allocatable}

@@ -19,12 +19,12 @@ class Inventory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
     `scrape` asks the collectors themselves, and `annotation` reads the Nodes, on which collectors
     write; `hami` reads what HAMi's device plugins write there, of which the one for NVIDIA
-    advertises `plugin_resource`. `cells_file` is KubeShare's topology file, for all sources; "" for
-    none. `url` and `selector` are Prometheus'; `namespace` ("" is the Lease's), `pod_selector`,
-    `port`, `scheme` and `server_name` the collectors'; `path` is the file's. The token and the CA
-    are for Prometheus or the collectors, whichever is asked. Of the rules in `scaling`, the first
-    that covers a card counts. `unhealthy_config_maps`: gpushare's ConfigMaps say which cards take
-    no new pods.
+    advertises `plugin_resource`; with `node_lock` pods are sent to such a plugin one at a time.
+    `cells_file` is KubeShare's topology file, for all sources; "" for none. `url` and `selector`
+    are Prometheus'; `namespace` ("" is the Lease's), `pod_selector`, `port`, `scheme` and
+    `server_name` the collectors'; `path` is the file's. The token and the CA are for Prometheus or
+    the collectors, whichever is asked. Of the rules in `scaling`, the first that covers a card
+    counts. `unhealthy_config_maps`: gpushare's ConfigMaps say which cards take no new pods.
     """
 
     source: Literal["prometheus", "scrape", "annotation", "hami", "file"] = "prometheus"
@@ -37,6 +37,7 @@ class Inventory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     server_name: str = ""
     path: str = ""
     plugin_resource: Annotated[str, Meta(min_length=1, max_length=317)] = "nvidia.com/gpu"
+    node_lock: bool = True
     cells_file: str = ""
     interval_seconds: Annotated[float, Meta(gt=0, le=86_400)] = 5.0
     bearer_token_file: str = ""
@@ -47,6 +48,11 @@ class Inventory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     def within(self, namespace: str) -> "Inventory":
         """The inventory of a scheduler in this namespace, where collectors are by default."""
         return msgspec.structs.replace(self, namespace=self.namespace or namespace)
+
+    @property
+    def locks_nodes(self) -> bool:
+        """Whether pods are sent to device plugins of HAMi one at a time."""
+        return self.source == "hami" and self.node_lock
 
     def check(self) -> None:
         """Raises ValueError, whose text begins with the field, for unusable settings."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kubeshare_py.domain.gpu import Gpu
-from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid
+from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.needs.images import NodeImage
 
 
@@ -54,6 +54,23 @@ NO_AGENT = AgentWords()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeLock:
+    """The lock of a node's device plugin, which the kubelet does not tell for which pod it asks.
+
+    The plugin looks for the pod in the annotation `key`, so that only one pod at a time may be on
+    its way to it: one that asks in this dialect is bound once the lock is its own. `text` is the
+    annotation's value, "" if the lock is free, and `owner` the pod that it names. `names_owner`:
+    the plugin expects a pod's name in it.
+    """
+
+    dialect: str
+    key: str
+    text: str = ""
+    owner: PodKey | None = None
+    names_owner: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """A node. `allocatable`: cpu in milli, other resources in base units, pods as a count."""
 
@@ -68,6 +85,8 @@ class Node:
     #: The first InternalIP, for people.
     address: str = ""
     agent: AgentWords = NO_AGENT
+    #: Of device plugins that are not ours; placement does not depend on them.
+    locks: tuple[NodeLock, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

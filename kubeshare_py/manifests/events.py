@@ -145,10 +145,12 @@ def pod_events(dialects: Dialects) -> Translation[PodFields, ListedPod]:
     )
 
 
-def node_events(dialects: Dialects) -> Translation[NodeFields, Node]:
-    """Of nodes, on which these dialects own names of resources."""
+def node_events(
+    dialects: Dialects, locks: node.ReadLocks | None = None
+) -> Translation[NodeFields, Node]:
+    """Of nodes, on which these dialects own names of resources; see `node.to_domain`."""
     return Translation(
-        reduce=lambda fields: node.to_domain(fields, dialects),
+        reduce=lambda fields: node.to_domain(fields, dialects, locks),
         seen=NodeSeen,
         gone=lambda fields: NodeGone(NodeName(fields.metadata.name)),
         deleted=lambda problem: NodeGone(NodeName(problem.name)),

@@ -3,6 +3,8 @@
 https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/node-v1/
 """
 
+from collections.abc import Callable, Mapping
+
 import msgspec
 
 from kubeshare_py.dialects.agent_annotation import read_agent
@@ -13,10 +15,12 @@ from kubeshare_py.domain.bounds import NODE_IMAGES, NODE_RESOURCES
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.needs.images import NodeImage
 from kubeshare_py.domain.needs.node_features import NODE_FEATURES
-from kubeshare_py.domain.node import Node, Taint
+from kubeshare_py.domain.node import Node, NodeLock, Taint
 from kubeshare_py.domain.quantity import MAX, BadQuantity, Quantity, amount
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.manifests.metadata import ObjectMeta
+
+ReadLocks = Callable[[Mapping[str, str]], tuple[NodeLock, ...]]
 
 _EVERY_NODES = ("cpu", "ephemeral-storage", "memory", "nvidia.com/gpu", "pods")
 
@@ -67,8 +71,12 @@ class NodeFields(msgspec.Struct, frozen=True, gc=False):
     status: NodeStatus = NodeStatus()
 
 
-def to_domain(node: NodeFields, dialects: Dialects = SHAREDGPU_ALONE) -> Node:
+def to_domain(
+    node: NodeFields, dialects: Dialects = SHAREDGPU_ALONE, locks: ReadLocks | None = None
+) -> Node:
     """The domain's Node. Never raises.
+
+    `locks` reads the locks of device plugins from the node's annotations; None for none.
 
     A resource that is not in `allocatable` (pods included), or is no quantity there, is not
     offered. At most `NODE_RESOURCES` count: those of every node, then by name.
@@ -95,6 +103,7 @@ def to_domain(node: NodeFields, dialects: Dialects = SHAREDGPU_ALONE) -> Node:
         images=tuple(map(_image, (node.status.images or ())[: NODE_IMAGES.most])),
         address=_internal_ip(node.status.addresses or ()),
         agent=read_agent(node.metadata.annotations or {}),
+        locks=locks(node.metadata.annotations or {}) if locks is not None else (),
     )
 
 

@@ -22,7 +22,7 @@ from kubeshare_py.edges.scheduler.run_options import ALONE, RunOptions
 from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
 from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
 from kubeshare_py.framework.profile_making import PluginFactory
-from kubeshare_py.manifests.events import node_events, pod_events
+from kubeshare_py.manifests.events import pod_events
 from kubeshare_py.scheduling.configured_machine import configured_machine
 from kubeshare_py.scheduling.machine import Machine
 
@@ -65,7 +65,7 @@ async def run(
         api = KubeApi(client, reports, fence=leadership.fence, dialects=options.dialects)
         inventory = configuration.inventory.within(configuration.leader_election.resource_namespace)
         loop = DecisionLoop(machine, api, binds, asyncio.Event(), process_health, log=log)
-        nodes = InventoryWatch(loop, inventory, node_events(options.dialects))
+        nodes = InventoryWatch(loop, inventory, options.dialects)
         pods = partial(loop.watch_pods, client, pod_events(options.dialects))
         campaign = binds.create_task(loop.follow_election(leadership.campaign()))
         try:

@@ -15,6 +15,7 @@ from kubeshare_py.scheduling.binding.extender_binds import ExtenderBinds
 from kubeshare_py.scheduling.binding.group_edits import GroupEdits
 from kubeshare_py.scheduling.binding.iteration_budget import IterationBudget
 from kubeshare_py.scheduling.binding.lingering_pods import LingeringPods
+from kubeshare_py.scheduling.binding.node_turns import NodeTurns
 from kubeshare_py.scheduling.binding.pre_bind_cycles import PreBindCycles
 from kubeshare_py.scheduling.binding.scheduler_state import Charges, PodLifecycle, Pods, Queues
 from kubeshare_py.scheduling.event_handlers import EventHandlers
@@ -147,7 +148,9 @@ def _steps(
     table.follow(enqueuer)
     attempts, calls = queues.attempts, profiles.calls
     assumer = Assumer(charges.ledger, profiles.evaluators, calls, queues.moves, name)
-    pre_binds = PreBindCycles(table, assumer, enqueuer, attempts, gangs, charges.devices)
+    turns = NodeTurns(table, charges.ledger.columns, assumer, enqueuer)
+    table.follow(turns)
+    pre_binds = PreBindCycles(table, assumer, enqueuer, attempts, gangs, charges.devices, turns)
     table.follow(pre_binds)
     binding_cycles = BindingCycles(
         table, assumer, enqueuer, attempts, gangs, reservations, pre_binds

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.embedded_cluster.api_client import JOBS, MAPS, NODES, PODS, STRATEGIC, Api
+from tests.embedded_cluster.api_client import JOBS, JSON_PATCH, MAPS, NODES, PODS, STRATEGIC, Api
 
 
 def config_map(name: str = "a", **fields: Any) -> dict[str, Any]:
@@ -478,3 +478,14 @@ def test_times_of_conditions_that_nobody_gave_are_null(api: Api) -> None:
         "Ready": None,
         "PodScheduled": None,
     }
+
+
+def test_a_json_patch_tests_for_null_where_there_is_nothing(api: Api) -> None:
+    api.post(MAPS, config_map(data={"a": "1"}))
+    take = [
+        {"op": "test", "path": "/data/b", "value": None},
+        {"op": "add", "path": "/data/b", "value": "2"},
+    ]
+    assert api.patch(f"{MAPS}/a", take, JSON_PATCH)["data"] == {"a": "1", "b": "2"}
+    api.patch(f"{MAPS}/a", take, JSON_PATCH)
+    assert api.status == 422

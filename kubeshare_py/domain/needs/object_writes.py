@@ -1,7 +1,7 @@
 """Writes to cluster objects that must be performed before a pod can be bound.
 
-Each holds for one version (resourceVersion) of its object: if the object has changed meanwhile, the
-API server refuses the write.
+Each but `LockNode` holds for one version (resourceVersion) of its object: if the object has changed
+meanwhile, the API server refuses the write.
 """
 
 from dataclasses import dataclass
@@ -69,5 +69,19 @@ class ReserveDevices:
     is_protected: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockNode:
+    """Give the free lock of a node's device plugin to a pod: see `NodeLock`.
+
+    Refused if the annotation `key` has a value by now. With `names_owner` the pod is named in it.
+    """
+
+    node: str
+    key: str
+    namespace: str
+    pod: str
+    names_owner: bool = True
+
+
 VolumeWrite = SelectNode | ClaimVolume
-ObjectWrite = VolumeWrite | ReserveDevices
+ObjectWrite = VolumeWrite | ReserveDevices | LockNode

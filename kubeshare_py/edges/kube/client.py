@@ -33,6 +33,7 @@ from kubeshare_py.exporters.client_metrics import RequestTallies
 from kubeshare_py.manifests.undecodable import UNDECODABLE
 
 MERGE_PATCH = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
 Query = Mapping[str, str | int]

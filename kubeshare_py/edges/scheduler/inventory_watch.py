@@ -4,14 +4,18 @@ import asyncio
 import gc
 from contextlib import aclosing, suppress
 from dataclasses import replace
+from functools import partial
 
 from kubeshare_py.configuration.inventory import Inventory
+from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
+from kubeshare_py.dialects.hami.node_locks import node_locks
 from kubeshare_py.domain.card_scaling import scaled
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.domain.node import Node
 from kubeshare_py.edges.inventory.annotated_nodes import AnnotatedNodes
 from kubeshare_py.edges.inventory.cells_inventory import CellsInventory
 from kubeshare_py.edges.inventory.collector_scrape import CollectorTargets
+from kubeshare_py.edges.inventory.hami_locks import HamiLocks
 from kubeshare_py.edges.inventory.hami_nodes import HamiNodes, plugins_of
 from kubeshare_py.edges.inventory.inventory_source import OF_NODES, OF_TARGETS, readings
 from kubeshare_py.edges.inventory.unhealthy_cards import UnhealthyCards
@@ -19,7 +23,7 @@ from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
 from kubeshare_py.inventory.portions import CARDS_A_PORTION, portions
-from kubeshare_py.manifests.events import NODE_EVENTS, Translation
+from kubeshare_py.manifests.events import node_events
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.watch import Changes, Codec, ListResult
 from kubeshare_py.scheduling.explain.figures import ledger_figures
@@ -34,17 +38,19 @@ class InventoryWatch:
         self,
         loop: DecisionLoop,
         settings: Inventory,
-        node_events: Translation[NodeFields, Node] = NODE_EVENTS,
+        dialects: Dialects = SHAREDGPU_ALONE,
     ) -> None:
         """`settings` choose the source of the inventory."""
         self._loop = loop
-        self._node_events = node_events
+        locks = partial(node_locks, resource=settings.plugin_resource)
+        self._node_events = node_events(dialects, locks if settings.locks_nodes else None)
         self._settings = settings
         self._annotated: AnnotatedNodes | HamiNodes | None = None
         if settings.source == "annotation":
             self._annotated = AnnotatedNodes()
         elif settings.source == "hami":
             self._annotated = HamiNodes(plugins_of(settings.plugin_resource))
+        self._locks = HamiLocks() if settings.locks_nodes else None
         self._cells = CellsInventory()
         self._unhealthy = UnhealthyCards() if settings.unhealthy_config_maps else None
         self._rules = settings.rules()
@@ -58,11 +64,15 @@ class InventoryWatch:
         def reduce(node: NodeFields) -> Node:
             if self._annotated is not None:
                 self._annotated.seen(node)
+            if self._locks is not None:
+                self._locks.seen(node)
             return self._node_events.reduce(node)
 
         def on_update(update: ListResult[Node] | Changes[NodeFields]) -> None:
             if self._annotated is not None:
                 self._annotated.changed(update)
+            if self._locks is not None:
+                self._locks.changed(update)
             self._nodes_changed.set()
             if isinstance(update, ListResult):
                 self._nodes_listed.set()
@@ -100,6 +110,8 @@ class InventoryWatch:
                 await self._unhealthy.known.wait()
             if isinstance(self._annotated, HamiNodes):
                 group.create_task(self._annotated.ask_for_ever(client, lambda: self._loop.leads))
+            if self._locks is not None:
+                group.create_task(self._locks.keep(client, lambda: self._loop.leads))
             async with aclosing(source) as stream:
                 async for event in stream:
                     async with self._cells.lock:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import jsonpatch
+import jsonpointer
 
 from kubeshare_py.embedded_cluster.protocol.status import Json
 
@@ -44,15 +45,32 @@ def merge_patch(original: object, patch: object) -> Any:
 
 
 def json_patch(original: Json, patch: object) -> Any:
-    """RFC 6902; raises PatchProblem for a failed test or an impossible operation."""
+    """RFC 6902; raises PatchProblem for a failed test or an impossible operation.
+
+    A test for null holds where there is nothing, as in kube-apiserver's library
+    (gopkg.in/evanphx/json-patch.v4).
+    """
     if not isinstance(patch, list):
         raise PatchProblem("a JSON patch must be a list of operations")
     try:
-        return jsonpatch.JsonPatch(patch).apply(original)
+        result: Any = original
+        for step in patch:
+            if not _tests_for_nothing(result, step):
+                result = jsonpatch.JsonPatch([step]).apply(result)
+        return result
     except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException) as error:
         raise PatchProblem(str(error)) from error
     except (KeyError, TypeError, AttributeError) as error:
         raise PatchProblem(f"malformed JSON patch: {error}") from error
+
+
+def _tests_for_nothing(document: object, step: Mapping[str, Any]) -> bool:
+    """Whether it is a test for null of a key that its object does not have."""
+    if step.get("op") != "test" or step.get("value") is not None:
+        return False
+    *above, last = jsonpointer.JsonPointer(step["path"]).parts
+    holder = jsonpointer.JsonPointer.from_parts(above).resolve(document)
+    return isinstance(holder, dict) and last not in holder
 
 
 def strategic_merge(original: Json, patch: Json, keys: MergeKeys) -> Json:

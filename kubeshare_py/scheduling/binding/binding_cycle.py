@@ -39,7 +39,7 @@ class BindingCycles:
         self._attempts = attempts
         self._gangs = gangs
         self._reservations = reservations
-        self._pre_binds = pre_binds
+        self._pre_binds, self._turns = pre_binds, pre_binds.turns
         self._unanswered: dict[DecisionToken, Bind] = {}
         self._resend: Timers[DecisionToken] = Timers()
 
@@ -62,7 +62,8 @@ class BindingCycles:
         charged each of them. PreBind plugins are asked first. If one refuses, or too many pods wait
         for such plugins, the charges are taken back. Otherwise the nominee's own reservations end,
         and those of others whose places were taken are broken. Each pod is ASSUMED until its Bind
-        is answered; while a PreBind plugin waits, all of them are PREBINDING before that.
+        is answered; while a PreBind plugin waits, all of them are PREBINDING before that, and so is
+        each while it waits for its turn on its node.
         """
         answers = self._pre_binds.ask(placed)
         if isinstance(answers, NotCommitted):
@@ -74,14 +75,21 @@ class BindingCycles:
             self._reservations.took_by(record)
         if answers is not None:
             return self._pre_binds.begin(placed, answers, now)
-        return [self._send(record, now) for record in placed]
+        return [effect for record in placed for effect in self._bind_in_turn(record, now)]
 
-    def send_ready(self, free: int, now: float) -> list[Bind]:
-        """Bind pods whose PreBind plugins are ready, while fewer than `free` are bound so."""
-        binds: list[Bind] = []
-        while len(binds) < free and self._pre_binds.has_ready:
-            binds += [self._send(record, now) for record in self._pre_binds.next_ready()]
-        return binds
+    def send_ready(self, free: int, now: float) -> list[Effect]:
+        """Bind pods that are ready or have their turn, while fewer than `free` are bound so."""
+        effects: list[Effect] = []
+        sent = 0
+        while sent < free and self._pre_binds.has_ready:
+            if self._turns.has_ready:
+                effects.append(self._send(self._turns.next_ready(), now))
+                sent += 1
+                continue
+            for record in self._pre_binds.next_ready():
+                effects += self._bind_in_turn(record, now)
+                sent += 1
+        return effects
 
     def send_again(self, now: float) -> Iterator[Bind]:
         """Send Binds with an unknown outcome again after their pause."""
@@ -155,6 +163,11 @@ class BindingCycles:
         """The pod's charge is about to end."""
         if record.allocation is not None:
             self._unanswered.pop(record.allocation.token, None)
+
+    def _bind_in_turn(self, record: Record, now: float) -> list[Effect]:
+        """Bind the pod at once, unless it has to wait for its turn on its node."""
+        waiting = self._turns.enter(record, now)
+        return [self._send(record, now)] if waiting is None else waiting
 
     def _send(self, record: Record, now: float) -> Bind:
         assert record.node is not None

@@ -16,11 +16,12 @@ from kubeshare_py.domain.diagnosis import WaitingReason
 from kubeshare_py.domain.effects import Effect, WriteObject
 from kubeshare_py.domain.events import ObjectWritten, WriteOutcome
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
-from kubeshare_py.domain.needs.object_writes import ObjectRef, ObjectWrite
+from kubeshare_py.domain.needs.object_writes import LockNode, ObjectRef, ObjectWrite
 from kubeshare_py.framework.points import PreBindAnswer, Ready, Rejected, Wait
 from kubeshare_py.scheduling.binding.assume import Assumer
 from kubeshare_py.scheduling.binding.device_claims import ClaimedDevices
 from kubeshare_py.scheduling.binding.enqueue import Enqueuer, report_waiting
+from kubeshare_py.scheduling.binding.node_turns import NodeTurns
 from kubeshare_py.scheduling.binding.pre_bind_limits import PreBindLimits
 from kubeshare_py.scheduling.binding.waiting_placements import (
     PlacedTogether,
@@ -65,8 +66,11 @@ class PreBindCycles:
         attempts: Attempts,
         gangs: Gangs,
         devices: ClaimedDevices,
+        turns: NodeTurns,
     ) -> None:
         self._devices = devices
+        #: Where pods wait that are ready but for the lock of their node.
+        self.turns = turns
         self._table = table
         self._assumer = assumer
         self._enqueuer = enqueuer
@@ -85,23 +89,24 @@ class PreBindCycles:
 
     def __len__(self) -> int:
         """The number of placements that wait."""
-        return len(self._waiting)
+        return len(self._waiting) + len(self.turns)
 
     @property
     def unsettled(self) -> bool:
         """Whether `look` has something to do at once."""
-        return bool(self._doubtful or self._changed)
+        return bool(self._doubtful or self._changed or self.turns.unsettled)
 
     @property
     def has_ready(self) -> bool:
         """Whether Bindings may be sent."""
-        return bool(self._ready)
+        return bool(self._ready or self.turns.has_ready)
 
     @property
     def next_at(self) -> float:
         """When (s) time alone changes something; infinity if it does not."""
         timers = (self._late, self._again, self._unreported)
-        return min(self.limits.next_at, *(timer.next_at for timer in timers))
+        others = min(self.limits.next_at, self.turns.next_at)
+        return min(others, *(timer.next_at for timer in timers))
 
     # --- a placement begins to wait -------------------------------------------------------------
 
@@ -167,6 +172,7 @@ class PreBindCycles:
     def ask_again(self) -> None:
         """Ask about all placements: plugins, nodes or objects were replaced."""
         self._doubtful.update(dict.fromkeys(self._waiting.uids()))
+        self.turns.look_again()
 
     def object_changed(self, ref: ObjectRef) -> None:
         """Ask about the placements that wait for an object that was seen, or is gone."""
@@ -175,9 +181,13 @@ class PreBindCycles:
     def node_changed(self, name: NodeName) -> None:
         """Ask about the placements on a node that changed or is gone."""
         self._doubtful.update(dict.fromkeys(self._waiting.on_node(name)))
+        self.turns.node_changed(name)
 
     def written(self, event: ObjectWritten, now: float) -> None:
         """Handle the outcome of a write."""
+        if isinstance(event.write, LockNode):
+            self.turns.written(event, event.write, now)
+            return
         one = self._waiting.of(event.uid)
         self._devices.answered(event, waits=one is not None and one.token == event.token)
         if one is None or one.token != event.token or event.write not in one.requested:
@@ -220,12 +230,15 @@ class PreBindCycles:
             together = next(iter(self._changed))
             del self._changed[together]
             effects += self._settle(together, now)
+        effects += self.turns.look(now)
         for record in self.limits.release(now):
             effects += self._enqueuer.enqueue(record, now, queue_moves.FORCE_ACTIVATE)
         return effects
 
     def end(self, record: Record, sentence: str, now: float) -> list[Effect]:
         """End the placement of a pod that waits, and of those with it; they are tried again."""
+        if self.turns.has(record.pod.uid):
+            return self.turns.end(record, sentence, now)
         one = self._waiting.of(record.pod.uid)
         assert one is not None
         self._fail(one, sentence)
@@ -233,7 +246,10 @@ class PreBindCycles:
         return self._settle(one.together, now)
 
     def next_ready(self) -> list[Record]:
-        """Pods whose Bindings are to be sent now, all of them; empty if there are none."""
+        """Pods whose PreBind plugins are ready, all of them; empty if there are none.
+
+        Each is to be bound now, or waits for its turn from now on.
+        """
         if not self._ready:
             return []
         together = next(iter(self._ready))
@@ -242,6 +258,7 @@ class PreBindCycles:
         records = [one.record for one in together.waiting.values()]
         for record in records:
             record.pre_binds, record.reported = False, None
+            self._drop(record.pod.uid)
         return records
 
     # --- inside ---------------------------------------------------------------------------------

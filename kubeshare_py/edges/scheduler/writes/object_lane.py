@@ -4,14 +4,19 @@ A namespace may have a hundred such writes, and Bindings that are decided next s
 them.
 """
 
+import time
+
+from kubeshare_py.dialects.hami.node_locks import write_lock
 from kubeshare_py.domain.effects import WriteObject
 from kubeshare_py.domain.events import ObjectWritten, WriteOutcome
-from kubeshare_py.domain.needs.object_writes import ObjectWrite, ReserveDevices
-from kubeshare_py.edges.kube.client import MERGE_PATCH, STRATEGIC_PATCH, KubeClient
+from kubeshare_py.domain.identity import PodKey
+from kubeshare_py.domain.needs.object_writes import LockNode, ObjectWrite, ReserveDevices
+from kubeshare_py.edges.kube.client import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, KubeClient
 from kubeshare_py.edges.kube.errors import KubeError, KubeFailure
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.scheduler.writes.fair_semaphore import FairSemaphore
 from kubeshare_py.manifests.devices.claim_writes import claim_patches, claim_path, version_in
+from kubeshare_py.manifests.devices.node_locks import TEST_FAILED, lock_patch, node_path
 from kubeshare_py.manifests.volumes.object_writes import read_write_error, write_patch, write_path
 
 #: The most writes at the same time.
@@ -44,10 +49,14 @@ class ObjectLane:
         try:
             if isinstance(write, ReserveDevices):
                 await self._reserve(write)
+            elif isinstance(write, LockNode):
+                await self._lock(write)
             else:
                 await self._patch(write_path(write), write_patch(write), MERGE_PATCH)
         except KubeError as error:
             outcome, pause_s = read_write_error(error.status), error.retry_after_s or 0.0
+            if isinstance(write, LockNode) and error.status == TEST_FAILED:
+                outcome = WriteOutcome.STALE
             return ObjectWritten(uid, token, write, outcome, error.message, pause_s)
         except KubeFailure as error:
             return ObjectWritten(uid, token, write, WriteOutcome.UNKNOWN, str(error))
@@ -60,6 +69,12 @@ class ObjectLane:
             body = patch.body(write.uid, version)
             version = version_in(await self._patch(patch.path, body, STRATEGIC_PATCH))
 
+    async def _lock(self, write: LockNode) -> None:
+        """Take the lock of a node, since now."""
+        owner = PodKey(write.namespace, write.pod) if write.names_owner else None
+        body = lock_patch(write.key, write_lock(time.time(), owner))
+        await self._patch(node_path(write.node), body, JSON_PATCH)
+
     async def _patch(self, path: str, body: bytes, content_type: str) -> bytes:
         answer = await self._client.request(
             "PATCH", path, body=body, content_type=content_type, timeout_s=TIMEOUT_S, patient=False
@@ -68,4 +83,6 @@ class ObjectLane:
 
 
 def _path(write: ObjectWrite) -> str:
+    if isinstance(write, LockNode):
+        return node_path(write.node)
     return claim_path(write) if isinstance(write, ReserveDevices) else write_path(write)

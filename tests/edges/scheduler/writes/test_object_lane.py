@@ -9,7 +9,7 @@ from aiohttp import web
 from kubeshare_py.domain.effects import WriteObject
 from kubeshare_py.domain.events import ObjectWritten, WriteOutcome
 from kubeshare_py.domain.identity import DecisionToken, PodKey, PodUid
-from kubeshare_py.domain.needs.object_writes import SelectNode
+from kubeshare_py.domain.needs.object_writes import LockNode, SelectNode
 from kubeshare_py.edges.scheduler.writes.object_lane import AT_ONCE, ObjectLane
 from tests.edges.bare_server import client_of
 
@@ -88,3 +88,22 @@ async def test_namespaces_take_turns_and_few_writes_are_sent_at_once() -> None:
             opened.set()
     assert len(came) == 101
     assert came.index("small") <= 2 * AT_ONCE, "not behind all of the other namespace"
+
+
+@pytest.mark.parametrize(("names_owner", "end"), [(True, b"Z,team,p"), (False, b"Z")])
+async def test_a_lock_is_taken_with_the_time_and_its_pod(names_owner: bool, end: bytes) -> None:
+    bodies: list[bytes] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        assert (request.path, request.content_type) == (
+            "/api/v1/nodes/n1", "application/json-patch+json",
+        )  # fmt: skip
+        bodies.append(await request.read())
+        return web.json_response({"kind": "Status", "message": "no"}, status=422)
+
+    lock = LockNode(node="n1", key="k/l", namespace="team", pod="p", names_owner=names_owner)
+    effect = WriteObject(PodUid("u"), PodKey("team", "p"), DecisionToken("t"), lock)
+    async with client_of(answer) as client:
+        answered = await ObjectLane(client).write(effect)
+    assert answered.outcome is WriteOutcome.STALE
+    assert bodies[0].endswith(end + b'"}]')

@@ -1,0 +1,135 @@
+"""Frees locks of nodes that HAMi's device plugins do not free any more: see `lock_ages`."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+import msgspec
+
+from kubeshare_py.dialects.hami.keys import SYSTEMS
+from kubeshare_py.domain.identity import NodeName, PodKey
+from kubeshare_py.domain.node import Node
+from kubeshare_py.edges.kube.client import JSON_PATCH, KubeClient
+from kubeshare_py.edges.kube.errors import KubeError, KubeFailure
+from kubeshare_py.edges.process import decision_log
+from kubeshare_py.inventory.hami.lock_ages import KnownLock, LockAges, LockOwner
+from kubeshare_py.manifests.devices.node_locks import node_path, unlock_patch
+from kubeshare_py.manifests.node import NodeFields
+from kubeshare_py.manifests.undecodable import UNDECODABLE
+from kubeshare_py.manifests.watch import DELETED, Changes, ListResult
+
+TIMEOUT_S = 6.0
+#: Seconds between looks while this process does not lead, or no lock is held.
+IDLE_S = 5.0
+_KEYS = tuple(system.lock for system in SYSTEMS.values())
+_PHASES = tuple(system.bind_phase for system in SYSTEMS.values())
+
+
+class _Metadata(msgspec.Struct):
+    annotations: dict[str, str] | None = None
+
+
+class _Spec(msgspec.Struct):
+    nodeName: str = ""
+
+
+class _Status(msgspec.Struct):
+    phase: str = ""
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+_decoder = msgspec.json.Decoder(_Pod)
+
+
+@dataclass(slots=True)
+class HamiLocks:
+    """Follows the locks by the watch of nodes. `now_s` is Unix time."""
+
+    now_s: Callable[[], float] = time.time
+    ages: LockAges = field(default_factory=LockAges)
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def seen(self, node: NodeFields) -> None:
+        """Take a node, from a list or a change."""
+        annotations = node.metadata.annotations or {}
+        for key in _KEYS:
+            if self.ages.take(
+                NodeName(node.metadata.name), key, annotations.get(key, ""), self.now_s()
+            ):
+                self._news.set()
+
+    def changed(self, update: ListResult[Node] | Changes[NodeFields]) -> None:
+        """Take a list, whose nodes were all seen, or changes.
+
+        A node that cannot be decoded keeps its lock until it is deleted.
+        """
+        if isinstance(update, ListResult):
+            unreadable = (NodeName(problem.name) for problem in update.problems)
+            self.ages.only((*(node.name for node in update.items), *unreadable))
+            return
+        for line in update.changed:
+            if line.type == DELETED:
+                found = line.item.metadata if line.item is not None else line.problem
+                if found is not None:
+                    self.ages.gone(NodeName(found.name))
+            elif line.item is not None:
+                self.seen(line.item)
+
+    async def keep(self, client: KubeClient, leads: Callable[[], bool]) -> None:
+        """Free locks for ever, while this process leads."""
+        while True:
+            self._news.clear()
+            if leads():
+                for lock in self.ages.due(self.now_s()):
+                    await self.look(client, lock)
+            pause_s = self.ages.next_at - self.now_s() if leads() else IDLE_S
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(max(pause_s, 0.0), IDLE_S)):
+                    await self._news.wait()
+
+    async def look(self, client: KubeClient, lock: KnownLock) -> None:
+        """Free a lock if its pod does not need it; never raises for errors of the server."""
+        owner = lock.held.owner if lock.held is not None else None
+        try:
+            found = await _owner(client, owner) if owner is not None else None
+            if self.ages.judge(lock, found, self.now_s()):
+                decision_log.warn("unlock", node=lock.node, annotation=lock.key, text=lock.text)
+                await client.request(
+                    "PATCH",
+                    node_path(lock.node),
+                    body=unlock_patch(lock.key, lock.text),
+                    content_type=JSON_PATCH,
+                    timeout_s=TIMEOUT_S,
+                    patient=False,
+                )
+        except (KubeError, KubeFailure) as error:
+            decision_log.warn("unlock", node=lock.node, annotation=lock.key, message=str(error))
+
+
+async def _owner(client: KubeClient, key: PodKey) -> LockOwner | None:
+    """The pod that a lock names; None if it does not exist."""
+    path = f"/api/v1/namespaces/{key.namespace}/pods/{key.name}"
+    try:
+        answer = await client.request("GET", path, timeout_s=TIMEOUT_S, patient=False)
+    except KubeError as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            return None
+        raise
+    try:
+        pod = _decoder.decode(answer.body)
+    except UNDECODABLE:
+        return LockOwner()
+    annotations = pod.metadata.annotations or {}
+    return LockOwner(
+        node=pod.spec.nodeName,
+        phase=next((annotations[key] for key in _PHASES if annotations.get(key)), ""),
+        is_over=pod.status.phase in ("Succeeded", "Failed"),
+    )
