@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from kubeshare_py.domain.effects import Bind
-from kubeshare_py.domain.events import BindSlotsFree
+from kubeshare_py.domain.events import BindSlotsFree, PodGone
+from kubeshare_py.domain.identity import PodUid
 from tests.dialects.languages import GIB, any_pod, share_pod
 from tests.dialects.test_any_language import World
 from tests.scale import scaled, seeds
@@ -230,6 +231,31 @@ def test_what_a_user_writes_on_a_bound_pod_moves_nothing() -> None:
     assert world.say("c", 100, GPUID=given)
     assert world.cards["c"] == world.cards["b"]
     assert world.say("d", 200)
+
+
+def test_cards_that_the_kubelet_gave_to_native_pods_are_left_to_them() -> None:
+    """README.md of release-1.0: compatible with native `nvidia.com/gpu`, without dummy pods."""
+    world = Books()
+    for node, count in (("n1", 3), ("n2", 1), ("n3", 2)):
+        native = {
+            "metadata": {"name": f"native-{node}", "namespace": "b", "uid": f"uid-native-{node}"},
+            "spec": {
+                "nodeName": node,
+                "containers": [
+                    {"name": "c", "resources": {"limits": {"nvidia.com/gpu": str(count)}}}
+                ],
+            },
+            "status": {"phase": "Running"},
+        }
+        world.see(native)
+    assert world.say("a", 800)
+    assert world.cards["a"] == "GPU-n2-0"
+    assert not world.say("b", 800)
+    world.machine.handle(PodGone(PodUid("uid-native-n1"), stopped=True), 0.0)
+    for effect in world.machine.handle(BindSlotsFree(64), 0.0):
+        if isinstance(effect, Bind):
+            world._bound(effect)
+    assert world.cards["b"].startswith("GPU-n1-")
 
 
 def test_memory_is_checked_on_a_new_card_too() -> None:
