@@ -219,6 +219,10 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "metadata": {"name": "db", "namespace": "ns"},
         "spec": {"serviceName": "db", "selector": {"matchLabels": {"app": "db"}}},
     },
+    "resourcequotas": {
+        "metadata": {"name": "gpus", "namespace": "ns"},
+        "spec": {"hard": {"limits.nvidia.com/gpumem": "4000", "pods": "10"}},
+    },
     "deviceclasses": {
         "metadata": {"name": "gpu"},
         "spec": {"selectors": [{"cel": {"expression": "device.driver == 'd'"}}]},

@@ -165,6 +165,8 @@ class Dialect(Protocol):
     result_keys: ResultKeys = ResultKeys()
     #: What people call it, and where its keys are explained.
     words: Words = Words()
+    #: Whether ResourceQuotas of namespaces limit its pods; its requests then have `quota`.
+    has_quotas: bool = False
     #: Whether its keys mean nothing to it on pods that ask in another dialect too.
     gives_way: bool = False
     #: Whether what it reads depends on the pod's namespace, as tags do.

@@ -48,6 +48,8 @@ class Dialects:
             for name, dialects in profiles.items()
         }
         self._by_name = {one.name: one for one in self.every.dialects}
+        #: Whether ResourceQuotas of namespaces limit pods of some dialect.
+        self.has_quotas = any(one.has_quotas for one in self.every.dialects)
         self._contesting = [one for one in self.every.dialects if one.owns.contested]
         #: Resource names that have different owners on different nodes.
         self.contested: frozenset[str] = frozenset().union(

@@ -19,6 +19,7 @@ from kubeshare_py.domain.needs.default_spread import (
     ServiceObject,
     StatefulSetObject,
 )
+from kubeshare_py.domain.needs.gpu_quota import QuotaObject
 from kubeshare_py.domain.needs.object_writes import ObjectWrite
 from kubeshare_py.domain.needs.storage import (
     CsiDriver,
@@ -202,6 +203,7 @@ AnyObject = (
     | ReplicationControllerObject
     | ReplicaSetObject
     | StatefulSetObject
+    | QuotaObject
 )
 
 

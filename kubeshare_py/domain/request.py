@@ -17,6 +17,7 @@ from kubeshare_py.domain.card_tags import CardTag, CardTags, exclusions, names
 from kubeshare_py.domain.gpu import WHOLE_MILLI, part_of_bytes
 from kubeshare_py.domain.gpu_models import PreferredModels, names_model
 from kubeshare_py.domain.identity import GpuUuid
+from kubeshare_py.domain.needs.gpu_quota import QuotaNames
 from kubeshare_py.domain.placement_policy import PlacementPolicy
 from kubeshare_py.domain.printable import beginning
 
@@ -201,7 +202,8 @@ class GpuRequest:
     the isolation library of a shared pod talks to a pod manager on a port of the node's pool.
     `rounded` names the labels whose value had more than three decimals and was rounded up. `notes`
     are what the dialect needs again when it writes its annotations, in a form of its own. `policy`
-    goes before the profile's policies of nodes and cards.
+    goes before the profile's policies of nodes and cards. `quota` are the names of limits in
+    ResourceQuotas of its namespace.
 
     Invariants, else ValueError: the number of claims is within its bound (`bounds`), several claims
     are all of containers and of cards without names, and claims of the same cards ask for the same
@@ -216,6 +218,7 @@ class GpuRequest:
     rounded: tuple[str, ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
     policy: PlacementPolicy | None = None
+    quota: QuotaNames | None = None
 
     def __post_init__(self) -> None:
         if not POD_CLAIMS.allows(len(self.claims)):

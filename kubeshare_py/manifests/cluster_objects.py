@@ -8,6 +8,7 @@ import msgspec
 
 from kubeshare_py.domain.events import AnyObject, ObjectGone, ObjectSeen, ObjectsListed
 from kubeshare_py.domain.needs.cluster_objects import NamespaceObject, ObjectKey, WatchedKind
+from kubeshare_py.manifests import resource_quotas
 from kubeshare_py.manifests.devices import resource_claim, resource_slice
 from kubeshare_py.manifests.events import Translation
 from kubeshare_py.manifests.metadata import ObjectMeta
@@ -126,5 +127,11 @@ WATCHED = (
     ),
     WatchedObjects(
         _APPS, WatchedKind.STATEFUL_SET, pod_owners.SelectingPodsFields, pod_owners.stateful_set
+    ),
+    WatchedObjects(
+        _CORE,
+        WatchedKind.RESOURCE_QUOTA,
+        resource_quotas.ResourceQuotaFields,
+        resource_quotas.to_quota,
     ),
 )

@@ -75,7 +75,9 @@ async def run(
                 group.create_task(loop.watch_budgets(client))
                 group.create_task(nodes.follow(client))
                 group.create_task(watch_pod_groups(client, machine, loop.deliver))
-                holders = HoldersKnown(spreads=machine.spreads_by_default)
+                holders = HoldersKnown(
+                    spreads=machine.spreads_by_default, quotas=options.dialects.has_quotas
+                )
                 group.create_task(watch_objects(client, machine, loop.deliver, holders))
                 if options.updates is not None:
                     group.create_task(loop.follow_configuration(options.updates))

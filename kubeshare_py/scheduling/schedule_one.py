@@ -78,9 +78,9 @@ class PodCycles:
             self._mark_unschedulable(shape_queue, now)
             self._reports.unread(shape_queue, now)
             return Decided(Outcome.UNREAD)
-        full = self._pre_binds.full_for([record]) if record.pre_binds else None
-        if full is not None:
-            return Decided(Outcome.REFUSED, self._held(record, full))
+        kept_out = self._kept_out(record, now)
+        if kept_out is not None:
+            return Decided(Outcome.REFUSED, kept_out)
         snapshot = self._snapshots.shown
         best = snapshot.evaluators[shape_queue.profile].best(shape_queue.shape)
         choice = None if best is None else self._gang_cycles.nearer(record, best)
@@ -93,6 +93,14 @@ class PodCycles:
         return self._commit(record, shape_queue, now)
 
     # --- inside --------------------------------------------------------------------------------
+
+    def _kept_out(self, record: Record, now: float) -> list[Effect] | None:
+        """What follows if the pod is not to get a place now, wherever there is one; else None."""
+        over = self._assumer.quotas.refusal(record.pod)
+        if over is not None:
+            return self._refused(record, over, now)
+        full = self._pre_binds.full_for([record]) if record.pre_binds else None
+        return None if full is None else self._held(record, full)
 
     def _commit(self, record: Record, shape_queue: ShapeQueue, now: float) -> Decided:
         """Commit a pod that was charged to its place."""

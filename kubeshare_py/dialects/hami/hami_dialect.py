@@ -41,6 +41,7 @@ class Hami(Dialect):
     """
 
     name = "hami"
+    has_quotas = True
     words = Words(title="HAMi", documentation="https://project-hami.io/docs")
     #: HAMi's device plugin runs on nodes with this label.
     node_rules = (NodeRule(GPU_NODE, (GPU_NODE_ON,)),)

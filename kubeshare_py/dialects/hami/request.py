@@ -8,6 +8,7 @@ from kubeshare_py.dialects.hami.keys import CARD_CORES, MIB, HamiSettings
 from kubeshare_py.dialects.hami.wishes import CardWishes, wishes_of
 from kubeshare_py.domain.bounds import POD_CLAIMS
 from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.needs.gpu_quota import QuotaNames
 from kubeshare_py.domain.request import (
     ContainerClaim,
     ContainerRef,
@@ -43,6 +44,11 @@ def read(pod: PodAsk, settings: HamiSettings, dialect: str) -> GpuRequest | Inva
         guarantee=pod.guarantee,
         notes=notes_of(pod.containers, asked),
         policy=wishes.policy,
+        quota=QuotaNames(
+            memory=settings.memory,
+            cores=settings.cores,
+            unit_bytes=MIB * settings.memory_factor,
+        ),
     )
 
 

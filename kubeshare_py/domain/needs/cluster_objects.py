@@ -23,6 +23,7 @@ class WatchedKind(StrEnum):
     REPLICATION_CONTROLLER = "replicationcontrollers"
     REPLICA_SET = "replicasets"
     STATEFUL_SET = "statefulsets"
+    RESOURCE_QUOTA = "resourcequotas"
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -26,6 +26,7 @@ _VALUES: Mapping[str, type] = {
     "result_keys": ResultKeys,
     "words": Words,
     "gives_way": bool,
+    "has_quotas": bool,
     "container_rules": tuple,
     "node_rules": tuple,
     "marks": tuple,

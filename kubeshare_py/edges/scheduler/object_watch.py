@@ -4,7 +4,7 @@ An API that is not there, or may not be read, is looked for again every minute. 
 machine knows why it has no objects of that kind.
 
 Services and controllers are followed from the moment that a profile spreads pods by default: some
-clusters have very many.
+clusters have very many. ResourceQuotas are followed if a dialect has quotas.
 """
 
 import asyncio
@@ -38,14 +38,17 @@ Deliver = Callable[[Iterable[Event | Problem | BadAllocation]], Awaitable[None]]
 class HoldersKnown:
     """Whether the kinds are known without which nothing is decided.
 
-    These are the ones that hold cards, and those that say which pods are spread by default, if they
-    are followed. Not served or not readable is known, too.
+    These are the ones that hold cards, and, if they are followed, those that say which pods are
+    spread by default, and quotas. Not served or not readable is known, too.
     """
 
-    def __init__(self, *, spreads: bool) -> None:
+    def __init__(self, *, spreads: bool, quotas: bool = False) -> None:
+        self.quotas = quotas
         self._missing = {WatchedKind.RESOURCE_CLAIM, WatchedKind.RESOURCE_SLICE}
         if spreads:
             self._missing.update(SPREAD_KINDS)
+        if quotas:
+            self._missing.add(WatchedKind.RESOURCE_QUOTA)
         self._event = asyncio.Event()
 
     async def wait(self) -> None:
@@ -69,6 +72,8 @@ async def watch_objects(
     """Follow for ever what this machine needs."""
     async with asyncio.TaskGroup() as group:
         for watched in WATCHED:
+            if watched.kind is WatchedKind.RESOURCE_QUOTA and not known.quotas:
+                continue
             group.create_task(_follow_if_needed(client, machine, watched, deliver, known, sleep))
 
 

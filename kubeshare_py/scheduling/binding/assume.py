@@ -29,6 +29,7 @@ from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.plugin_calls import PluginCalls
 from kubeshare_py.framework.points import PendingPlacement, PreBindAnswer, Rejected
 from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.scheduling.binding.gpu_quotas import GpuQuotas
 from kubeshare_py.scheduling.queue import queue_moves
 from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
@@ -60,6 +61,8 @@ class Assumer:
         self._moves = moves
         self._name = name
         self._decisions = 0
+        #: What namespaces hold of GPUs, and may hold.
+        self.quotas = GpuQuotas(ledger.columns.objects)
 
     def place(
         self,
@@ -81,6 +84,9 @@ class Assumer:
         if forbidden is not None:
             return forbidden
         allocation = self._allocation(record, choice, node, cards)
+        over = self.quotas.refusal(pod, allocation)
+        if over is not None:
+            return over
         lack: str | None = NO_SUCH_CARD
         if allocation is not None:
             resources, port = record.shape.resources, record.shape.needs_port
@@ -145,6 +151,7 @@ class Assumer:
         resources, placed = pod.shape.charged, placed or pod.placed
         held = self._ledger.charge(pod.uid, node, resources, allocation, placed)
         record.node, record.allocation = node, held
+        self.quotas.hold(pod, held)
         return self._calls.reserve(pod, node, held)
 
     def edited(self, record: Record, pod: Pod) -> None:
@@ -177,6 +184,7 @@ class Assumer:
         pod, node = record.pod, record.node
         assert node is not None
         result = end(pod.uid)
+        self.quotas.release(pod.uid)
         self._calls.unreserve(pod, node)
         return result
 

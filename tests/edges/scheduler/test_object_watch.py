@@ -19,6 +19,8 @@ from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.scheduler_profile import ProfilesReplaced
 from tests.builders import a_machine
 
+#: Followed only if a dialect has quotas.
+QUOTAS = {WatchedKind.RESOURCE_QUOTA}
 SPREADING = {
     "profiles": [
         {"pluginConfig": [{"name": "PodTopologySpread", "args": {"defaultingType": "System"}}]}
@@ -64,7 +66,7 @@ async def test_services_and_controllers_are_followed_if_a_profile_needs_them(
         await asyncio.Event().wait()
 
     watch = asyncio.ensure_future(watch_objects(client, machine, listed.deliver, known, sleep))
-    await listed.expect_kinds({*WatchedKind} - (set() if spreads else {*SPREAD_KINDS}))
+    await listed.expect_kinds({*WatchedKind} - QUOTAS - (set() if spreads else {*SPREAD_KINDS}))
     await known.wait()
     if not spreads:
         for _ in SPREAD_KINDS:
@@ -80,20 +82,34 @@ async def test_they_are_followed_once_a_new_profile_needs_them(client: KubeClien
 
     known = HoldersKnown(spreads=False)
     watch = asyncio.ensure_future(watch_objects(client, machine, listed.deliver, known, sleep))
-    await listed.expect_kinds({*WatchedKind} - {*SPREAD_KINDS})
+    await listed.expect_kinds({*WatchedKind} - QUOTAS - {*SPREAD_KINDS})
     configuration = read(SPREADING)
     made = profiles(configuration, IN_TREE)
     machine.handle(ProfilesReplaced(made, configuration.profiles), 1.0)
     may_look.set()
-    await listed.expect_kinds({*WatchedKind})
+    await listed.expect_kinds({*WatchedKind} - QUOTAS)
+    watch.cancel()
+
+
+async def test_quotas_are_followed_if_a_dialect_has_them(client: KubeClient) -> None:
+    """The embedded server has none, which is known too."""
+    known, listed = HoldersKnown(spreads=False, quotas=True), Listed()
+
+    async def sleep(seconds: float) -> None:
+        await asyncio.Event().wait()
+
+    watch = asyncio.ensure_future(watch_objects(client, a_machine(), listed.deliver, known, sleep))
+    await listed.expect_kinds({*WatchedKind} - {*SPREAD_KINDS})
+    await known.wait()
     watch.cancel()
 
 
 async def test_nothing_is_decided_before_what_is_followed_is_known() -> None:
-    for spreads in (True, False):
-        known = HoldersKnown(spreads=spreads)
+    for spreads, quotas in ((True, False), (False, False), (False, True)):
+        known = HoldersKnown(spreads=spreads, quotas=quotas)
         needed = {WatchedKind.RESOURCE_CLAIM, WatchedKind.RESOURCE_SLICE}
         needed |= {*SPREAD_KINDS} if spreads else set()
+        needed |= QUOTAS if quotas else set()
         waiting = asyncio.ensure_future(known.wait())
         for kind in sorted(needed):
             await asyncio.sleep(0)

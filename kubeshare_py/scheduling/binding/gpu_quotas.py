@@ -1,0 +1,120 @@
+"""What the placed pods of each namespace hold of GPUs together, compared with its ResourceQuotas.
+
+All pods of a namespace count, in whatever dialect; pods are refused if their dialect has names for
+quotas. Of several quotas the smallest limit counts. A pod counts from its placement until what it
+holds of cards ends.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from kubeshare_py.cluster.cluster_objects import ClusterObjects
+from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.domain.needs.gpu_quota import LIMITS, QuotaNames, QuotaObject
+from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.request import GpuClaim, GpuRequest
+
+#: How the sentence of a refused pod begins; HAMi's word.
+NOT_FIT = "ResourceQuotaNotFit"
+_MILLI_OF_CORE = WHOLE_MILLI // 100
+_NOTHING = (0, 0)
+#: Bytes and milli.
+_Held = tuple[int, int]
+
+
+class GpuQuotas:
+    """The sums by namespace, in bytes and milli. Only the assumer changes them."""
+
+    def __init__(self, objects: ClusterObjects) -> None:
+        self._objects = objects
+        self._of: dict[PodUid, tuple[str, _Held]] = {}
+        self._sums: defaultdict[str, _Held] = defaultdict(lambda: _NOTHING)
+
+    def hold(self, pod: Pod, allocation: Allocation | None) -> None:
+        """The pod holds this from now on, in place of what it held before."""
+        self.release(pod.uid)
+        if allocation is not None and allocation.cards:
+            held = _amounts(pod.request, allocation)
+            self._of[pod.uid] = pod.key.namespace, held
+            self._add(pod.key.namespace, held, 1)
+
+    def release(self, uid: PodUid) -> None:
+        """The pod holds nothing any more; nothing happens if it held nothing."""
+        namespace, held = self._of.pop(uid, ("", _NOTHING))
+        if namespace:
+            self._add(namespace, held, -1)
+
+    def refusal(self, pod: Pod, allocation: Allocation | None = None) -> str | None:
+        """Why the quotas of the pod's namespace do not let it hold this; None if they do.
+
+        Without an allocation what it asks for counts, as far as that does not depend on cards.
+        """
+        request = pod.request
+        if request is None or request.quota is None:
+            return None
+        names, used = request.quota, self._sums[pod.key.namespace]
+        asked = _least(request) if allocation is None else _amounts(request, allocation)
+        return next(self._exceeded(pod.key.namespace, names, used, asked), None)
+
+    def _exceeded(
+        self, namespace: str, names: QuotaNames, used: _Held, asked: _Held
+    ) -> Iterator[str]:
+        units = (names.memory, names.unit_bytes), (names.cores, _MILLI_OF_CORE)
+        for (name, unit), there, wanted in zip(units, used, asked, strict=True):
+            limit = self._limit(namespace, name)
+            if limit is not None and there + wanted > limit * unit:
+                yield (
+                    f"{NOT_FIT}: quota {LIMITS}{name} of the namespace is {limit},"
+                    f" {_units(there, unit)} are used, and the pod asks for {_units(wanted, unit)}"
+                )
+
+    def _limit(self, namespace: str, name: str) -> int | None:
+        limits = [
+            amount
+            for key, quota in self._objects.of(QuotaObject).items()
+            if key.namespace == namespace
+            for resource, amount in quota.hard_limits
+            if resource == name
+        ]
+        return min(limits, default=None)
+
+    def _add(self, namespace: str, held: _Held, sign: int) -> None:
+        memory, milli = self._sums[namespace]
+        self._sums[namespace] = memory + sign * held[0], milli + sign * held[1]
+        if self._sums[namespace] == _NOTHING:
+            del self._sums[namespace]
+
+
+def _units(amount: int, unit: int) -> int:
+    return -(-amount // unit)
+
+
+def _amounts(request: GpuRequest | None, allocation: Allocation) -> _Held:
+    """What counts of an allocation.
+
+    Of a card that a pod has alone it is what the pod asked for, not what the ledger charges.
+    """
+    claims = request.claims if request is not None else ()
+    if not claims or len(claims) != len(allocation.claims):
+        return (
+            sum(card.memory_bytes for card in allocation.cards),
+            sum(min(card.milli, WHOLE_MILLI) for card in allocation.cards),
+        )
+    memory = milli = 0
+    for one, held in zip(claims, allocation.claims, strict=True):
+        for card in held.cards:
+            asked = one.claim.memory_bytes
+            memory += card.memory_bytes if asked is None else asked
+            milli += min(card.milli, WHOLE_MILLI)
+    return memory, milli
+
+
+def _least(request: GpuRequest) -> _Held:
+    """What any place takes: the amounts that do not depend on the card."""
+    claims: list[GpuClaim] = [one.claim for one in request.claims]
+    return (
+        sum(claim.count * (claim.memory_bytes or 0) for claim in claims),
+        sum(claim.count * claim.milli for claim in claims),
+    )

@@ -1,0 +1,176 @@
+"""ResourceQuotas that limit what pods of a namespace hold of GPUs, through the machine."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from kubeshare_py.dialects.dialects import Dialects
+from kubeshare_py.dialects.hami.hami_dialect import Hami
+from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
+from kubeshare_py.domain.effects import Bind, Effect, ReportWaiting
+from kubeshare_py.domain.events import (
+    BindSlotsFree,
+    Event,
+    InventoryRead,
+    NodesListed,
+    ObjectGone,
+    ObjectSeen,
+    PodGone,
+    PodSeen,
+    PodsListed,
+)
+from kubeshare_py.domain.identity import NodeName, PodUid
+from kubeshare_py.domain.needs.cluster_objects import ObjectKey, WatchedKind
+from kubeshare_py.domain.needs.gpu_quota import QuotaObject
+from kubeshare_py.manifests.events import node_events
+from kubeshare_py.manifests.node import NodeFields
+from kubeshare_py.manifests.pods.pod import to_domain
+from kubeshare_py.manifests.pods.pod_fields import PodFields
+from tests.builders import a_gpu, a_machine
+
+Json = dict[str, Any]
+GPU, MEM, PERCENT = "nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpumem-percentage"
+CORES = "nvidia.com/gpucores"
+MIB = 2**20
+DIALECTS = Dialects({"kubeshare-scheduler": (SHAREDGPU, Hami())})
+NODE: Json = {
+    "metadata": {"name": "n1", "annotations": {"hami.io/node-nvidia-register": "[]"}},
+    "status": {"allocatable": {"cpu": "64", "memory": "512Gi", "pods": "500"}},
+}
+
+
+class Story:
+    """A machine with a node of four cards, as in HAMi's test of quotas; time goes on by itself."""
+
+    def __init__(self, *existing: Json) -> None:
+        self.machine, self.now = a_machine(), 0.0
+        cards = tuple(
+            a_gpu(f"GPU-{at}", index=at, memory_bytes=mib * MIB)
+            for at, mib in enumerate((2000, 8000, 4000, 6000))
+        )
+        node = node_events(DIALECTS).reduce(
+            msgspec.json.decode(msgspec.json.encode(NODE), type=NodeFields)
+        )
+        self.send(
+            PodsListed(tuple(map(read, existing)), 0.0),
+            NodesListed((node,)),
+            InventoryRead(((NodeName("n1"), cards),)),
+        )
+
+    def send(self, *events: Event) -> list[Effect]:
+        """The effects of these events, and of a decision a minute later."""
+        self.now += 60
+        found: list[Effect] = []
+        for event in (*events, BindSlotsFree(32)):
+            found.extend(self.machine.handle(event, self.now))
+        return found
+
+    def limit(self, name: str, namespace: str = "default", **limits: int) -> list[Effect]:
+        named = {"mem": MEM, "cores": CORES}
+        pairs = tuple(sorted((named[key], amount) for key, amount in limits.items()))
+        return self.send(ObjectSeen(QuotaObject(name=name, namespace=namespace, hard_limits=pairs)))
+
+    def create(self, name: str, *containers: dict[str, int], namespace: str = "default") -> str:
+        """What becomes of a new pod: its card, or why it waits."""
+        effects = self.send(PodSeen(read(pod(name, *containers, namespace=namespace))))
+        for effect in effects:
+            if isinstance(effect, Bind) and effect.key.name == name:
+                return ",".join(card.uuid for card in effect.allocation.cards)
+            if isinstance(effect, ReportWaiting) and effect.key.name == name:
+                return effect.diagnosis.sentence
+        raise AssertionError(f"nothing became of {name}: {effects}")
+
+
+def pod(
+    name: str, *containers: dict[str, int], namespace: str = "default", **metadata: Any
+) -> Json:
+    return {
+        "metadata": {"name": name, "namespace": namespace, "uid": f"uid-{name}", **metadata},
+        "spec": {
+            "schedulerName": "kubeshare-scheduler",
+            "containers": [
+                {"name": f"c{at}", "resources": {"limits": {k: str(v) for k, v in one.items()}}}
+                for at, one in enumerate(containers)
+            ],
+        },
+        "status": {"phase": "Pending"},
+    }
+
+
+def read(written: Json) -> Any:
+    return to_domain(msgspec.json.decode(msgspec.json.encode(written), type=PodFields), DIALECTS)
+
+
+def test_pods_wait_from_the_limit_on_and_go_on_when_others_end() -> None:
+    """vgpu-hami B.9, H.6-68: two cards of 2000 MiB under 4000."""
+    story = Story()
+    story.limit("q", mem=4000, cores=200)
+    assert story.create("a", {GPU: 2, MEM: 2000, CORES: 60})
+    assert story.create("b", {GPU: 1, MEM: 1}) == (
+        "ResourceQuotaNotFit: quota limits.nvidia.com/gpumem of the namespace is 4000,"
+        " 4000 are used, and the pod asks for 1"
+    )
+    assert story.create("other", {GPU: 1, MEM: 1}, namespace="elsewhere").startswith("GPU-")
+    effects = story.send(PodGone(PodUid("uid-a"), stopped=True))
+    assert [one.key.name for one in effects if isinstance(one, Bind)] == ["b"]
+
+
+def test_what_a_pod_has_alone_counts_as_it_was_asked_for() -> None:
+    """vgpu-hami B.9: two cards of 2000 MiB and all cores pass under 4000 and 200."""
+    story = Story()
+    story.limit("q", mem=4000, cores=200)
+    assert story.create("a", {GPU: 2, MEM: 2000, CORES: 100}).startswith("GPU-")
+    assert "gpucores of the namespace is 200, 200 are used" in story.create(
+        "b", {GPU: 1, MEM: 0, CORES: 1, PERCENT: 1}
+    )
+
+
+@pytest.mark.parametrize(("limit", "waits"), [(1000, True), (4000, False)])
+def test_percentages_count_on_the_card_that_was_chosen(limit: int, waits: bool) -> None:
+    """vgpu-hami B.9: HAMi's webhook does not count them."""
+    story = Story()
+    story.limit("q", mem=limit)
+    found = story.create("a", {GPU: 1, PERCENT: 50, CORES: 0})
+    assert found.startswith("ResourceQuotaNotFit") is waits
+
+
+def test_a_limit_of_0_blocks_all_and_ends_with_its_quota() -> None:
+    """vgpu-hami H.6-67."""
+    story = Story()
+    story.limit("q", mem=0)
+    assert "is 0, 0 are used, and the pod asks for 100" in story.create("a", {GPU: 1, MEM: 100})
+    gone = ObjectGone(WatchedKind.RESOURCE_QUOTA, ObjectKey("default", "q"))
+    assert any(isinstance(effect, Bind) for effect in story.send(gone))
+
+
+def test_of_two_quotas_the_smaller_limit_counts() -> None:
+    """vgpu-hami H.10-95: HAMi's clash, and deleting one lifts both."""
+    story = Story()
+    story.limit("large", mem=4000)
+    story.limit("small", mem=2000)
+    assert "is 2000" in story.create("a", {GPU: 1, MEM: 3000})
+    effects = story.send(ObjectGone(WatchedKind.RESOURCE_QUOTA, ObjectKey("default", "small")))
+    assert any(isinstance(effect, Bind) for effect in effects)
+
+
+def test_pods_that_were_bound_before_count() -> None:
+    """vgpu-hami H.6-74."""
+    text = "GPU-1,NVIDIA,3000,50:;"
+    old = pod("old", {GPU: 1, MEM: 3000, CORES: 50})
+    old["metadata"]["annotations"] = {"hami.io/vgpu-devices-allocated": text}
+    old["spec"]["nodeName"] = "n1"
+    story = Story(old)
+    story.limit("q", mem=4000)
+    assert "3000 are used" in story.create("a", {GPU: 1, MEM: 1001})
+    assert story.create("b", {GPU: 1, MEM: 1000}).startswith("GPU-")
+
+
+def test_pods_of_other_dialects_count_and_are_not_refused() -> None:
+    story = Story()
+    story.limit("q", mem=1000)
+    labels = {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_limit": "1.0",
+              "sharedgpu/gpu_mem": str(3000 * MIB)}  # fmt: skip
+    effects = story.send(PodSeen(read(pod("own", {}, labels=labels))))
+    assert any(isinstance(effect, Bind) for effect in effects)
+    assert "3000 are used" in story.create("a", {GPU: 1, MEM: 1})
