@@ -36,6 +36,11 @@ def add_hami_options(parser: argparse.ArgumentParser) -> None:
         help=f"by which containers tell their priority; default: {PRIORITY}",
     )  # fmt: skip
     add(
+        "--hami-feedback", action="store_true",
+        help="tell the library, as HAMi's monitor does, to keep to limits of time only while"
+        " containers share a card, and to wait for containers of higher priority",
+    )  # fmt: skip
+    add(
         "--hami-metrics-port", metavar="N", type=port,
         help=f"serve the metrics of HAMi's monitor there, as it does at {PORT}; default: not",
     )  # fmt: skip
@@ -60,6 +65,7 @@ def chosen_hami(
         oversubscribe=given.hami_oversubscribe,
         log_level=given.hami_log_level,
         priority=given.hami_priority_resource,
+        feedback=given.hami_feedback,
         metrics_port=given.hami_metrics_port,
         legacy_metrics=given.hami_legacy_metrics,
     )

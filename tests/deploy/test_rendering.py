@@ -978,13 +978,14 @@ def test_hami_core_needs_devices_and_has_hamis_folders_and_port() -> None:
     add_hami_options(parser)
     given, others = parser.parse_known_args(container["args"])
     assert others == ["--log-level=info"]
-    settings = chosen_hami(parser, given)
-    assert settings == HamiCoreSettings(
+    hami = chosen_hami(parser, given)
+    assert hami == HamiCoreSettings(
         hook="/opt/hami/",
         core_policy="force",
         oversubscribe=True,
         log_level="3",
         priority="example.com/rank",
+        feedback=True,
         metrics_port=9394,
         legacy_metrics=True,
     )
@@ -992,7 +993,7 @@ def test_hami_core_needs_devices_and_has_hamis_folders_and_port() -> None:
     assert slices.slices == 10
     folders = {one["name"]: one["hostPath"]["path"] for one in pod["volumes"]}
     mounts = {one["mountPath"]: folders[one["name"]] for one in container["volumeMounts"]}
-    for path in (settings.folder, LOCKS):
+    for path in (hami.folder, LOCKS):
         assert mounts[path] == path
     assert [one["name"] for one in pod["initContainers"]] == ["library"]
 

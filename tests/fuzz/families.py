@@ -8,6 +8,7 @@ from tests.fuzz import (
     inventories,
     objects,
     queries,
+    regions,
     requests,
     sharepods,
 )
@@ -23,4 +24,5 @@ FAMILIES: tuple[Family, ...] = (
     *clusters.FAMILIES,
     *queries.FAMILIES,
     *event_logs.FAMILIES,
+    *regions.FAMILIES,
 )

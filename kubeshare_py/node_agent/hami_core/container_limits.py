@@ -42,8 +42,9 @@ class HamiCoreSettings(msgspec.Struct, frozen=True, gc=False):
 
     `core_policy` is `default`, `force` or `disable`, `log_level` the library's (0 errors, 1
     warnings, 3 information, 4 all), "" for its own. `oversubscribe` tells the library that pods may
-    get more memory of a card than it has. `priority` is the resource of that name. HAMi's metrics
-    of the node are at `metrics_port`, None for nowhere, 0 for any port.
+    get more memory of a card than it has. `priority` is the resource of that name. With `feedback`
+    limits of time and priorities count only while containers share a card. HAMi's metrics of the
+    node are at `metrics_port`, None for nowhere, 0 for any port.
     """
 
     hook: str = HOOK
@@ -51,6 +52,7 @@ class HamiCoreSettings(msgspec.Struct, frozen=True, gc=False):
     oversubscribe: bool = False
     log_level: str = ""
     priority: str = PRIORITY
+    feedback: bool = False
     metrics_port: int | None = None
     legacy_metrics: bool = False
 

@@ -24,6 +24,8 @@ _INT = struct.Struct("=i")
 _LONG = struct.Struct("=Q")
 _VERSION = struct.Struct("=ii")
 _TAIL = struct.Struct("=iiii")
+#: Where the switch and the recent kernel are, from `tail` on.
+SWITCH_AT, RECENT_AT = 4, 8
 
 
 class CardUse(msgspec.Struct, frozen=True, gc=False):

@@ -11,11 +11,12 @@ from pathlib import Path
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.edges.node.hami_core.hami_folder import HamiFolder, RegionFolder
-from kubeshare_py.edges.node.hami_core.region_files import region_of
+from kubeshare_py.edges.node.hami_core.region_files import region_of, tell
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.exporters.hami_core_metrics import HAMI_CORE, hami_core_values
 from kubeshare_py.exporters.metric_values import Values
 from kubeshare_py.node_agent.agent_report import PartReport
+from kubeshare_py.node_agent.hami_core.feedback import Feedback, feedback, without_feedback
 from kubeshare_py.node_agent.hami_core.shared_region import SharedRegion
 from kubeshare_py.node_agent.tenants import AgentState
 
@@ -69,9 +70,14 @@ class HamiPart:
 
     async def run(self) -> None:
         """Look again and again, until cancelled."""
-        while True:
-            self.look()
-            await asyncio.sleep(self._look_s)
+        try:
+            while True:
+                self.look()
+                await asyncio.sleep(self._look_s)
+        finally:
+            # What waits would wait until another agent looks.
+            self.read()
+            self._tell(without_feedback(self.regions))
 
     def look(self) -> None:
         """See that all is there, tidy up, and read the regions."""
@@ -86,6 +92,10 @@ class HamiPart:
             self._say(str(error))
         self._tidy()
         self.read()
+        if self._folder.settings.feedback:
+            self._tell(feedback(self.regions, self._unix_clock()))
+        else:
+            self._tell(without_feedback(self.regions))
         if self.report() != before:
             self.on_report()
 
@@ -98,6 +108,17 @@ class HamiPart:
             if self._unreadable.get(one) != why:
                 decision_log.warn("hami-core-region", folder=one.path.name, message=why)
         self._unreadable = unreadable
+
+    def _tell(self, all_told: Mapping[RegionFolder, Feedback]) -> None:
+        """Write into regions what the library is to do."""
+        for one, told in all_told.items():
+            region = self.regions[one]
+            if (told.recent_kernel, told.is_limiting) != (region.recent_kernel, region.is_limiting):
+                try:
+                    tell(one.path, region, told)
+                except OSError as error:
+                    # Its container has ended, or does not want to be told.
+                    decision_log.detail("hami-core", folder=one.path.name, message=str(error))
 
     def unix_now(self) -> float:
         """Unix time (s)."""

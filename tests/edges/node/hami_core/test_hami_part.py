@@ -15,9 +15,11 @@ from kubeshare_py.edges.node.card_sampler import CardSampler
 from kubeshare_py.edges.node.hami_core.hami_folder import HamiFolder
 from kubeshare_py.edges.node.hami_core.hami_page import HamiPage
 from kubeshare_py.edges.node.hami_core.hami_part import HamiPart
+from kubeshare_py.edges.node.hami_core.region_files import region_of
 from kubeshare_py.node_agent.hami_core.container_limits import HamiCoreSettings
+from kubeshare_py.node_agent.hami_core.shared_region import SharedRegion
 from kubeshare_py.node_agent.tenants import AgentState, NodeTenant
-from tests.node_agent.hami_core.regions import UUIDS, newest
+from tests.node_agent.hami_core.regions import UUIDS, newest, with_numbers
 
 N1 = NodeName("n1")
 LAST_KERNEL = 1795000000
@@ -36,8 +38,8 @@ def vgpu(tmp_path: Path) -> Path:
     return folder
 
 
-def part_of(root: Path, now: float = LAST_KERNEL + 7.5) -> HamiPart:
-    folder = HamiFolder(root, HamiCoreSettings())
+def part_of(root: Path, now: float = LAST_KERNEL + 7.5, *, feedback: bool = False) -> HamiPart:
+    folder = HamiFolder(root, HamiCoreSettings(feedback=feedback))
     return HamiPart(N1, folder, look_s=0.01, unix_clock=lambda: now)
 
 
@@ -196,3 +198,73 @@ async def test_cards_of_a_driver_that_does_not_answer_are_absent(tmp_path: Path)
         session.get(f"{url}/metrics") as answer,
     ):
         assert await answer.text() == ""
+
+
+def said(vgpu: Path, folder: str) -> tuple[int, bool]:
+    """What a region says now: the recent kernel, and whether limits count."""
+    found = region_of(vgpu / "containers" / folder)
+    assert isinstance(found, SharedRegion)
+    return found.recent_kernel, found.is_limiting
+
+
+#: Of the newest layout.
+SWITCH, RECENT, PRIORITY = "at_2008900", "at_2008904", "at_2008908"
+
+
+def test_one_waits_for_another_of_higher_priority_and_then_goes_on_c7(
+    tmp_path: Path, vgpu: Path
+) -> None:
+    region(vgpu, "uid-high_main", with_numbers(newest(), "=i", **{PRIORITY: 0}))
+    region(vgpu, "uid-low_main", newest())
+    part_of(tmp_path, feedback=True).look()
+    assert said(vgpu, "uid-low_main") == (-1, True)
+    assert said(vgpu, "uid-high_main") == (1, False)
+    written = (vgpu / f"containers/uid-low_main/{CLAIM}.cache").read_bytes()
+    assert written == with_numbers(newest(), "=i", **{RECENT: -1})
+    part_of(tmp_path, LAST_KERNEL + 60, feedback=True).look()
+    part_of(tmp_path, LAST_KERNEL + 65, feedback=True).look()
+    assert said(vgpu, "uid-low_main") == (0, False)
+
+
+def test_limits_come_back_when_a_second_container_works_c7(tmp_path: Path, vgpu: Path) -> None:
+    """With v1.2 of the library, HAMi's monitor never switches them on again."""
+    region(vgpu, "uid-a_main", newest())
+    for later in (0, 5, 10):
+        part_of(tmp_path, LAST_KERNEL + later, feedback=True).look()
+    assert said(vgpu, "uid-a_main") == (0, False)
+    region(vgpu, "uid-b_main", newest())
+    part_of(tmp_path, LAST_KERNEL + 10, feedback=True).look()
+    assert said(vgpu, "uid-a_main")[1]
+    assert said(vgpu, "uid-b_main")[1]
+
+
+async def test_an_agent_that_ends_lets_all_go_on_within_their_limits(
+    tmp_path: Path, vgpu: Path
+) -> None:
+    region(vgpu, "uid-high_main", with_numbers(newest(), "=i", **{PRIORITY: 0}))
+    region(vgpu, "uid-low_main", newest())
+    running = asyncio.create_task(part_of(tmp_path, feedback=True).run())
+    await asyncio.sleep(0)
+    assert said(vgpu, "uid-low_main") == (-1, True)
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+    assert said(vgpu, "uid-low_main") == (0, True)
+    assert said(vgpu, "uid-high_main")[1]
+
+
+def test_without_feedback_limits_always_count(tmp_path: Path, vgpu: Path) -> None:
+    region(vgpu, "uid-a_main", with_numbers(newest(), "=i", **{RECENT: -1, SWITCH: 0}))
+    part_of(tmp_path).look()
+    assert said(vgpu, "uid-a_main") == (0, True)
+
+
+def test_a_file_with_another_name_too_is_not_written(tmp_path: Path, vgpu: Path) -> None:
+    """It could be any file of the file system."""
+    region(vgpu, "uid-a_main", newest())
+    other = tmp_path / "other"
+    other.hardlink_to(vgpu / f"containers/uid-a_main/{CLAIM}.cache")
+    part = part_of(tmp_path, feedback=True)
+    part.look()
+    assert other.read_bytes() == newest()
+    assert [*part.values().values()] == [{(N1,): 0}, {(N1,): 1}]
