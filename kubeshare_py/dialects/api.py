@@ -66,6 +66,7 @@ def read(
     *containers: Mapping[str, int],
     labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
+    namespace: str = "default",
 ) -> GpuRequest | InvalidRequest | None:
     """For tests: what a pod asks for whose containers ask for these amounts of resources.
 
@@ -77,5 +78,5 @@ def read(
         )
         for index, asked in enumerate(containers)
     )
-    pod = PodAsk(labels or {}, annotations or {}, amounts)
+    pod = PodAsk(labels or {}, annotations or {}, amounts, namespace=namespace)
     return read_by(dialect, owned_part(dialect, pod))

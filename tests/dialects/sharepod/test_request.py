@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.dialects.api import GpuRequest, InvalidRequest, read
+from kubeshare_py.dialects.dialect_table import DialectTable
 from kubeshare_py.dialects.pod_request import read as read_pod
 from kubeshare_py.dialects.sharepod.dialect import SharePods
 from kubeshare_py.dialects.sharepod.keys import AMOUNTS, KEYS
@@ -82,10 +83,12 @@ def test_words_become_tags_of_the_pods_namespace() -> None:
 
 
 def test_namespaces_do_not_share_what_is_remembered() -> None:
+    table, named = DialectTable((SharePods(),)), README | {"kubeshare/GPUID": "abcde"}
     tags = []
     for namespace in ("a", "b", "a"):
-        found = asked(namespace=namespace, GPUID="abcde")
-        assert isinstance(found, GpuRequest)
+        found = read_pod({}, named, table=table, namespace=namespace).request
+        assert found is not None
+        assert found == read(SharePods(), annotations=named, namespace=namespace)
         tags += [tag.namespace for tag in found.claims[0].claim.tags]
     assert tags == ["a", "b", "a"]
 
