@@ -965,12 +965,12 @@ def test_the_agent_has_the_folders_that_its_device_plugins_use() -> None:
 
 
 def test_hami_core_needs_devices_and_has_hamis_folders_and_port() -> None:
-    for settings, why in (
+    for values, why in (
         (["nodeAgent.enabled=true"], "needs nodeAgent.devices"),
         (["nodeAgent.hamiCore.metrics.enabled=true"], "needs nodeAgent.hamiCore.enabled=true"),
     ):
-        enabled = [] if "metrics" in settings[0] else ["nodeAgent.hamiCore.enabled=true"]
-        assert why in refused(*settings, *enabled)
+        enabled = [] if "metrics" in values[0] else ["nodeAgent.hamiCore.enabled=true"]
+        assert why in refused(*values, *enabled)
     pod = agent_of(*VARIANTS["with HAMi-core"])
     [container] = pod["containers"]
     parser = argparse.ArgumentParser()
