@@ -1,6 +1,6 @@
 """The pods in manifests as people write them: pods, and templates of the kinds that make pods.
 
-The kinds are those of `workloads`, and CronJobs, PodTemplates and Lists.
+The kinds are those of `workloads`, and CronJobs, PodTemplates, SharePods and Lists.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,6 +13,7 @@ _TEMPLATE = ("spec", "template")
 #: Where each kind has its template, by the kind in lower case.
 _PLACES: Mapping[str, tuple[str, ...]] = {
     "pod": (),
+    "sharepod": (),  # KubeShare 1.0's: its metadata and spec are its pod's
     "podtemplate": ("template",),
     "cronjob": ("spec", "jobTemplate", "spec", "template"),
     **{kind.names[0]: _TEMPLATE for kind in WORKLOADS},

@@ -47,6 +47,21 @@ def test_pods_that_are_fine_are_shown_with_their_dialect(tmp_path: Path, capsys:
     ]
 
 
+def test_a_sharepod_is_looked_at_as_its_pod(tmp_path: Path, capsys: Captured) -> None:
+    amounts = {"gpu_request": "0.5", "gpu_limit": "1.0", "gpu_mem": "1073741824"}
+    given = {f"kubeshare/{key}": text for key, text in amounts.items()}
+    fine, wrong = (
+        {**an_object("SharePod", name, {"containers": [{"name": "a"}]})} for name in ("a", "b")
+    )
+    fine["metadata"] = {"name": "a", "annotations": given}
+    wrong["metadata"] = {"name": "b", "annotations": {**given, "kubeshare/gpu_mem": ""}}
+    assert main(["check", "-f", written(tmp_path, fine, wrong)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "sharepod/a  sharepod  0.5 GPU, 1.0 GiB, at most 1.0"
+    assert lines[1].split() == ["sharepod/b", "sharepod", "refused"]
+    assert "kubeshare/gpu_mem is missing" in lines[2]
+
+
 @pytest.mark.parametrize(
     ("labels", "spec", "said"),
     [
