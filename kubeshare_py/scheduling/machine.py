@@ -207,6 +207,11 @@ class Machine:
         """The cluster at this instant, for one question that changes nothing."""
         return self._parts.profiles.reading()
 
+    @property
+    def changes(self) -> int:
+        """The number of changes of nodes and cards so far."""
+        return self.ledger.changed.end
+
     def shape_of(self, pod: Pod) -> Shape:
         """What a pod without a record would ask for, as its profile understands it."""
         return self._enqueuer.shape_of(pod)

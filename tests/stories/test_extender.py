@@ -16,9 +16,19 @@ import pytest
 
 from kubeshare_py.scheduling.machine import Machine
 from tests.controlplane.running import free_ports
-from tests.stories.conftest import PODS, Json, Stage, annotations, bound, card, gpu
+from tests.stories.conftest import (
+    PODS,
+    Json,
+    Stage,
+    annotations,
+    bound,
+    card,
+    gpu,
+    scheduled_condition,
+)
 
-THEIRS = "hami-scheduler"
+#: The name that the shipped policies let this scheduler write conditions of, and another one.
+THEIRS, OWN = "kubeshare-scheduler", "own-scheduler"
 
 
 @pytest.fixture
@@ -62,9 +72,16 @@ class Caller:
 
 def document(port: int, **extender: object) -> Json:
     return {
-        "profiles": [{}, {"schedulerName": THEIRS, "extender": True}],
+        "profiles": [{"schedulerName": OWN}, {"schedulerName": THEIRS, "extender": True}],
         "extender": {"bindAddress": "127.0.0.1", "port": port, **extender},
     }
+
+
+async def warm_up(stage: Stage) -> None:
+    """Wait until the scheduler knows the cards: it places a tiny pod of its own queue."""
+    await stage.create("warm-up", gpu("0.001"), schedulerName=OWN)
+    await stage.expect_running("warm-up")
+    await stage.expect_deleted("warm-up")
 
 
 @asynccontextmanager
@@ -76,7 +93,7 @@ async def calling(stage: Stage) -> AsyncIterator[Caller]:
         stage.scheduler(document(port)) as machine,
         aiohttp.ClientSession(connector=connector) as session,
     ):
-        await stage.warm_up()
+        await warm_up(stage)
         yield Caller(stage, machine, f"https://127.0.0.1:{port}", session)
 
 
@@ -207,15 +224,35 @@ async def test_only_the_leader_answers_and_its_successor_goes_on(empty_stage: St
     connector = aiohttp.TCPConnector(ssl=False)
     async with aiohttp.ClientSession(connector=connector) as session:
         async with empty_stage.scheduler({**document(first), **election}) as machine:
-            await empty_stage.warm_up()
+            await warm_up(empty_stage)
             leader = Caller(empty_stage, machine, f"https://127.0.0.1:{first}", session)
             pod = await leader.create("a", "1.0")
             assert await leader.bind(pod, "n1") == ""
         async with empty_stage.scheduler({**document(second), **election}) as machine:
-            await empty_stage.warm_up()
+            await warm_up(empty_stage)
             heir = Caller(empty_stage, machine, f"https://127.0.0.1:{second}", session)
             pod = await heir.create("b", "1.0")
             assert (await heir.filter(pod))["NodeNames"] == ["n1", "n2"]
             assert await heir.bind(pod, "n1") == ""
     found = await empty_stage.client.list_all(PODS)
     assert len({card(pod) for pod in found}) == 2
+
+
+async def test_a_refused_pod_is_shown_to_kube_scheduler_again_once_it_fits(
+    empty_stage: Stage,
+) -> None:
+    async with calling(empty_stage) as caller:
+        caller.names = ["n1"]
+        for number in range(2):
+            assert await caller.bind(await caller.create(f"whole-{number}", "1.0"), "n1") == ""
+        waiting = await caller.create("waiting", "1.0")
+        for node in ("n2", "n2"):
+            taken = await caller.create(f"{node}-{len(caller.machine.records)}", "1.0")
+            assert await caller.bind(taken, node) == ""
+        assert (await caller.filter(waiting))["NodeNames"] == []
+        await empty_stage.expect_deleted("whole-0")
+        pod = await empty_stage.expect_eventually(
+            "waiting", lambda pod: "are free" in scheduled_condition(pod).get("message", "")
+        )
+        assert (await caller.filter(pod))["NodeNames"] == ["n1"]
+        assert await caller.bind(pod, "n1") == ""

@@ -13,7 +13,7 @@ from tests.controlplane.build import build
 from tests.controlplane.processes import process
 from tests.controlplane.running import ControlPlane, free_ports
 from tests.stories.conftest import PODS, Json, Stage, bound, card, gpu, scheduled_condition
-from tests.stories.test_extender import THEIRS, document
+from tests.stories.test_extender import OWN, THEIRS, document, warm_up
 
 pytestmark = pytest.mark.real_only("it needs kube-scheduler, which make e2e builds")
 
@@ -65,7 +65,7 @@ async def both(
     assert plane is not None
     [port] = free_ports(1)
     async with stage.scheduler(document(port)):
-        await stage.warm_up()
+        await warm_up(stage)
         with kube_scheduler(plane, stage.folder, port, caches_nodes=caches_nodes):
             await theirs(stage, "first", "0.001")
             await stage.expect_running("first")
@@ -133,7 +133,7 @@ async def test_pods_of_both_schedulers_share_the_same_cards_at_the_same_time(
     async with both(empty_stage, plane):
         async with asyncio.TaskGroup() as group:
             for number in range(HALVES):
-                name = THEIRS if number % 2 else "kubeshare-scheduler"
+                name = THEIRS if number % 2 else OWN
                 group.create_task(
                     empty_stage.create(f"half-{number}", gpu("0.5"), schedulerName=name)
                 )

@@ -4,9 +4,11 @@ import asyncio
 from dataclasses import dataclass, field
 
 from kubeshare_py.dialects.dialects import Dialects
-from kubeshare_py.domain.effects import AnswerBind
+from kubeshare_py.domain.diagnosis import Diagnosis
+from kubeshare_py.domain.effects import AnswerBind, ReportWaiting
 from kubeshare_py.domain.events import BindAsked, PodSeen
 from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.domain.pod import Pod
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeFailure
 from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
@@ -18,12 +20,15 @@ from kubeshare_py.manifests.calls.extender import (
     read_pod,
     read_question,
 )
-from kubeshare_py.scheduling.explain.extender_answers import filtered, scored
+from kubeshare_py.scheduling.explain.extender_answers import filtered, fitting_now, scored
 
 #: How long (s) a bind is waited for; kube-scheduler's httpTimeout should be longer.
 BIND_S = 25.0
 #: How long (s) a question waits for the bind of the pod that was asked about before it.
 NEXT_S = 0.03
+#: Seconds between looks for refused pods that fit now, and the most that are remembered.
+WAKE_S, MAX_REFUSED = 1.0, 5000
+_CARDS_FREE = Diagnosis(sentence="GPUs that it asks for are free: kube-scheduler tries it again")
 NO_LEADER = "another process leads, or this one does not lead yet"
 
 
@@ -40,6 +45,8 @@ class ExtenderCalls:
     client: KubeClient
     dialects: Dialects
     _waiting: dict[PodUid, list[asyncio.Future[str]]] = field(default_factory=dict)
+    #: Pods that fitted nowhere when they were last asked about.
+    _refused: dict[PodUid, Pod] = field(default_factory=dict)
     _expected: PodUid | None = None
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -55,10 +62,16 @@ class ExtenderCalls:
         """Answer /filter. Raises BadExtenderRequest."""
         question = read_question(body, self.dialects)
         await self._before_comes(question.pod.uid)
-        answer = filtered(self.loop.machine, question.pod, question.names)
-        if answer.fitting and question.pod.shape.claims:
-            self._expected = question.pod.uid
+        pod = question.pod
+        answer = filtered(self.loop.machine, pod, question.names)
+        self._refused.pop(pod.uid, None)
+        if answer.fitting and pod.shape.claims:
+            self._expected = pod.uid
             self._arrived.clear()
+        elif not answer.fitting and not answer.problem:
+            self._refused[pod.uid] = pod
+            if len(self._refused) > MAX_REFUSED:
+                del self._refused[next(iter(self._refused))]
         return filter_result(question, answer.fitting, answer.failed, answer.problem)
 
     async def score(self, body: bytes) -> bytes:
@@ -85,6 +98,24 @@ class ExtenderCalls:
                 return bind_result(await answer)
         except TimeoutError:
             return bind_result(f"it is not known after {BIND_S:.0f} s whether the pod is bound")
+
+    async def wake_refused(self) -> None:
+        """Have kube-scheduler try pods again for which cards became free, for ever.
+
+        It tries refused pods after events, of which it may hear before this scheduler does; then
+        nothing fits yet, and without another event it would try them after five minutes. An update
+        of the pod is an event, so the condition says that there are cards.
+        """
+        seen = -1
+        while True:
+            await asyncio.sleep(WAKE_S)
+            machine = self.loop.machine
+            if not self.loop.leads or machine.changes == seen or not self._refused:
+                continue
+            seen = machine.changes
+            for pod in fitting_now(machine, self._refused.values()):
+                del self._refused[pod.uid]
+                self.loop.api.wake(ReportWaiting(pod.uid, pod.key, _CARDS_FREE))
 
     def answered(self, effect: AnswerBind) -> None:
         """Pass the machine's answer on to all requests about the pod."""

@@ -5,6 +5,7 @@ only read the machine; /bind hands it a request and waits for what becomes of th
 another process leads, every request gets 503, and /readyz says so.
 """
 
+import asyncio
 import ssl
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -77,7 +78,9 @@ async def extend(
         calls = ExtenderCalls(loop, client, dialects)
         server = serve_extender(configuration.extender, certificate.context, calls)
         await stack.enter_async_context(server)
-        await certificate.keep()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(certificate.keep())
+            group.create_task(calls.wake_refused())
 
 
 def ask_for_certificates(context: ssl.SSLContext, settings: Extender) -> None:

@@ -4,7 +4,7 @@
 answered from the ledger as it is now. kube-scheduler itself refuses nodes for all other reasons.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kubeshare_py.domain.identity import NodeName
@@ -15,9 +15,12 @@ from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.binding.delegated_pods import as_delegated, refusal_of
 from kubeshare_py.scheduling.binding.extender_binds import UNREAD, not_delegated
 from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.queue.pod_records import PodState
 
 #: kube-scheduler's extenders score from 0 to this (MaxExtenderPriority of extender/v1).
 MAX_EXTENDER_PRIORITY = 10
+#: The most pods that kube-scheduler is asked at once to try again.
+MAX_WOKEN = 32
 #: Of a node that is not known, in HAMi's words.
 UNREGISTERED = "node unregistered"
 
@@ -59,6 +62,31 @@ def filtered(machine: Machine, pod: Pod, names: Sequence[NodeName]) -> FilterAns
     shape = machine.shape_of(as_delegated(pod))
     evaluator = machine.reading().evaluators[pod.scheduler_name]
     return _by_cards(evaluator, shape, names)
+
+
+def fitting_now(machine: Machine, refused: Iterable[Pod]) -> list[Pod]:
+    """Those of these pods that could be placed now, in this order; of each shape some.
+
+    At most as many of a shape as there are nodes for it, and MAX_WOKEN in all: kube-scheduler tries
+    each of them.
+    """
+    evaluators = machine.reading().evaluators
+    room: dict[tuple[str, Shape], int] = {}
+    found = []
+    for pod in refused:
+        record = machine.records.get(pod.uid)
+        if record is None or record.state is not PodState.DELEGATED:
+            continue
+        asked = pod.scheduler_name, record.shape
+        if asked not in room:
+            masks = evaluators[pod.scheduler_name].masks(record.shape)
+            room[asked] = int((masks == 0).sum())
+        if room[asked]:
+            room[asked] -= 1
+            found.append(pod)
+        if len(found) == MAX_WOKEN:
+            break
+    return found
 
 
 def scored(

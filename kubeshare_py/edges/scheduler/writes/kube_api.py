@@ -127,6 +127,10 @@ class KubeApi:
             case _:
                 assert_never(effect)
 
+    def wake(self, report: ReportWaiting) -> None:
+        """Write a condition alone, so that the scheduler that has the pod sees an update of it."""
+        self._reports.condition(report)
+
     async def _send(self, bind: Bind, body: bytes) -> BindOutcome:
         try:
             await self._client.request(

@@ -101,6 +101,12 @@ class ReportLane:
         note = message_of(report.diagnosis)
         self._occurred(regarding_pod(report.uid, report.key), FAILED_SCHEDULING, note, now)
 
+    def condition(self, report: ReportWaiting) -> None:
+        """Take a report for the condition alone, which another scheduler has written meanwhile."""
+        self._conditions.withdraw(report.uid)
+        self._conditions.report(report, self._now())
+        self._wakeup.set()
+
     def scheduled(self, report: ReportScheduled) -> None:
         """Take a report that a pod was bound; it replaces those of its waiting."""
         self._conditions.withdraw(report.uid)
