@@ -12,7 +12,7 @@ from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.dialects.sharepod.dialect import SharePods
 from kubeshare_py.embedded_cluster.nodes.run_plan import RUN_SECONDS
-from tests.stories.conftest import PODS, Json, Stage, annotations, bound, scheduled_condition
+from tests.stories.conftest import PODS, Json, Stage, annotations, scheduled_condition
 from tests.stories.share_pods import (
     SHARE_PODS,
     amounts,
