@@ -106,7 +106,7 @@ class Ground:
 
     async def bare(self, count: int) -> Figures:
         """Pods as SharePods' are, created one by one."""
-        body = {"apiVersion": "v1", "kind": "Pod"} | pod()
+        body: Json = {"apiVersion": "v1", "kind": "Pod"} | pod()
         bodies = [
             {**body, "metadata": {**body["metadata"], "name": f"pod-{n}"}} for n in range(count)
         ]
@@ -171,7 +171,7 @@ async def ground(plane: ControlPlane, folder: Path, nodes: int) -> AsyncIterator
         asyncio.TaskGroup() as group,
     ):
         await ship_lease(client)
-        await client.create(DEFINITIONS, yaml.safe_load(CRD.read_text()))
+        await _define(client)
         kubelets = SimulatedKubelets(workers, found)
         running = Count(watching, PODS, lambda status: status.get("phase") == "Running")
         shown = Count(
@@ -188,6 +188,17 @@ async def ground(plane: ControlPlane, folder: Path, nodes: int) -> AsyncIterator
             yield Ground(client, running, shown)
         for task in tasks:
             task.cancel()
+
+
+async def _define(client: KubeClient) -> None:
+    """Define SharePods; return when they are served."""
+    made = await client.create(DEFINITIONS, yaml.safe_load(CRD.read_text()))
+    path = f"{DEFINITIONS}/{made['metadata']['name']}"
+    while not any(
+        (one["type"], one["status"]) == ("Established", "True")
+        for one in (await client.get(path)).get("status", {}).get("conditions", [])
+    ):
+        await asyncio.sleep(0.1)
 
 
 def _scheduler(plane: ControlPlane, folder: Path, prometheus: str) -> list[str | Path]:

@@ -72,7 +72,7 @@ class SharePodRecord:
             if known.template.manifest != found.template.manifest:
                 self._try_at_once()
         else:
-            self.last = None
+            self.last = self.differs_since = None
             self._try_at_once()
         self.share_pod = found
 
@@ -125,6 +125,6 @@ class SharePodRecord:
         return False
 
     def _try_at_once(self) -> None:
-        self.refusal, self.differs_since = "", None
+        self.refusal = ""
         self.pod_pause.reset()
         self.write_pause.reset()

@@ -1,0 +1,134 @@
+"""SharePods and their pods as they come over the wire, and what is written to them."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from kubeshare_py.domain.identity import PodKey
+from kubeshare_py.manifests.sharepods.pod_behind_fields import PodBehindFields, pod_behind
+from kubeshare_py.manifests.sharepods.share_pod_fields import SharePodFields, share_pod
+from kubeshare_py.manifests.sharepods.share_pod_patches import gpu_id_patch, status_patch
+from kubeshare_py.manifests.sharepods.share_pod_values import value_problem
+from kubeshare_py.sharepods.pod_behind import PodBehind
+from kubeshare_py.sharepods.share_pod import ConditionType, SharePod, SharePodStatus
+
+TWO = {"kubeshare/gpu_request": "0.5", "kubeshare/gpu_limit": "1"}
+NOW = "2026-11-28T02:00:00Z"
+OWNER = {
+    "apiVersion": "kubeshare.nthu/v1", "kind": "SharePod", "name": "one", "uid": "s1",
+    "controller": True, "blockOwnerDeletion": True,
+}  # fmt: skip
+
+
+def read_share(**fields: Any) -> SharePod:
+    meta = {"name": "one", "namespace": "team", "uid": "s1", "resourceVersion": "7"}
+    body = {"metadata": meta | fields.pop("metadata", {}), **fields}
+    found = msgspec.json.decode(json.dumps(body), type=SharePodFields)
+    return share_pod(found, "kubeshare-scheduler", value_problem)
+
+
+def read_pod(**fields: Any) -> PodBehind:
+    meta = {"name": "one", "namespace": "team", "uid": "p1", "resourceVersion": "7"}
+    body = {"metadata": meta | fields.pop("metadata", {}), **fields}
+    return pod_behind(msgspec.json.decode(json.dumps(body), type=PodBehindFields))
+
+
+def test_what_a_share_pod_shows_is_read_as_it_was_written() -> None:
+    shown = {"phase": "Running", "hostIP": None, "conditions": [{"b": 1, "a": None}]}
+    pod = read_pod(
+        metadata={
+            "ownerReferences": [OWNER],
+            "annotations": {
+                "sharedgpu/gpu_uuid": "GPU-1", "sharedgpu/gpu_manager_port": "50051",
+                "kubeshare/GPUID": "abcde",
+            },
+            "managedFields": [{"manager": "x"}],
+        },
+        spec={"nodeName": "n1"},
+        status=shown,
+    )  # fmt: skip
+    share = read_share(spec={"containers": []})
+    [test, add] = msgspec.json.decode(
+        msgspec.json.encode(status_patch(share, SharePodStatus(mirror=pod.mirror), NOW))
+    )
+    assert test == {"op": "test", "path": "/metadata/uid", "value": "s1"}
+    value = add["value"]
+    assert (value["BoundDeviceID"], value["PodManagerPort"]) == ("GPU-1", 50051)
+    assert value["PodStatus"] == {"phase": "Running", "conditions": [{"b": 1}]}
+    assert "managedFields" not in value["PodObjectMeta"]
+    again = read_share(spec={"containers": []}, status=value)
+    assert again.status.mirror == pod.mirror
+    assert pod.gpu_id == "abcde"
+
+
+def test_of_pods_of_others_only_the_identity_is_kept() -> None:
+    deployed = {**OWNER, "kind": "ReplicaSet", "apiVersion": "apps/v1"}
+    for owners, controlled in (
+        ([], False),
+        ([deployed], True),
+        ([{**OWNER, "controller": False}], False),
+    ):
+        pod = read_pod(metadata={"ownerReferences": owners}, status={"phase": "Running"})
+        assert pod == PodBehind(
+            key=PodKey("team", "one"), uid=pod.uid, version="7", has_controller=controlled
+        )
+
+
+@pytest.mark.parametrize("port", ["", "x", "-1", "999999", "5 0", "٣"])
+def test_a_port_that_is_none_is_none(port: str) -> None:
+    about = {"ownerReferences": [OWNER], "annotations": {"sharedgpu/gpu_manager_port": port}}
+    assert read_pod(metadata=about).mirror.port == 0
+
+
+@pytest.mark.parametrize("status", [None, {}, {"PodStatus": "x"}, {"conditions": 3}, "x", []])
+def test_a_status_that_cannot_be_read_is_none(status: Any) -> None:
+    assert read_share(status=status).status == SharePodStatus()
+
+
+@pytest.mark.parametrize("spec", [None, "x", [], {"restartPolicy": 3}, {"restartPolicy": ""}])
+def test_a_spec_that_cannot_be_read_is_left_to_the_api_server(spec: Any) -> None:
+    assert read_share(spec=spec).restart_policy == "Always"
+
+
+def test_the_name_of_the_virtual_gpu_is_the_users_unless_it_is_marked() -> None:
+    named = {"kubeshare/GPUID": "abcde"}
+    assert read_share(metadata={"annotations": named}).chooses_gpu_id
+    marked = named | {"kubeshare.io/assigned-gpuid": "abcde"}
+    assert not read_share(metadata={"annotations": marked}).chooses_gpu_id
+    assert read_share(
+        metadata={"annotations": marked | {"kubeshare/GPUID": "other"}}
+    ).chooses_gpu_id
+    patch = gpu_id_patch(read_share(), "")["metadata"]
+    assert patch == {"uid": "s1", "annotations": dict.fromkeys(marked)}
+
+
+def test_conditions_keep_their_time_while_they_stay_as_they_are() -> None:
+    def shown(status: str) -> SharePod:
+        one = {"type": "Synced", "status": status, "reason": "r", "message": "m"}
+        since = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
+        return read_share(status={"conditions": [one | since, {"type": "Other"}]})
+
+    share = shown("True")
+    condition = share.status.condition(ConditionType.SYNCED)
+    assert condition is not None
+    for before, since in ((share, "2026-01-01T00:00:00Z"), (shown("False"), NOW)):
+        [_, add] = status_patch(before, share.status, NOW)
+        assert add["value"]["conditions"][0]["lastTransitionTime"] == since
+
+
+@pytest.mark.parametrize(
+    ("annotations", "said"),
+    [
+        ({}, ""),
+        ({"other/key": "x"}, ""),
+        ({"kubeshare/gpu_request": "0.5"}, "kubeshare/gpu_limit is missing"),
+        ({**TWO, "kubeshare/gpu_mem": "x"}, 'kubeshare/gpu_mem="x"'),
+        ({**TWO, "kubeshare/gpu_mem": "1"}, ""),
+    ],
+)
+def test_values_are_judged_by_the_dialect(annotations: dict[str, str], said: str) -> None:
+    """kubeshare.md E.1: request, limit and memory are required as soon as any is there."""
+    assert value_problem(annotations).startswith(said)
+    assert bool(value_problem(annotations)) == bool(said)
