@@ -41,6 +41,8 @@ from tests.stories.share_pods import CRD, DEFINITIONS, SHARE_PODS, amounts, shar
 PODS = "/api/v1/namespaces/default/pods"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 CREATORS = 32
+#: Seconds that a deletion of all pods may take.
+DELETION_S = 300.0
 ASKED = amounts("0.5")
 NODES = (
     'nodes: [{{name: "n{{n}}", count: {count}, gpus: [{{model: A100, count: 8, memory: 40GiB}}]}}]'
@@ -111,7 +113,7 @@ class Ground:
             {**body, "metadata": {**body["metadata"], "name": f"pod-{n}"}} for n in range(count)
         ]
         figures = await self._measured("bare pods", PODS, bodies, count)
-        await self.client.request("DELETE", PODS, query={"gracePeriodSeconds": 0})
+        await self._delete_all(PODS)
         await self.running.all_of(0)
         return figures
 
@@ -122,7 +124,7 @@ class Ground:
         figures = await self._measured("a Job", JOBS, [body], count)
         options = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
         await self.client.request("DELETE", f"{JOBS}/all", body=options)
-        await self.client.request("DELETE", PODS, query={"gracePeriodSeconds": 0})
+        await self._delete_all(PODS)
         await self.running.all_of(0)
         return figures
 
@@ -132,9 +134,13 @@ class Ground:
         started = asyncio.get_running_loop().time()
         figures = await self._measured("SharePods", SHARE_PODS, bodies, count)
         shown_s = await self.shown.all_of(count) - started
-        await self.client.request("DELETE", SHARE_PODS)
+        await self._delete_all(SHARE_PODS)
         await self.running.all_of(0)
         return replace(figures, shown_s=shown_s)
+
+    async def _delete_all(self, path: str) -> None:
+        query = {"gracePeriodSeconds": 0}
+        await self.client.request("DELETE", path, query=query, timeout_s=DELETION_S)
 
     async def _measured(self, way: str, path: str, bodies: Iterable[Json], count: int) -> Figures:
         left = iter(bodies)
@@ -194,10 +200,10 @@ async def _define(client: KubeClient) -> None:
     """Define SharePods; return when they are served."""
     made = await client.create(DEFINITIONS, yaml.safe_load(CRD.read_text()))
     path = f"{DEFINITIONS}/{made['metadata']['name']}"
-    while not any(
-        (one["type"], one["status"]) == ("Established", "True")
-        for one in (await client.get(path)).get("status", {}).get("conditions", [])
-    ):
+    while True:
+        found = (await client.get(path)).get("status", {}).get("conditions", [])
+        if any((one["type"], one["status"]) == ("Established", "True") for one in found):
+            return
         await asyncio.sleep(0.1)
 
 

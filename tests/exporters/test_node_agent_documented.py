@@ -9,6 +9,7 @@ from kubeshare_py.exporters import (
     hami_core_metrics,
     hami_node_metrics,
     node_agent_metrics,
+    share_pod_metrics,
 )
 from kubeshare_py.exporters.metric import Metric
 
@@ -42,3 +43,7 @@ def test_the_table_of_hamis_metrics_of_the_node_is_that_of_the_code() -> None:
 def test_the_table_of_the_aggregators_metrics_is_that_of_the_code() -> None:
     found = rows("monitoring.md", "KubeShare's gpu_requirement")
     assert found == [row(one) for one in gpu_requirement.CATALOGUE]
+
+
+def test_the_table_of_the_controllers_metrics_is_that_of_the_code() -> None:
+    assert rows("sharepods.md", "Metrics") == [row(one) for one in share_pod_metrics.OWN]
