@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from kubeshare_py.cluster.columns import (
     ABSENT,
+    CORDONED,
     CROWDED,
     EXCLUDING,
     EXCLUSIVE,
@@ -24,7 +25,7 @@ from kubeshare_py.domain.gpu import WHOLE_MILLI
 #: One entry of a column of cards or nodes, or many: an int64 array of the column's shape.
 Entries = TypeVar("Entries", int, IntArray)
 #: The flags that charges do not change.
-_LASTING = ABSENT | UNHEALTHY
+_LASTING = ABSENT | UNHEALTHY | CORDONED
 
 # --- the rules -------------------------------------------------------------------------------
 

@@ -249,7 +249,7 @@ class Ledger:
         columns.present[row] = True
         columns.describe(row, node)
         columns.tidy()
-        if old is None:
+        if old is None or old.cordoned != node.cordoned:
             self._lay_out_cards(row)
         elif row in self._usage.native:
             self._usage.hold_back(row)  # as many as the device plugin advertises at most

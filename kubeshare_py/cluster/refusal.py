@@ -2,6 +2,7 @@
 
 from kubeshare_py.cluster.card_tags import admits, misnames
 from kubeshare_py.cluster.columns import (
+    CORDONED,
     CROWDED,
     EXCLUDING,
     EXCLUSIVE,
@@ -22,6 +23,7 @@ INSUFFICIENT_CARD = "too little is free of the GPUs"
 
 _FLAGS = (
     (UNHEALTHY, "is not healthy"),
+    (CORDONED, "is cordoned"),
     (EXCLUSIVE, "is held by a pod alone"),
     (CROWDED, "has as many pods as it may have"),
     (HELD_BACK, "is kept for pods whose GPUs the kubelet picks"),

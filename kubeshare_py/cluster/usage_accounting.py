@@ -17,6 +17,7 @@ from kubeshare_py.cluster.charge import Charge
 from kubeshare_py.cluster.columns import (
     ABSENT,
     CARD_COLUMNS,
+    CORDONED,
     EMPTY_SLOT,
     EXCLUSIVE,
     PODS,
@@ -277,6 +278,9 @@ class UsageAccounting:
         if gpu.rdma is not None:
             columns.rdma[row, slot] = len(PATHS) - PATHS.index(gpu.rdma)
         columns.flags[row, slot] = 0 if gpu.healthy else UNHEALTHY
+        node = columns.nodes[row]
+        if node is not None and node.cordoned and {gpu.uuid, gpu.parent} & {*node.cordoned}:
+            columns.flags[row, slot] |= CORDONED
         derive_card(columns, row, slot)
 
 

@@ -87,6 +87,8 @@ class Node:
     agent: AgentWords = NO_AGENT
     #: Of device plugins that are not ours; placement does not depend on them.
     locks: tuple[NodeLock, ...] = ()
+    #: Cards that administrators keep new pods off, sorted; with a card its instances too.
+    cordoned: tuple[GpuUuid, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,8 @@ from kubeshare_py.domain.needs.images import PodImages
 from kubeshare_py.domain.needs.inter_pod import InterPodTerms
 from kubeshare_py.domain.needs.node_rules import NodeRule
 from kubeshare_py.domain.needs.placed_pod import PlacedPod
+from kubeshare_py.domain.needs.placement_policy import PlacementPolicy
 from kubeshare_py.domain.needs.volumes import PodVolumes
-from kubeshare_py.domain.placement_policy import PlacementPolicy
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.domain.request import CardRelation, GpuClaim, GpuRequest, InvalidRequest
 

@@ -18,7 +18,7 @@ from kubeshare_py.domain.gpu import WHOLE_MILLI, part_of_bytes
 from kubeshare_py.domain.gpu_models import PreferredModels, names_model
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.domain.needs.gpu_quota import QuotaNames
-from kubeshare_py.domain.placement_policy import PlacementPolicy
+from kubeshare_py.domain.needs.placement_policy import PlacementPolicy
 from kubeshare_py.domain.printable import beginning
 
 #: More than any card has, whatever its cores are scaled to.

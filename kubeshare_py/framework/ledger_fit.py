@@ -10,7 +10,15 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kubeshare_py.cluster.columns import ABSENT, FIXED_RESOURCES, PODS, PORTS, UNHEALTHY, IntArray
+from kubeshare_py.cluster.columns import (
+    ABSENT,
+    CORDONED,
+    FIXED_RESOURCES,
+    PODS,
+    PORTS,
+    UNHEALTHY,
+    IntArray,
+)
 from kubeshare_py.cluster.refusal import INSUFFICIENT_CARD, REFUSES, insufficient
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.diagnosis import Shortfall
@@ -89,7 +97,7 @@ class LedgerCards:
             return found
 
         def lacks(rows: Rows) -> IntArray:
-            gone = rows.flags & (ABSENT | UNHEALTHY) > 0
+            gone = rows.flags & (ABSENT | UNHEALTHY | CORDONED) > 0
             return np.where(fits(rows), 0, np.where(gone, unusable, mask))
 
         return CardPredicate(fits, lacks)

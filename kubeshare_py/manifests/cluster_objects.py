@@ -8,11 +8,10 @@ import msgspec
 
 from kubeshare_py.domain.events import AnyObject, ObjectGone, ObjectSeen, ObjectsListed
 from kubeshare_py.domain.needs.cluster_objects import NamespaceObject, ObjectKey, WatchedKind
-from kubeshare_py.manifests import resource_quotas
 from kubeshare_py.manifests.devices import resource_claim, resource_slice
 from kubeshare_py.manifests.events import Translation
 from kubeshare_py.manifests.metadata import ObjectMeta
-from kubeshare_py.manifests.pods import pod_owners
+from kubeshare_py.manifests.pods import pod_owners, resource_quotas
 from kubeshare_py.manifests.volumes import claims, csi, persistent_volumes, storage_classes
 
 _CORE = "api/v1"

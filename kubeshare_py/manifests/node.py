@@ -11,8 +11,9 @@ from kubeshare_py.dialects.agent_annotation import read_agent
 from kubeshare_py.dialects.dialect import NodeKeys
 from kubeshare_py.dialects.dialect_table import mark
 from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
-from kubeshare_py.domain.bounds import NODE_IMAGES, NODE_RESOURCES
-from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.dialects.hami.keys import DEVICE_CORDON
+from kubeshare_py.domain.bounds import CARDS_OF_NODE, NODE_IMAGES, NODE_RESOURCES
+from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.needs.images import NodeImage
 from kubeshare_py.domain.needs.node_features import NODE_FEATURES
 from kubeshare_py.domain.node import Node, NodeLock, Taint
@@ -103,8 +104,18 @@ def to_domain(
         images=tuple(map(_image, (node.status.images or ())[: NODE_IMAGES.most])),
         address=_internal_ip(node.status.addresses or ()),
         agent=read_agent(node.metadata.annotations or {}),
+        cordoned=_cordoned(node.metadata.annotations or {}),
         locks=locks(node.metadata.annotations or {}) if locks is not None else (),
     )
+
+
+def _cordoned(annotations: Mapping[str, str]) -> tuple[GpuUuid, ...]:
+    """The cards of HAMi's annotation; more than a node can have are passed over."""
+    text = annotations.get(DEVICE_CORDON)
+    if not text:
+        return ()
+    named = {uuid for part in text.split(",") if (uuid := part.strip())}
+    return tuple(map(GpuUuid, sorted(named)[: CARDS_OF_NODE.most]))
 
 
 def _unbounded(node: NodeFields, allocatable: dict[str, int], dialects: Dialects) -> dict[str, int]:

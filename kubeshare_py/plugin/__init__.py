@@ -8,6 +8,7 @@ other modules may change at any time.
 
 from kubeshare_py.cluster.columns import (
     ABSENT,
+    CORDONED,
     CPU,
     CROWDED,
     EPHEMERAL_STORAGE,
@@ -102,11 +103,12 @@ from kubeshare_py.topology.card_sets import CardSets
 from kubeshare_py.topology.gang_context import GangContext
 
 #: The version of all that is exported here and by `kubeshare_py.testing`.
-API_VERSION = (1, 1)
+API_VERSION = (1, 2)
 
 __all__ = [
     "ABSENT",
     "API_VERSION",
+    "CORDONED",
     "CPU",
     "CROWDED",
     "EPHEMERAL_STORAGE",

@@ -8,6 +8,7 @@ import numpy as np
 from kubeshare_py.domain.request import TOO_MUCH
 from kubeshare_py.framework.claims.card_names import fits_name
 from kubeshare_py.framework.claims.card_shortfalls import (
+    IS_CORDONED,
     KEPT_FOR_NATIVE,
     NO_GPU,
     NO_MEMORY,
@@ -33,6 +34,7 @@ from kubeshare_py.framework.claims.claim_fit import (
 )
 from kubeshare_py.plugin import (
     ABSENT,
+    CORDONED,
     CROWDED,
     EXCLUDING,
     EXCLUSIVE,
@@ -87,6 +89,7 @@ class GpuFit:
                 EXCLUDING: excluded,
                 HELD_BACK: native,
                 UNHEALTHY: unhealthy,
+                CORDONED: reasons.register(self.name, IS_CORDONED, resolvable=False),
                 ABSENT: absent,
             }
         )
@@ -112,7 +115,7 @@ class GpuFit:
             kept = (rows.reservations > 0) & (masks > 0)
             if not kept.any():
                 return masks
-            kept &= rows.flags & (ABSENT | UNHEALTHY | HELD_BACK | EXCLUDING) == 0
+            kept &= rows.flags & (ABSENT | UNHEALTHY | CORDONED | HELD_BACK | EXCLUDING) == 0
             kept &= masks != size
             return np.where(kept & fits_but_for_reservations(claim, rows), reserved, masks)
 

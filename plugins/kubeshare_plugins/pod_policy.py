@@ -14,7 +14,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from kubeshare_py.domain.placement_policy import Order
+from kubeshare_py.domain.needs.placement_policy import Order
 from kubeshare_py.plugin import (
     ABSENT,
     MAX_SCORE,

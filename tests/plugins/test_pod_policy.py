@@ -16,7 +16,7 @@ from kubeshare_plugins.spread import Spread
 from kubeshare_plugins.topology import Topology
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.gpu import Gpu, PeerLink
-from kubeshare_py.domain.placement_policy import Order, PlacementPolicy
+from kubeshare_py.domain.needs.placement_policy import Order, PlacementPolicy
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.testing import SmallCluster
 from tests.builders import a_claim, a_gpu, a_shape, whole

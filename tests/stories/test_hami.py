@@ -211,7 +211,7 @@ async def test_pods_of_the_old_schedulers_are_charged(empty_stage: Stage) -> Non
     one, two = (card.uuid for card in stage.nodes[0].cards)
     new = {"hami.io/vgpu-devices-allocated": f";{one},NVIDIA,3000,50:;", "hami.io/vgpu-node": "n1"}
     old = {"hami.sh/vgpu-devices-allocated": f"{one},NVIDIA,1000,0:{two},NVIDIA,2000,0:;"}
-    bound = {"schedulerName": "old-scheduler", "nodeName": "n1"}
+    bound: Json = {"schedulerName": "old-scheduler", "nodeName": "n1"}
     ask = {GPU: 1, MEM: 3000, CORES: 50}
     for pod in (
         a_pod("hami", ask, inits=({},), told=new, **bound),

@@ -13,7 +13,7 @@ from kubeshare_py.dialects.label_numbers import integer
 from kubeshare_py.domain.bounds import CLAIMED_UUIDS
 from kubeshare_py.domain.gpu_models import ANY, PreferredModels, name_part
 from kubeshare_py.domain.identity import GpuUuid
-from kubeshare_py.domain.placement_policy import Order, PlacementPolicy
+from kubeshare_py.domain.needs.placement_policy import Order, PlacementPolicy
 from kubeshare_py.domain.request import InvalidRequest
 
 #: Go's ParseBool.

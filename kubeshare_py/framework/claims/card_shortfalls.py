@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kubeshare_py.cluster.card_tags import pods_of
-from kubeshare_py.cluster.columns import ABSENT, CROWDED, EXCLUSIVE, HELD_BACK, UNHEALTHY
+from kubeshare_py.cluster.columns import ABSENT, CORDONED, CROWDED, EXCLUSIVE, HELD_BACK, UNHEALTHY
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.gpu import part_of_bytes
@@ -18,6 +18,7 @@ OTHER_EXCLUSION = "GPU with pods of other exclusion tags"
 OTHER_NAME = "GPU in use that has not the name which the pod gives"
 RESERVED = "GPU reserved for other pods"
 NOT_HEALTHY = "unhealthy GPU"
+IS_CORDONED = "cordoned GPU"
 OTHER_SIZE = "GPU of another size"
 NO_GPU = "no GPU"
 
@@ -63,6 +64,8 @@ def _states(row: Rows, slot: int, uuid: str) -> Iterator[Shortfall]:
     flags = row.flags.item(0, slot)
     if flags & UNHEALTHY:
         yield Shortfall(reason=NOT_HEALTHY, subject=uuid)
+    if flags & CORDONED:
+        yield Shortfall(reason=IS_CORDONED, subject=uuid)
     if flags & HELD_BACK:
         yield Shortfall(reason=KEPT_FOR_NATIVE, subject=uuid)
     if row.reservations.item(0, slot):

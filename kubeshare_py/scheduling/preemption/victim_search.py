@@ -11,7 +11,7 @@ from itertools import combinations, islice
 
 import numpy as np
 
-from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY, IntArray
+from kubeshare_py.cluster.columns import ABSENT, CORDONED, UNHEALTHY, IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.what_if import Amounts, WhatIf
 from kubeshare_py.domain.identity import NodeName, PodUid
@@ -149,7 +149,7 @@ class VictimSearch:
         for record in records:
             for card in record.allocation.cards if record.allocation else ():
                 slot = slot_of.get(card.uuid)
-                if slot is not None and not flags[slot] & (ABSENT | UNHEALTHY):
+                if slot is not None and not flags[slot] & (ABSENT | UNHEALTHY | CORDONED):
                     found.setdefault(slot, []).append(record)
         return found
 

@@ -4,7 +4,7 @@ import pytest
 
 from kubeshare_py.dialects.hami.keys import HamiSettings
 from kubeshare_py.dialects.hami.wishes import policy_of, wishes_of
-from kubeshare_py.domain.placement_policy import Order, PlacementPolicy
+from kubeshare_py.domain.needs.placement_policy import Order, PlacementPolicy
 from kubeshare_py.domain.request import InvalidRequest
 from tests.dialects.hami.pods import GPU, MEM, claim, refusal
 

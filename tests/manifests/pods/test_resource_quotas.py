@@ -3,7 +3,7 @@
 import msgspec
 
 from kubeshare_py.domain.needs.gpu_quota import QuotaObject
-from kubeshare_py.manifests.resource_quotas import ResourceQuotaFields, to_quota
+from kubeshare_py.manifests.pods.resource_quotas import ResourceQuotaFields, to_quota
 
 
 def test_limits_of_extended_resources_are_kept() -> None:
