@@ -44,11 +44,11 @@ class WriteStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class WriteGpuId:
+class WriteCardName:
     """Say in a SharePod's annotations which virtual GPU the scheduler chose; "" takes them away."""
 
     share_pod: SharePod
-    gpu_id: str
+    card_name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,5 +62,5 @@ class ReportSharePod:
 
 
 #: Those that are answered with EffectAnswered.
-SharePodRequest = CreatePod | DeletePod | AdoptPod | WriteStatus | WriteGpuId
+SharePodRequest = CreatePod | DeletePod | AdoptPod | WriteStatus | WriteCardName
 SharePodEffect = SharePodRequest | ReportSharePod

@@ -7,7 +7,7 @@ from kubeshare_py.domain.identity import PodKey, PodUid
 
 SharePodUid = NewType("SharePodUid", str)
 #: The name of each field of a pod's template with a hash of its value, sorted by name.
-Fingerprint = tuple[tuple[str, str], ...]
+FieldHashes = tuple[tuple[str, str], ...]
 
 ENDED = ("Succeeded", "Failed")
 _NO_POD, _NO_OWNER = PodUid(""), SharePodUid("")
@@ -38,8 +38,8 @@ class PodBehind:
     """A pod by the name of a SharePod; of a pod of others only its identity counts.
 
     `owner` is the SharePod that controls it, "" if none does. `version` is its resourceVersion.
-    `fingerprint` is that of the template that it was made from, empty if it does not say. It
-    `is_marked` if it was once made by this controller. `gpu_id` names its virtual GPU.
+    `field_hashes` are those of the template that it was made from, empty if it does not say. It
+    `is_marked` if it was once made by this controller. `card_name` names its virtual GPU.
     """
 
     key: PodKey
@@ -49,8 +49,8 @@ class PodBehind:
     has_controller: bool = False
     is_marked: bool = False
     is_deleting: bool = False
-    fingerprint: Fingerprint = ()
-    gpu_id: str = ""
+    field_hashes: FieldHashes = ()
+    card_name: str = ""
     mirror: PodMirror = NO_MIRROR
 
     @property

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 
 from kubeshare_py.domain.identity import PodKey, PodUid
-from kubeshare_py.sharepods.effects import SharePodRequest, WriteGpuId, WriteStatus
+from kubeshare_py.sharepods.effects import SharePodRequest, WriteCardName, WriteStatus
 from kubeshare_py.sharepods.events import RequestFailed
 from kubeshare_py.sharepods.pod_behind import PodBehind, PodMirror, is_older
 from kubeshare_py.sharepods.share_pod import SharePod
@@ -106,8 +106,8 @@ class SharePodRecord:
         verdict = judge(share, self.pod, self.last, self.refusal)
         if verdict.request is not None and self._is_time(self.pod_pause.at, now):
             return verdict.request
-        if verdict.gpu_id is not None and self._is_time(self.write_pause.at, now):
-            return WriteGpuId(share, verdict.gpu_id)
+        if verdict.card_name is not None and self._is_time(self.write_pause.at, now):
+            return WriteCardName(share, verdict.card_name)
         if verdict.status == share.status:
             self.differs_since = None
             return None

@@ -7,7 +7,7 @@ from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.sharepods.pod_behind import (
     ENDED,
     NO_MIRROR,
-    Fingerprint,
+    FieldHashes,
     PodMirror,
     SharePodUid,
 )
@@ -59,18 +59,19 @@ NO_STATUS = SharePodStatus()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharePodTemplate:
-    """The pod to create, as JSON, and the fingerprint that it carries in an annotation."""
+    """The pod to create, as JSON, and the hashes of its fields, which an annotation says."""
 
     manifest: bytes
-    fingerprint: Fingerprint
+    field_hashes: FieldHashes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharePod:
     """A SharePod.
 
-    `problem` says which of its values cannot be understood, "" if all can. `gpu_id` is its
-    annotation, `assigned_gpu_id` the one that the scheduler chose: if they differ, the user chose.
+    `problem` says which of its values cannot be understood, "" if all can. `card_name` is the
+    virtual GPU of its annotation, `assigned_card_name` the one that the scheduler chose: if they
+    differ, the user chose.
     """
 
     key: PodKey
@@ -80,14 +81,14 @@ class SharePod:
     is_deleting: bool = False
     problem: str = ""
     restart_policy: str = "Always"
-    gpu_id: str = ""
-    assigned_gpu_id: str = ""
+    card_name: str = ""
+    assigned_card_name: str = ""
     status: SharePodStatus = NO_STATUS
 
     @property
-    def chooses_gpu_id(self) -> bool:
+    def chooses_card_name(self) -> bool:
         """Whether its user named the virtual GPU."""
-        return self.gpu_id != self.assigned_gpu_id and bool(self.gpu_id)
+        return self.card_name != self.assigned_card_name and bool(self.card_name)
 
     def is_finished(self, phase: str) -> bool:
         """Whether a pod that ended in this phase has done all that the SharePod wants.

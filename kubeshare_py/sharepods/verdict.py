@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from kubeshare_py.domain.printable import MAX_MESSAGE, beginning, listed, printable
 from kubeshare_py.sharepods.effects import AdoptPod, CreatePod, DeletePod
-from kubeshare_py.sharepods.pod_behind import Fingerprint, PodBehind, PodMirror
+from kubeshare_py.sharepods.pod_behind import FieldHashes, PodBehind, PodMirror
 from kubeshare_py.sharepods.share_pod import (
     ConditionType,
     SharePod,
@@ -23,11 +23,11 @@ EDITS_IGNORED = "changed after the pod was bound, and ignored until the pod is c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """`request` is for the pod. `gpu_id` is the annotation to write, None to leave it."""
+    """`request` is for the pod. `card_name` is the annotation to write, None to leave it."""
 
     status: SharePodStatus
     request: CreatePod | DeletePod | AdoptPod | None = None
-    gpu_id: str | None = None
+    card_name: str | None = None
 
 
 def judge(share: SharePod, pod: PodBehind | None, last: PodMirror | None, refusal: str) -> Verdict:
@@ -49,7 +49,7 @@ def judge(share: SharePod, pod: PodBehind | None, last: PodMirror | None, refusa
     return Verdict(status=before, request=CreatePod(share))
 
 
-def edited(before: Fingerprint, now: Fingerprint) -> list[str]:
+def edited(before: FieldHashes, now: FieldHashes) -> list[str]:
     """The fields that differ; none if it is not known what they were."""
     if not before:
         return []
@@ -57,7 +57,7 @@ def edited(before: Fingerprint, now: Fingerprint) -> list[str]:
 
 
 def _with_its_pod(share: SharePod, pod: PodBehind) -> Verdict:
-    changed = edited(pod.fingerprint, share.template.fingerprint)
+    changed = edited(pod.field_hashes, share.template.field_hashes)
     replaceable = changed and not (pod.is_bound or pod.is_deleting or share.is_deleting)
     status = SharePodStatus(mirror=_shown_of(share, pod))
     if replaceable and share.problem:
@@ -74,7 +74,7 @@ def _with_its_pod(share: SharePod, pod: PodBehind) -> Verdict:
     return Verdict(
         status=replace(status, conditions=_as_shown(share, conditions)),
         request=DeletePod(share.key, share.uid, pod.uid, pod.version) if replaceable else None,
-        gpu_id=_gpu_id(share, pod),
+        card_name=_card_name(share, pod),
     )
 
 
@@ -99,10 +99,10 @@ def _with_another(share: SharePod, pod: PodBehind, before: SharePodStatus) -> Ve
     return Verdict(status=_failing(before, SharePodReason.RESOURCE_EXISTS, text))
 
 
-def _gpu_id(share: SharePod, pod: PodBehind) -> str | None:
+def _card_name(share: SharePod, pod: PodBehind) -> str | None:
     """The name that the scheduler gave, unless the SharePod shows it, or its user gave one."""
-    found = pod.gpu_id if pod.is_bound else ""
-    if share.chooses_gpu_id or found == share.gpu_id:
+    found = pod.card_name if pod.is_bound else ""
+    if share.chooses_card_name or found == share.card_name:
         return None
     return found
 

@@ -10,7 +10,7 @@ KEY = PodKey("default", "one")
 
 
 def template(content: str = "first") -> SharePodTemplate:
-    return SharePodTemplate(manifest=content.encode(), fingerprint=(("spec.containers", content),))
+    return SharePodTemplate(manifest=content.encode(), field_hashes=(("spec.containers", content),))
 
 
 def share(uid: str = "s1", version: int = 1, content: str = "first", **fields: Any) -> SharePod:
@@ -36,7 +36,7 @@ def pod(uid: str = "p1", owner: str = "s1", version: int = 1, **fields: Any) -> 
         "owner": SharePodUid(owner),
         "has_controller": bool(owner),
         "is_marked": True,
-        "fingerprint": template().fingerprint,
+        "field_hashes": template().field_hashes,
         "mirror": shown,
     }
     return PodBehind(**{**found, **fields})

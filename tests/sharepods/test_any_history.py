@@ -124,12 +124,12 @@ def expect_right(world: World, share: SharePod) -> None:
             assert synced is not None
             assert synced.is_true
         ignored = share.status.condition(ConditionType.EDITS_IGNORED)
-        differs = pod.fingerprint != share.template.fingerprint
+        differs = pod.field_hashes != share.template.field_hashes
         assert (ignored is not None) == (differs and pod.is_bound)
         if not (pod.is_bound or share.problem or share.is_deleting):
             assert not differs
-        if pod.is_bound and not share.chooses_gpu_id:
-            assert share.gpu_id == pod.gpu_id
+        if pod.is_bound and not share.chooses_card_name:
+            assert share.card_name == pod.card_name
         return
     if share.is_deleting or share.is_finished(share.status.mirror.phase):
         return

@@ -13,7 +13,7 @@ from kubeshare_py.sharepods.effects import (
     DeletePod,
     ReportSharePod,
     SharePodEffect,
-    WriteGpuId,
+    WriteCardName,
     WriteStatus,
 )
 from kubeshare_py.sharepods.events import (
@@ -247,13 +247,13 @@ def test_older_states_are_not_believed() -> None:
 
 
 def test_the_schedulers_name_of_the_virtual_gpu_is_shown_and_the_users_is_kept() -> None:
-    bound = pod(node="n1", gpu_id="abcde")
+    bound = pod(node="n1", card_name="abcde")
     [write] = started_with(share(), bound)
-    assert write == WriteGpuId(share(), "abcde")
-    assert started_with(share(gpu_id="mine"), bound) == []
-    shown = share(gpu_id="fghij", assigned_gpu_id="fghij")
-    assert started_with(shown, bound) == [WriteGpuId(shown, "abcde")]
-    assert started_with(shown, pod()) == [WriteGpuId(shown, "")]
+    assert write == WriteCardName(share(), "abcde")
+    assert started_with(share(card_name="mine"), bound) == []
+    shown = share(card_name="fghij", assigned_card_name="fghij")
+    assert started_with(shown, bound) == [WriteCardName(shown, "abcde")]
+    assert started_with(shown, pod()) == [WriteCardName(shown, "")]
 
 
 def started_with(known: SharePod, its_pod: PodBehind) -> list[SharePodEffect]:
@@ -264,7 +264,7 @@ def started_with(known: SharePod, its_pod: PodBehind) -> list[SharePodEffect]:
 
 def test_what_kubeshare_wrote_about_its_own_pods_stays() -> None:
     """Of KubeShare 1.0's pods only the SharePod says which card they have."""
-    old = pod(node="n1", is_marked=False, fingerprint=())
+    old = pod(node="n1", is_marked=False, field_hashes=())
     shown = replace(old.mirror, device="GPU-1", port=50052)
     known = share(status=replace(share().status, mirror=shown))
     [write] = waited(started(known, pods=(old,)))

@@ -14,7 +14,7 @@ from kubeshare_py.sharepods.effects import (
     CreatePod,
     DeletePod,
     SharePodRequest,
-    WriteGpuId,
+    WriteCardName,
     WriteStatus,
 )
 from kubeshare_py.sharepods.events import (
@@ -125,14 +125,14 @@ class World:
         owner = request.share_pod.uid
         return PodFound(self.put_pod(replace(pod, owner=owner, has_controller=True)))
 
-    def _write(self, request: WriteStatus | WriteGpuId) -> RequestOutcome:
+    def _write(self, request: WriteStatus | WriteCardName) -> RequestOutcome:
         key = request.share_pod.key
         share = self.shares.get(key)
         if share is None or share.uid != request.share_pod.uid:
             return RequestFailed(message="not found", is_definite=True)
         if isinstance(request, WriteStatus):
             return SharePodStored(self.put_share(replace(share, status=request.status)))
-        named = replace(share, gpu_id=request.gpu_id, assigned_gpu_id=request.gpu_id)
+        named = replace(share, card_name=request.card_name, assigned_card_name=request.card_name)
         return SharePodStored(self.put_share(named))
 
     def _create(self, asked: SharePod) -> RequestOutcome:
@@ -153,8 +153,8 @@ class World:
             owner=asked.uid,
             has_controller=True,
             is_marked=True,
-            fingerprint=asked.template.fingerprint,
-            gpu_id=asked.gpu_id if asked.chooses_gpu_id else "",
+            field_hashes=asked.template.field_hashes,
+            card_name=asked.card_name if asked.chooses_card_name else "",
             mirror=PodMirror(pod_uid=PodUid(uid), phase="Pending", status=b"{}"),
         )
         return PodFound(self.put_pod(made))
@@ -191,7 +191,7 @@ class World:
                 template=_template(word),
                 restart_policy=self.rng.choice(POLICIES),
                 problem=self.rng.choice(["", "", "", "gpu_mem"]),
-                gpu_id=self.rng.choice(["", "", "mine"]),
+                card_name=self.rng.choice(["", "", "mine"]),
             )
         )
 
@@ -214,8 +214,8 @@ class World:
         pod = self.pods.get(key)
         if pod is not None and pod.owner and not pod.is_bound:
             shown = replace(pod.mirror, node="n1", device="GPU-1", port=50051)
-            named = pod.gpu_id or self.rng.choice(["abcde", "fghij"])
-            self.put_pod(replace(pod, mirror=shown, gpu_id=named))
+            named = pod.card_name or self.rng.choice(["abcde", "fghij"])
+            self.put_pod(replace(pod, mirror=shown, card_name=named))
 
     def _runs(self, key: PodKey) -> None:
         self._phase(key, "Pending", "Running")
@@ -238,9 +238,9 @@ class World:
         if key not in self.pods:
             uid = PodUid(f"o{self.next()}")
             marked = self.rng.random() < 0.3
-            fingerprint = _template("a").fingerprint if marked else ()
-            self.put_pod(PodBehind(key=key, uid=uid, is_marked=marked, fingerprint=fingerprint))
+            field_hashes = _template("a").field_hashes if marked else ()
+            self.put_pod(PodBehind(key=key, uid=uid, is_marked=marked, field_hashes=field_hashes))
 
 
 def _template(word: str) -> SharePodTemplate:
-    return SharePodTemplate(manifest=word.encode(), fingerprint=(("spec.containers", word),))
+    return SharePodTemplate(manifest=word.encode(), field_hashes=(("spec.containers", word),))

@@ -15,7 +15,7 @@ from kubeshare_py.sharepods.effects import (
     DeletePod,
     ReportSharePod,
     SharePodRequest,
-    WriteGpuId,
+    WriteCardName,
     WriteStatus,
 )
 from kubeshare_py.sharepods.events import (
@@ -69,11 +69,11 @@ class ControllerLoop:
 def _log(request: SharePodRequest, outcome: RequestOutcome) -> None:
     """One line for each pod that is made, deleted or refused; of writes, only failures."""
     verb = {CreatePod: "create pod", DeletePod: "delete pod", WriteStatus: "status",
-            WriteGpuId: "GPUID"}.get(type(request), "adopt pod")  # fmt: skip
+            WriteCardName: "GPUID"}.get(type(request), "adopt pod")  # fmt: skip
     about = {"sharepod": str(key_of(request))}
     if isinstance(outcome, RequestFailed):
         decision_log.warn(verb, **about, message=outcome.message)
-    elif isinstance(request, WriteStatus | WriteGpuId):
+    elif isinstance(request, WriteStatus | WriteCardName):
         decision_log.detail(verb, **about)
     else:
         decision_log.inform(verb, **about)

@@ -17,8 +17,8 @@ from kubeshare_py.manifests.sharepods.share_pod_api import pod_path, pods_path, 
 from kubeshare_py.manifests.sharepods.share_pod_fields import SharePodFields
 from kubeshare_py.manifests.sharepods.share_pod_patches import (
     adoption_patch,
+    card_name_patch,
     delete_options,
-    gpu_id_patch,
     status_patch,
 )
 from kubeshare_py.manifests.undecodable import UNDECODABLE
@@ -27,7 +27,7 @@ from kubeshare_py.sharepods.effects import (
     CreatePod,
     DeletePod,
     SharePodRequest,
-    WriteGpuId,
+    WriteCardName,
     WriteStatus,
 )
 from kubeshare_py.sharepods.events import (
@@ -84,8 +84,8 @@ class SharePodRequests:
                 return await self._adopt(request)
             case WriteStatus():
                 return await self._write_status(request)
-            case WriteGpuId():
-                return await self._write_gpu_id(request)
+            case WriteCardName():
+                return await self._write_card_name(request)
             case _:
                 assert_never(request)
 
@@ -120,8 +120,8 @@ class SharePodRequests:
         body = status_patch(request.share_pod, request.status, now)
         return await self._write(request.share_pod.key, "/status", body, JSON_PATCH)
 
-    async def _write_gpu_id(self, request: WriteGpuId) -> SharePodStored:
-        body = gpu_id_patch(request.share_pod, request.gpu_id)
+    async def _write_card_name(self, request: WriteCardName) -> SharePodStored:
+        body = card_name_patch(request.share_pod, request.card_name)
         return await self._write(request.share_pod.key, "", body, MERGE_PATCH)
 
     async def _write(

@@ -9,7 +9,7 @@ from kubeshare_py.dialects.sharepod.keys import VIRTUAL_GPU
 from kubeshare_py.domain.identity import PodKey, PodUid
 from kubeshare_py.manifests.sharepods.canonical_json import canonical, decoded_object
 from kubeshare_py.manifests.sharepods.share_pod_api import GROUP, KIND, MADE_FROM
-from kubeshare_py.sharepods.pod_behind import Fingerprint, PodBehind, PodMirror, SharePodUid
+from kubeshare_py.sharepods.pod_behind import FieldHashes, PodBehind, PodMirror, SharePodUid
 
 _ABSENT = msgspec.Raw()
 
@@ -71,8 +71,8 @@ def pod_behind(fields: PodBehindFields) -> PodBehind:
         has_controller=controller is not None,
         is_marked=MADE_FROM in annotations,
         is_deleting=meta.deletion_timestamp is not None,
-        fingerprint=_fingerprint(annotations.get(MADE_FROM, "")) if is_owned else (),
-        gpu_id=annotations.get(VIRTUAL_GPU, "") if is_owned else "",
+        field_hashes=_field_hashes(annotations.get(MADE_FROM, "")) if is_owned else (),
+        card_name=annotations.get(VIRTUAL_GPU, "") if is_owned else "",
         mirror=_mirror(fields) if is_owned else PodMirror(),
     )
 
@@ -96,7 +96,7 @@ def _mirror(fields: PodBehindFields) -> PodMirror:
     )
 
 
-def _fingerprint(text: str) -> Fingerprint:
+def _field_hashes(text: str) -> FieldHashes:
     """The pairs that MADE_FROM says; empty if it says nothing that can be read."""
     found = decoded_object(text.encode())
     return tuple(sorted((name, value) for name, value in found.items() if isinstance(value, str)))

@@ -16,7 +16,7 @@ from kubeshare_py.manifests.metadata import ObjectMeta
 from kubeshare_py.manifests.sharepods.canonical_json import hash_of
 from kubeshare_py.manifests.sharepods.share_pod_api import (
     API_VERSION,
-    ASSIGNED_GPU_ID,
+    ASSIGNED_CARD_NAME,
     KIND,
     MADE_FROM,
 )
@@ -24,7 +24,7 @@ from kubeshare_py.sharepods.share_pod import SharePodTemplate
 
 #: Of `kubectl apply`, about the SharePod itself.
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-_OURS = frozenset({LAST_APPLIED, ASSIGNED_GPU_ID, MADE_FROM})
+_OURS = frozenset({LAST_APPLIED, ASSIGNED_CARD_NAME, MADE_FROM})
 #: Beginning of the annotations of which an edit matters.
 _KUBESHARE = "kubeshare/"
 _NO_SCHEDULER = ("", "default-scheduler")
@@ -49,8 +49,8 @@ def pod_template(
     """The pod of a SharePod; one that names no scheduler gets `scheduler_name`."""
     labels = metadata.labels or {}
     annotations = _copied(metadata.annotations or {})
-    fingerprint = tuple(sorted(_hashes(spec, labels, annotations).items()))
-    made_from = msgspec.json.encode(dict(fingerprint)).decode()
+    field_hashes = tuple(sorted(_hashes(spec, labels, annotations).items()))
+    made_from = msgspec.json.encode(dict(field_hashes)).decode()
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -63,12 +63,12 @@ def pod_template(
         },
         "spec": _scheduled(spec, scheduler_name),
     }
-    return SharePodTemplate(manifest=msgspec.json.encode(pod), fingerprint=fingerprint)
+    return SharePodTemplate(manifest=msgspec.json.encode(pod), field_hashes=field_hashes)
 
 
 def _copied(annotations: Mapping[str, str]) -> dict[str, str]:
     """Those for the pod: without results, which are the scheduler's, and the name that it chose."""
-    assigned = annotations.get(ASSIGNED_GPU_ID)
+    assigned = annotations.get(ASSIGNED_CARD_NAME)
     return {
         key: value
         for key, value in annotations.items()

@@ -7,11 +7,11 @@ API_VERSION = f"{GROUP}/{VERSION}"
 SHARE_PODS = f"/apis/{API_VERSION}/{PLURAL}"
 PODS = "/api/v1/pods"
 
-#: On a pod: the fingerprint of the template that it was made from, as JSON.
+#: On a pod: the hashes of the fields of the template that it was made from, as JSON.
 MADE_FROM = "kubeshare.io/sharepod"
 #: On a SharePod: the virtual GPU that the scheduler named, also in `kubeshare/GPUID`. Without it,
 #: or with another one, the user chose the name.
-ASSIGNED_GPU_ID = "kubeshare.io/assigned-gpuid"
+ASSIGNED_CARD_NAME = "kubeshare.io/assigned-gpuid"
 
 
 def share_pod_path(key: PodKey) -> str:

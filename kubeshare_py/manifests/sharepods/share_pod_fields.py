@@ -15,7 +15,7 @@ from kubeshare_py.domain.identity import PodKey, PodUid
 from kubeshare_py.manifests.metadata import ObjectMeta
 from kubeshare_py.manifests.sharepods.canonical_json import canonical, decoded_object
 from kubeshare_py.manifests.sharepods.pod_template import pod_template
-from kubeshare_py.manifests.sharepods.share_pod_api import ASSIGNED_GPU_ID
+from kubeshare_py.manifests.sharepods.share_pod_api import ASSIGNED_CARD_NAME
 from kubeshare_py.manifests.undecodable import UNDECODABLE
 from kubeshare_py.sharepods.pod_behind import PodMirror, SharePodUid
 from kubeshare_py.sharepods.share_pod import (
@@ -51,7 +51,7 @@ class _ShownCondition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 class _ShownStatus(msgspec.Struct, frozen=True, gc=False):
     PodStatus: dict[str, Any] | None = None
     PodObjectMeta: dict[str, Any] | None = None
-    BoundDeviceID: str | None = None
+    bound_card: str | None = msgspec.field(default=None, name="BoundDeviceID")
     PodManagerPort: int | None = None
     NodeName: str | None = None
     conditions: tuple[_ShownCondition, ...] | None = None
@@ -74,8 +74,8 @@ def share_pod(fields: SharePodFields, scheduler_name: str, check: ValueCheck) ->
         is_deleting=meta.deletion_timestamp is not None,
         problem=check(annotations),
         restart_policy=restarts if isinstance(restarts, str) and restarts else "Always",
-        gpu_id=annotations.get(VIRTUAL_GPU, ""),
-        assigned_gpu_id=annotations.get(ASSIGNED_GPU_ID, ""),
+        card_name=annotations.get(VIRTUAL_GPU, ""),
+        assigned_card_name=annotations.get(ASSIGNED_CARD_NAME, ""),
         status=_status(fields.status),
     )
 
@@ -92,7 +92,7 @@ def _status(raw: msgspec.Raw) -> SharePodStatus:
         phase=str(pod_status.get("phase", "")),
         status=canonical(pod_status) if pod_status else b"",
         metadata=canonical(pod_meta) if pod_meta else b"",
-        device=shown.BoundDeviceID or "",
+        device=shown.bound_card or "",
         port=shown.PodManagerPort or 0,
         node=shown.NodeName or "",
     )

@@ -6,11 +6,11 @@ import msgspec
 
 from kubeshare_py.dialects.sharepod.keys import VIRTUAL_GPU
 from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.manifests.sharepods.share_pod_api import ASSIGNED_GPU_ID
+from kubeshare_py.manifests.sharepods.share_pod_api import ASSIGNED_CARD_NAME
 from kubeshare_py.sharepods.share_pod import SharePod, SharePodCondition, SharePodStatus
 
 #: On a SharePod, written together.
-_NAMES = (VIRTUAL_GPU, ASSIGNED_GPU_ID)
+_NAMES = (VIRTUAL_GPU, ASSIGNED_CARD_NAME)
 
 
 def status_patch(share: SharePod, status: SharePodStatus, now: str) -> list[dict[str, Any]]:
@@ -34,9 +34,9 @@ def status_patch(share: SharePod, status: SharePodStatus, now: str) -> list[dict
     ]
 
 
-def gpu_id_patch(share: SharePod, gpu_id: str) -> dict[str, Any]:
+def card_name_patch(share: SharePod, card_name: str) -> dict[str, Any]:
     """A merge patch that shows which virtual GPU the scheduler chose; "" takes the name away."""
-    shown = gpu_id or None
+    shown = card_name or None
     return {"metadata": {"uid": share.uid, "annotations": dict.fromkeys(_NAMES, shown)}}
 
 

@@ -92,18 +92,18 @@ def test_a_node_name_that_is_no_text_is_left_to_the_api_server() -> None:
 
 
 def test_the_fingerprint_tells_which_fields_differ() -> None:
-    def fingerprint(spec: dict[str, Any], **meta: Any) -> dict[str, str]:
+    def field_hashes(spec: dict[str, Any], **meta: Any) -> dict[str, str]:
         about = ObjectMeta(name="one", namespace="team", uid="u1", **meta)
-        return dict(pod_template(about, spec, OURS).fingerprint)
+        return dict(pod_template(about, spec, OURS).field_hashes)
 
-    first = fingerprint({"a": [1, 2], "b": {"x": 1, "y": None}, "c": None})
+    first = field_hashes({"a": [1, 2], "b": {"x": 1, "y": None}, "c": None})
     assert {*first} == {"spec.a", "spec.b"}
-    assert fingerprint({"b": {"x": 1}, "a": [1, 2]}) == first
-    assert fingerprint({"b": {"x": 1}, "a": [2, 1]})["spec.a"] != first["spec.a"]
-    labelled = fingerprint({}, labels={"a": "b"}, annotations={"kubeshare/x": "1", "other": "1"})
+    assert field_hashes({"b": {"x": 1}, "a": [1, 2]}) == first
+    assert field_hashes({"b": {"x": 1}, "a": [2, 1]})["spec.a"] != first["spec.a"]
+    labelled = field_hashes({}, labels={"a": "b"}, annotations={"kubeshare/x": "1", "other": "1"})
     assert {*labelled} == {"metadata.labels", "metadata.annotations[kubeshare/x]"}
 
 
-def test_the_pod_carries_the_fingerprint() -> None:
+def test_the_pod_carries_the_field_hashes() -> None:
     said = made({"a": 1})["metadata"]["annotations"]["kubeshare.io/sharepod"]
     assert [*msgspec.json.decode(said)] == ["spec.a"]

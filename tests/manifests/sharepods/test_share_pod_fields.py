@@ -6,20 +6,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubeshare_py.domain.identity import PodKey
-from kubeshare_py.manifests.sharepods.pod_behind_fields import PodBehindFields, pod_behind
 from kubeshare_py.manifests.sharepods.share_pod_fields import SharePodFields, share_pod
-from kubeshare_py.manifests.sharepods.share_pod_patches import gpu_id_patch, status_patch
+from kubeshare_py.manifests.sharepods.share_pod_patches import card_name_patch, status_patch
 from kubeshare_py.manifests.sharepods.share_pod_values import value_problem
-from kubeshare_py.sharepods.pod_behind import PodBehind
 from kubeshare_py.sharepods.share_pod import ConditionType, SharePod, SharePodStatus
+from tests.manifests.sharepods.test_pod_behind_fields import OWNER, read_pod
 
 TWO = {"kubeshare/gpu_request": "0.5", "kubeshare/gpu_limit": "1"}
 NOW = "2026-11-28T02:00:00Z"
-OWNER = {
-    "apiVersion": "kubeshare.nthu/v1", "kind": "SharePod", "name": "one", "uid": "s1",
-    "controller": True, "blockOwnerDeletion": True,
-}  # fmt: skip
 
 
 def read_share(**fields: Any) -> SharePod:
@@ -27,12 +21,6 @@ def read_share(**fields: Any) -> SharePod:
     body = {"metadata": meta | fields.pop("metadata", {}), **fields}
     found = msgspec.json.decode(json.dumps(body), type=SharePodFields)
     return share_pod(found, "kubeshare-scheduler", value_problem)
-
-
-def read_pod(**fields: Any) -> PodBehind:
-    meta = {"name": "one", "namespace": "team", "uid": "p1", "resourceVersion": "7"}
-    body = {"metadata": meta | fields.pop("metadata", {}), **fields}
-    return pod_behind(msgspec.json.decode(json.dumps(body), type=PodBehindFields))
 
 
 def test_what_a_share_pod_shows_is_read_as_it_was_written() -> None:
@@ -60,26 +48,7 @@ def test_what_a_share_pod_shows_is_read_as_it_was_written() -> None:
     assert "managedFields" not in value["PodObjectMeta"]
     again = read_share(spec={"containers": []}, status=value)
     assert again.status.mirror == pod.mirror
-    assert pod.gpu_id == "abcde"
-
-
-def test_of_pods_of_others_only_the_identity_is_kept() -> None:
-    deployed = {**OWNER, "kind": "ReplicaSet", "apiVersion": "apps/v1"}
-    for owners, controlled in (
-        ([], False),
-        ([deployed], True),
-        ([{**OWNER, "controller": False}], False),
-    ):
-        pod = read_pod(metadata={"ownerReferences": owners}, status={"phase": "Running"})
-        assert pod == PodBehind(
-            key=PodKey("team", "one"), uid=pod.uid, version="7", has_controller=controlled
-        )
-
-
-@pytest.mark.parametrize("port", ["", "x", "-1", "999999", "5 0", "٣"])
-def test_a_port_that_is_none_is_none(port: str) -> None:
-    about = {"ownerReferences": [OWNER], "annotations": {"sharedgpu/gpu_manager_port": port}}
-    assert read_pod(metadata=about).mirror.port == 0
+    assert pod.card_name == "abcde"
 
 
 @pytest.mark.parametrize("status", [None, {}, {"PodStatus": "x"}, {"conditions": 3}, "x", []])
@@ -94,13 +63,13 @@ def test_a_spec_that_cannot_be_read_is_left_to_the_api_server(spec: Any) -> None
 
 def test_the_name_of_the_virtual_gpu_is_the_users_unless_it_is_marked() -> None:
     named = {"kubeshare/GPUID": "abcde"}
-    assert read_share(metadata={"annotations": named}).chooses_gpu_id
+    assert read_share(metadata={"annotations": named}).chooses_card_name
     marked = named | {"kubeshare.io/assigned-gpuid": "abcde"}
-    assert not read_share(metadata={"annotations": marked}).chooses_gpu_id
+    assert not read_share(metadata={"annotations": marked}).chooses_card_name
     assert read_share(
         metadata={"annotations": marked | {"kubeshare/GPUID": "other"}}
-    ).chooses_gpu_id
-    patch = gpu_id_patch(read_share(), "")["metadata"]
+    ).chooses_card_name
+    patch = card_name_patch(read_share(), "")["metadata"]
     assert patch == {"uid": "s1", "annotations": dict.fromkeys(marked)}
 
 
