@@ -7,6 +7,7 @@ its build.sh: a build of another type has no functions to call.
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,10 +15,12 @@ from pathlib import Path
 import pytest
 
 from kubeshare_py.domain.allocation import CardCharge
-from kubeshare_py.domain.identity import GpuUuid, PodUid
+from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid
 from kubeshare_py.edges.node.hami_core.hami_folder import HamiFolder
+from kubeshare_py.edges.node.hami_core.hami_part import HamiPart
 from kubeshare_py.edges.node.hami_core.region_files import region_of
 from kubeshare_py.node_agent.hami_core.container_limits import (
+    PRIORITY,
     HamiContainer,
     HamiCoreSettings,
     edits,
@@ -46,7 +49,7 @@ class Container:
     """What a container gets, with the node's paths instead of mounts."""
 
     def __init__(self, hook: Path, library: Path, uuid: GpuUuid) -> None:
-        settings = HamiCoreSettings(hook=str(hook))
+        settings = HamiCoreSettings(hook=str(hook), feedback=True)
         self._folder = HamiFolder(Path("/"), settings)
         self._settings = settings
         self._uuid = uuid
@@ -55,11 +58,30 @@ class Container:
         shutil.copy(library, vgpu / "libvgpu.so")
 
     @contextmanager
-    def process(self, mib: int, milli: int, name: str = "main") -> Iterator[CudaProcess]:
+    def feedback(self) -> Iterator[None]:
+        """What the agent's part does, on a thread, while entered."""
+        part, is_over = HamiPart(NodeName("n1"), self._folder), threading.Event()
+
+        def look() -> None:
+            while not is_over.wait(0.2):
+                part.look()
+
+        looking = threading.Thread(target=look)
+        looking.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            looking.join()
+
+    @contextmanager
+    def process(
+        self, mib: int, milli: int, name: str = "main", priority: str = ""
+    ) -> Iterator[CudaProcess]:
         """A process of a container with so much of the card."""
         files = self._folder.of_container(PodUid("uid"), name, "claim")
         charge = CardCharge(self._uuid, milli, mib * MIB)
-        container = HamiContainer((charge,), milli)
+        container = HamiContainer((charge,), milli, amounts={PRIORITY: priority})
         found = edits(container, self._settings, files, [a_gpu(self._uuid)]).variables
         region = f"{files.folder}/{files.region}"
         variables = {
@@ -139,3 +161,37 @@ def test_a_container_gets_about_its_part_of_the_time(container: Container, figur
     if busy is None:
         pytest.skip("the library does not find its process on the node, and limits no time then")
     assert part < 0.9
+
+
+def test_a_container_that_is_alone_on_the_card_may_have_all_of_its_time_c7(
+    container: Container, figure: Figure
+) -> None:
+    with container.process(4096, 0, "free") as program:
+        program.do("work", **WORK, seconds=1.0)
+        alone = program.do("work", **WORK, seconds=5.0)
+    with container.process(4096, 300, "held") as program, container.feedback():
+        program.do("work", **WORK, seconds=5.0)
+        held = program.do("work", **WORK, seconds=5.0)
+        assert not container.region("held").is_limiting
+    part = held["times"] / held["seconds"] / (alone["times"] / alone["seconds"])
+    figure(f"hami-core: alone on the card, with feedback, 30 hundredths do {part:.0%}")
+    assert part > 0.9
+
+
+def test_a_container_waits_while_one_of_higher_priority_works_c7(
+    container: Container, figure: Figure
+) -> None:
+    with (
+        container.process(4096, 300, "high", "0") as high,
+        container.process(4096, 300, "low", "1") as low,
+    ):
+        for program in (high, low):
+            program.do("work", **WORK, seconds=1.0)
+        with container.feedback():
+            high.send("work", **WORK, seconds=12.0)
+            waited = low.do("work", **WORK, seconds=3.0)["seconds"]
+            assert high.answer()["code"] == 0
+    figure(
+        f"hami-core: work of 3 s of low priority took {waited:.0f} s beside 12 s of high priority"
+    )
+    assert waited > 10
