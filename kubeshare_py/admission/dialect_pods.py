@@ -15,6 +15,9 @@ from kubeshare_py.manifests.pods.container_amounts import container_amounts
 
 #: On a namespace: "true" opts in, "false" out. On a pod: "false" leaves its scheduler to it.
 LABEL = "kubeshare.io/dialects"
+#: Labels of HAMi's webhook, and of 4paradigm's, on a pod or a namespace: with this value it is
+#: left alone.
+IGNORING, IGNORED = ("hami.io/webhook", "4pd.io/webhook"), "ignore"
 #: The schedulerName of pods that name none: Kubernetes sets it before admission.
 _NO_SCHEDULER = ("", "default-scheduler")
 
@@ -31,8 +34,15 @@ class OptIn(StrEnum):
 
     def takes(self, namespace_labels: Mapping[str, str]) -> bool:
         """Whether pods of a namespace with these labels are."""
+        if is_ignored(namespace_labels):
+            return False
         said = namespace_labels.get(LABEL, "")
         return said == "true" if self is OptIn.NAMESPACE else self is OptIn.ALL and said != "false"
+
+
+def is_ignored(labels: Mapping[str, str]) -> bool:
+    """Whether a pod or namespace has a label of a former webhook that was to leave it alone."""
+    return any(labels.get(key) == IGNORED for key in IGNORING)
 
 
 def taken_resources(
@@ -67,7 +77,8 @@ def scheduler_by_resources(pod: CreatedPod, taken: TakenResources) -> str:
 
     "" if it asks for none of them, or opted out. All containers count, init containers too.
     """
-    if not taken or (pod.metadata.labels or {}).get(LABEL) == "false":
+    labels = pod.metadata.labels or {}
+    if not taken or labels.get(LABEL) == "false" or is_ignored(labels):
         return ""
     containers = container_amounts(pod.spec.init_containers, pod.spec.containers, taken.keys())
     asked = {name for one in containers for name, amount in one.amounts if amount > 0}

@@ -9,6 +9,7 @@ its variables and is refused there.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kubeshare_py.admission.admitted_pods import added_patch, admitted
 from kubeshare_py.admission.dialect_pods import (
     TakenResources,
     has_our_keys,
@@ -73,7 +74,11 @@ def answer(body: bytes, rules: Rules) -> bytes | None:
     scheduler = _scheduler_of(pod, rules)
     if scheduler not in rules.choices:
         return allowed(request.uid)
-    problem = _problem(pod, rules.dialects.of(scheduler)) if rules.validates else ""
+    table = rules.dialects.of(scheduler)
+    problem = _problem(pod, table) if rules.validates else ""
+    added = admitted(pod, table, _asked(pod, table))
+    if isinstance(added, str):
+        problem = problem or added
     if problem:
         return refused(request.uid, problem)
     return allowed(request.uid, new_pod_patch(pod, rules))
@@ -89,8 +94,13 @@ def new_pod_patch(pod: CreatedPod, rules: Rules) -> list[Operation]:
     named = [] if is_named else [Operation("/spec/schedulerName", scheduler)]
     labels = pod.metadata.labels or {}
     backend = choice.chosen(labels.get(ISOLATION, ""))
-    injected = _injected(pod, rules.dialects.of(scheduler), backend)
-    return [*named, *pod_patch(pod, injected.without(rules.left_alone), rules.runtime_class)]
+    table = rules.dialects.of(scheduler)
+    injected = _injected(pod, table, backend)
+    patch = pod_patch(pod, injected.without(rules.left_alone), rules.runtime_class)
+    added = admitted(pod, table, _asked(pod, table))
+    if not isinstance(added, str):
+        patch += added_patch(pod, added, patch)
+    return [*named, *patch]
 
 
 def _injected(pod: CreatedPod, table: DialectTable, backend: IsolationBackend) -> PodInjection:

@@ -8,7 +8,6 @@ the same reasons as the metrics of cards.
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from kubeshare_py.exporters.build_info import Build
 from kubeshare_py.exporters.metric import Metric
 from kubeshare_py.exporters.text_lines import head, label_text
 from kubeshare_py.views.shared_cards import HeldPart, SharedCard
@@ -59,7 +58,6 @@ _METRICS = (
         "Time that a pod holds of a card, in percent.",
         _PART,
     ),
-    Metric("hami_build_info", "gauge", "1; the version of kubeshare-py.", ("version",)),
 )
 #: The older names of labels in their order, and what these are called now.
 _OLD_CARD = {"nodeid": "node", "deviceuuid": "device_uuid", "deviceidx": "device_index"}
@@ -137,11 +135,10 @@ _HamiSeries = tuple[str, tuple[str, ...], float]
 class HamiSchedulerPage:
     """Collects portions of cards; `chunks` is the text, one metric after the other."""
 
-    def __init__(self, build: Build, *, legacy: bool) -> None:
+    def __init__(self, *, legacy: bool) -> None:
         """With `legacy`, each series is there under its older names too."""
         self._legacy = legacy
         self._parts: dict[str, list[str]] = {metric.name: [] for metric in CATALOGUE}
-        self._add(("hami_build_info", (build.version,), 1))
 
     def add(self, cards: Iterable[SharedCard], parts: Iterable[HeldPart]) -> None:
         """Render some cards and what pods hold of them; about 10 µs for each series."""

@@ -48,6 +48,12 @@ class VolumeMount(_ReviewFields, frozen=True):
     mount_path: str
 
 
+class SecurityContext(_ReviewFields, frozen=True):
+    """Whether a container may do all that the node's root may."""
+
+    privileged: bool | None = None
+
+
 class ContainerFields(_ReviewFields, frozen=True):
     """A container of any kind."""
 
@@ -55,6 +61,7 @@ class ContainerFields(_ReviewFields, frozen=True):
     env: tuple[EnvVar, ...] | None = None
     volume_mounts: tuple[VolumeMount, ...] | None = None
     resources: ContainerResources | None = None
+    security_context: SecurityContext | None = None
     restart_policy: str | None = None
 
 

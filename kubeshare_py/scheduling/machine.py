@@ -212,6 +212,10 @@ class Machine:
         """The number of changes of nodes and cards so far."""
         return self.ledger.changed.end
 
+    def quota_refusal(self, pod: Pod) -> str | None:
+        """Why quotas of its namespace keep the pod from any place now; None if they do not."""
+        return self._parts.steps.assumer.quotas.refusal(pod)
+
     def shape_of(self, pod: Pod) -> Shape:
         """What a pod without a record would ask for, as its profile understands it."""
         return self._enqueuer.shape_of(pod)

@@ -7,14 +7,12 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from kubeshare_py.exporters.build_info import Build
 from kubeshare_py.exporters.hami_metrics import CATALOGUE, LEGACY_NAMES, HamiSchedulerPage
 from kubeshare_py.views.shared_cards import HeldPart, SharedCard
 from tests.builders import GIB
 
 PAGE = (Path(__file__).parents[2] / "docs/monitoring.md").read_text()
 MIB = 1 << 20
-BUILD = Build(version="1.2.3", python_version="3.11")
 #: A card of 16 GiB of which two pods have 2000 MiB and an eighth together.
 CARD = SharedCard(
     node="n1",
@@ -67,7 +65,7 @@ def series(
     *, legacy: bool = False, card: SharedCard = CARD, part: HeldPart | None = PART
 ) -> FoundSeries:
     """What a page says, without the label zone."""
-    page = HamiSchedulerPage(BUILD, legacy=legacy)
+    page = HamiSchedulerPage(legacy=legacy)
     page.add([card], [] if part is None else [part])
     found: FoundSeries = {}
     text = b"".join(page.chunks()).decode()
@@ -128,7 +126,6 @@ def test_h86_a_part_of_a_card_has_the_pod_that_holds_it() -> None:
     found = series()
     assert one(found, "hami_vgpu_memory_allocated_bytes") == (OF_PART, 1500 * MIB)
     assert one(found, "hami_vgpu_core_allocated_ratio") == (OF_PART, 10)
-    assert one(found, "hami_build_info") == ({"version": "1.2.3"}, 1)
 
 
 def test_h86_older_names_come_by_option_with_the_same_values() -> None:

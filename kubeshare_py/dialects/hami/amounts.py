@@ -56,7 +56,7 @@ def amounts_of(
     if not memory and not percent:
         memory = settings.default_memory
     cores = asked.get(settings.cores, settings.default_cores)
-    if settings.profile != SEED and _is_alone_by_default(asked, settings):
+    if settings.profile != SEED and is_alone_by_default(asked, settings):
         cores = CARD_CORES
     return CardAmounts(
         count=count,
@@ -78,7 +78,7 @@ def _parts(settings: HamiSettings) -> tuple[str, ...]:
     return settings.memory, settings.memory_percentage, settings.cores
 
 
-def _is_alone_by_default(asked: Mapping[str, int], settings: HamiSettings) -> bool:
+def is_alone_by_default(asked: Mapping[str, int], settings: HamiSettings) -> bool:
     """Whether cores that the container does not ask for are all of them."""
     if settings.cores in asked:
         return False

@@ -1,8 +1,9 @@
 """HAMi as a dialect, and 4paradigm's vGPU scheduler as a profile of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kubeshare_py.dialects.admitted import Admitted, NewContainer
 from kubeshare_py.dialects.agent_annotation import serves
 from kubeshare_py.dialects.card_visibility import CardVisibility, ContainerRule
 from kubeshare_py.dialects.dialect import (
@@ -14,6 +15,7 @@ from kubeshare_py.dialects.dialect import (
     ResultKeys,
     Words,
 )
+from kubeshare_py.dialects.hami.admission import admitted
 from kubeshare_py.dialects.hami.keys import (
     ASKS,
     GPU_NODE,
@@ -79,6 +81,10 @@ class Hami(Dialect):
     def read(self, pod: PodAsk) -> GpuRequest | InvalidRequest | None:
         """See `request.read`."""
         return read(pod, self.settings, self.name)
+
+    def admitted(self, containers: Sequence[NewContainer], *, has_node: bool) -> Admitted | str:
+        """See `admission.admitted`."""
+        return admitted(containers, self.settings, has_node=has_node)
 
     def results(self, allocation: Allocation, node: PlacedNode) -> Mapping[str, str]:
         """See `results.results`."""

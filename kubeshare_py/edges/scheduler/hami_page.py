@@ -9,7 +9,7 @@ from aiohttp import web
 from kubeshare_py.configuration.scheduler import ConfigurationError, HamiMetrics
 from kubeshare_py.edges.process import probes
 from kubeshare_py.edges.process.bounded_server import Bounds, listening
-from kubeshare_py.edges.process.build import running_build, say_listening, url
+from kubeshare_py.edges.process.build import say_listening, url
 from kubeshare_py.exporters.hami_metrics import HamiSchedulerPage
 from kubeshare_py.scheduling.explain.shared_cards import shared_cards
 from kubeshare_py.scheduling.machine import Machine
@@ -36,7 +36,7 @@ async def serve_hami_metrics(settings: HamiMetrics, machine: Machine) -> AsyncIt
             # A page without cards would mean that there are none.
             return web.Response(status=503, text="the scheduler has not read the cluster yet\n")
         async with scrapes:
-            page = HamiSchedulerPage(running_build(), legacy=settings.legacy)
+            page = HamiSchedulerPage(legacy=settings.legacy)
             for cards, parts in shared_cards(machine):
                 page.add(cards, parts)
                 await asyncio.sleep(0)

@@ -50,10 +50,13 @@ def filtered(machine: Machine, pod: Pod, names: Sequence[NodeName]) -> FilterAns
     refused = refusal_of(pod, machine.profiles[pod.scheduler_name])
     if refused is None and not machine.inventory_read:
         refused = UNREAD
+    record = machine.records.get(pod.uid)
+    is_placed = record is not None and record.node is not None
+    if refused is None and not is_placed:
+        refused = machine.quota_refusal(pod)
     if refused is not None:
         return FilterAnswer(failed=tuple((name, refused) for name in names))
-    record = machine.records.get(pod.uid)
-    if record is not None and record.node is not None:
+    if record is not None and is_placed:
         why = f"it is being bound to {record.node}"
         return FilterAnswer(
             tuple(name for name in names if name == record.node),

@@ -68,6 +68,9 @@ matchExpressions:
 {{- else }}
   - {key: kubeshare.io/dialects, operator: In, values: ["true"]}
 {{- end }}
+  # Of HAMi's webhook, and of 4paradigm's.
+  - {key: hami.io/webhook, operator: NotIn, values: [ignore]}
+  - {key: 4pd.io/webhook, operator: NotIn, values: [ignore]}
 {{- end }}
 
 {{- /* The same as CEL, which match conditions cannot ask: they know no namespace. */}}
@@ -75,13 +78,13 @@ matchExpressions:
 namespaceObject.metadata.?labels[?'kubeshare.io/dialects'].orValue('')
 {{- if eq (include "kubeshare.dialectPods" .) "all" }} != 'false'
 {{- else }} == 'true'
-{{- end }}
+{{- end }} && !['hami.io/webhook', '4pd.io/webhook'].exists(key, namespaceObject.metadata.?labels[?key].orValue('') == 'ignore')
 {{- end }}
 
 {{- /* A new pod that becomes ours by resources of dialects, if its namespace opted in. Whoever names a scheduler or a node
 keeps it, and sharedgpu/* decide before. */}}
 {{- define "kubeshare.cel.asksInDialect" -}}
-(request.operation == 'CREATE' && object.spec.?schedulerName.orValue('') in ['', 'default-scheduler'] && !(object.spec.?schedulerName.orValue('') in {{ include "kubeshare.cel.choices" . }}) && !has(object.spec.nodeName) && !{{ include "kubeshare.cel.carriesKeys" . }} && object.metadata.?labels[?'kubeshare.io/dialects'].orValue('') != 'false' && {{ include "kubeshare.cel.taken" . }}.exists(found, size(found) > 0))
+(request.operation == 'CREATE' && object.spec.?schedulerName.orValue('') in ['', 'default-scheduler'] && !(object.spec.?schedulerName.orValue('') in {{ include "kubeshare.cel.choices" . }}) && !has(object.spec.nodeName) && !{{ include "kubeshare.cel.carriesKeys" . }} && object.metadata.?labels[?'kubeshare.io/dialects'].orValue('') != 'false' && !['hami.io/webhook', '4pd.io/webhook'].exists(key, object.metadata.?labels[?key].orValue('') == 'ignore') && {{ include "kubeshare.cel.taken" . }}.exists(found, size(found) > 0))
 {{- end }}
 
 {{- /* What each container asks for of them: a list of lists of names. */}}
