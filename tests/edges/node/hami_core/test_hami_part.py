@@ -88,6 +88,7 @@ async def test_it_looks_again_and_again(tmp_path: Path) -> None:
     running.cancel()
     with suppress(asyncio.CancelledError):
         await running
+    assert (vgpu / "ld.so.preload").exists()
 
 
 def test_regions_are_counted_by_whether_they_can_be_read(tmp_path: Path, vgpu: Path) -> None:
