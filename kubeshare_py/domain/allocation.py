@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kubeshare_py.domain.bounds import HELD_BYTES
-from kubeshare_py.domain.card_tags import CardTags
+from kubeshare_py.domain.card_tags import CardTags, names
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
 from kubeshare_py.domain.isolation import UNHELD, Isolation, IsolationBackend, Part
 from kubeshare_py.domain.request import ContainerRef
@@ -30,6 +30,11 @@ class CardCharge:
     def __post_init__(self) -> None:
         if not HELD_BYTES.allows(self.memory_bytes):
             raise ValueError(f"{self.uuid}: memory {HELD_BYTES.problem(self.memory_bytes)}")
+
+    @property
+    def name(self) -> str:
+        """What the pod's namespace calls the card; "" if it has no name."""
+        return next((tag.word for tag in names(self.tags)), "") if self.tags else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

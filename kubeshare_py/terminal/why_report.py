@@ -74,10 +74,11 @@ def _paragraph(why: WhyView, width: int | None) -> list[Text]:
     message = why.message or pod.message
     verdict = f"{pod.namespace}/{pod.name} {state}{where}{cards}"
     verdict += f": {message}" if message else "."
+    called = f" Its namespace calls the GPU {pod.card_name}." if pod.card_name else ""
     isolated = f"{_unheld(pod)}{_unknown(why)}"
     rank = _rank(pod)
     amounts = f"{',' if rank else ''} and holds {held(pod)}" if pod.holds else ""
-    asked = f"It asks for {_asked(pod)}{rank}{amounts}.{isolated}"
+    asked = f"It asks for {_asked(pod)}{rank}{amounts}.{called}{isolated}"
     style = "bold green" if pod.state == "bound" else "bold"
     lines = [Text(text, style=style) for text in wrapped(printable(verdict), width)]
     for sentence, colour in (

@@ -178,7 +178,7 @@ class PodView:
     it holds. `message` says why it waits. `isolation` is the back-end that enforces its share,
     `unheld` the parts that this does not enforce. `not_ready` are those of its cards on which the
     back-end is not known to work. `holds` is its part of each card; with `asks_for_other` its
-    labels ask for something else.
+    labels ask for something else. `card_name` is as that of a tenant.
 
     If its containers have claims of their own, `containers` says what each asks for and holds, and
     `relation` how their cards relate: `same card`, `different cards`, or "" if that does not
@@ -212,6 +212,7 @@ class PodView:
     asks_for_other: bool = False
     containers: tuple[ContainerView, ...] = ()
     relation: str = ""
+    card_name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

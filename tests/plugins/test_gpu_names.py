@@ -97,6 +97,11 @@ def test_a_pod_that_may_use_one_node_only_asks_about_that_one(cluster: SmallClus
     assert cluster.where(pod(300, name("abc"))) == {"n1", "n2"}
 
 
+def test_placement_of_a_named_card_depends_on_all_nodes() -> None:
+    assert pod(1, name("abc")).is_cluster_wide
+    assert not pod(1, ()).is_cluster_wide
+
+
 def test_claims_that_name_no_card_are_not_asked_about() -> None:
     for tags in ((), (CardTag(TagKind.AFFINITY, "a", "red"),)):
         assert GpuNames().filter(pod(1, tags), ReasonTable()) is None

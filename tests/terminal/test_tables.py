@@ -372,6 +372,15 @@ def test_why_of_a_bound_pod_says_where_it_is() -> None:
     )
 
 
+def test_why_of_a_bound_pod_says_what_its_card_is_called() -> None:
+    """As the GPUID of a SharePod."""
+    pod = a_pod_view("a", node="n1", cards=("GPU-n1-0",), memory_bytes=20 * GIB, card_name="zxcvb")
+    shown = why_report(WhyView(pod=pod, message=""), None).plain
+    assert " Its namespace calls the GPU zxcvb." in shown
+    unnamed = WhyView(pod=replace(pod, card_name=""), message="")
+    assert "calls the GPU" not in why_report(unnamed, None).plain
+
+
 def test_why_of_a_bound_pod_says_what_spoke_for_its_node_and_who_is_beside_it() -> None:
     part = HoldingView(uuid="GPU-n1-0", index=0, milli=250, memory_bytes=2 * GIB)
     placement = PlacementView(

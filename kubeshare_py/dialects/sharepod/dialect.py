@@ -13,7 +13,6 @@ from kubeshare_py.dialects.dialect import (
 from kubeshare_py.dialects.sharepod.keys import AMOUNTS, KEYS, VIRTUAL_GPU
 from kubeshare_py.dialects.sharepod.request import read
 from kubeshare_py.domain.allocation import Allocation
-from kubeshare_py.domain.card_tags import names
 from kubeshare_py.domain.request import GpuRequest, InvalidRequest
 
 
@@ -39,5 +38,5 @@ class SharePods(Dialect):
 
     def results(self, allocation: Allocation, node: PlacedNode) -> Mapping[str, str]:
         """The name of the pod's card."""
-        found = names(allocation.cards[0].tags)
-        return {VIRTUAL_GPU: found[0].word} if found else {}
+        name = allocation.cards[0].name
+        return {VIRTUAL_GPU: name} if name else {}

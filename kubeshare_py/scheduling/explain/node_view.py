@@ -4,8 +4,6 @@ from collections.abc import Iterator, Mapping
 
 from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY
 from kubeshare_py.cluster.ledger import Ledger
-from kubeshare_py.domain.allocation import CardCharge
-from kubeshare_py.domain.card_tags import names
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.isolation import IsolationBackend, Part
@@ -128,17 +126,12 @@ def _tenants(
                     memory_bytes=card.memory_bytes,
                     exclusive=card.exclusive,
                     dialect=charge.allocation.dialect if seen else "",
-                    card_name=_card_name(card) if seen else "",
+                    card_name=card.name if seen else "",
                     unheld=hold.unheld if card.uuid in not_enforced else by_nature,
                     containers=parts.get(card.uuid, ()),
                 )
             )
     return tenants
-
-
-def _card_name(card: CardCharge) -> str:
-    """The name that the pod's namespace has for its card."""
-    return next((tag.word for tag in names(card.tags)), "")
 
 
 def _claims(

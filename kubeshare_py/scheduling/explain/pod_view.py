@@ -59,6 +59,7 @@ def pod_view(
         asks_for_other=asks_for_other(record),
         containers=container_views(machine.ledger, record),
         relation=relation_of(pod.shape),
+        card_name=allocation.cards[0].name if allocation and allocation.cards else "",
     )
 
 

@@ -93,6 +93,15 @@ def test_pods_give_way_to_a_pod_whose_tag_keeps_them_apart() -> None:
     assert driver.evicted == ["low"]
 
 
+def test_members_that_keep_apart_evict_a_pod_each() -> None:
+    driver = GangDriver({"n1": 2}, document={})
+    for name in ("a", "b"):
+        driver.place(tagged(name, (), 800))
+    claim = a_claim(300, memory_bytes=GIB, tags=NOT_RED)
+    assert driver.show(*members(a_group(2), 2, claim, priority=10)) == []
+    assert sorted(driver.evicted) == ["a", "b"]
+
+
 def test_tags_are_written_for_each_container_too() -> None:
     charge = CardCharge(GpuUuid("g"), 1, 2, tags=(*RED, *ONLY_RED))
     claim = ClaimCharge(container=ContainerRef(init=False, index=0), cards=(charge,))
