@@ -20,7 +20,7 @@ from kubeshare_py.domain.request import (
 RESOURCE_RULE = "is a resource: ask for it in resources.limits of a container"
 _MILLI_OF_CORE = WHOLE_MILLI // CARD_CORES
 _MILLI_OF_PERCENT = WHOLE_MILLI // 100
-_Asked = list[tuple[ContainerRef, CardAmounts]]
+_AskedAmounts = list[tuple[ContainerRef, CardAmounts]]
 
 
 def read(pod: PodAsk, settings: HamiSettings, dialect: str) -> GpuRequest | InvalidRequest | None:
@@ -54,9 +54,9 @@ def read(pod: PodAsk, settings: HamiSettings, dialect: str) -> GpuRequest | Inva
 
 def asked_by(
     containers: Sequence[ContainerAmounts], settings: HamiSettings
-) -> _Asked | InvalidRequest:
+) -> _AskedAmounts | InvalidRequest:
     """What the containers that ask want of their cards, in order."""
-    found: _Asked = []
+    found: _AskedAmounts = []
     for one in containers:
         amounts = amounts_of(one, settings)
         if isinstance(amounts, InvalidRequest):
@@ -66,7 +66,9 @@ def asked_by(
     return found
 
 
-def notes_of(containers: Sequence[ContainerAmounts], asked: _Asked) -> tuple[tuple[str, str], ...]:
+def notes_of(
+    containers: Sequence[ContainerAmounts], asked: _AskedAmounts
+) -> tuple[tuple[str, str], ...]:
     """For each container MiB, percentage and cores of each card; "" for one without cards."""
     of = {
         container: f"{amounts.memory_mib},{amounts.percent},{amounts.cores}"

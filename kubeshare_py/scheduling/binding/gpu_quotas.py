@@ -21,7 +21,7 @@ NOT_FIT = "ResourceQuotaNotFit"
 _MILLI_OF_CORE = WHOLE_MILLI // 100
 _NOTHING = (0, 0)
 #: Bytes and milli.
-_Held = tuple[int, int]
+_HeldAmounts = tuple[int, int]
 
 
 class GpuQuotas:
@@ -29,8 +29,8 @@ class GpuQuotas:
 
     def __init__(self, objects: ClusterObjects) -> None:
         self._objects = objects
-        self._of: dict[PodUid, tuple[str, _Held]] = {}
-        self._sums: defaultdict[str, _Held] = defaultdict(lambda: _NOTHING)
+        self._of: dict[PodUid, tuple[str, _HeldAmounts]] = {}
+        self._sums: defaultdict[str, _HeldAmounts] = defaultdict(lambda: _NOTHING)
 
     def hold(self, pod: Pod, allocation: Allocation | None) -> None:
         """The pod holds this from now on, in place of what it held before."""
@@ -59,7 +59,7 @@ class GpuQuotas:
         return next(self._exceeded(pod.key.namespace, names, used, asked), None)
 
     def _exceeded(
-        self, namespace: str, names: QuotaNames, used: _Held, asked: _Held
+        self, namespace: str, names: QuotaNames, used: _HeldAmounts, asked: _HeldAmounts
     ) -> Iterator[str]:
         units = (names.memory, names.unit_bytes), (names.cores, _MILLI_OF_CORE)
         for (name, unit), there, wanted in zip(units, used, asked, strict=True):
@@ -80,7 +80,7 @@ class GpuQuotas:
         ]
         return min(limits, default=None)
 
-    def _add(self, namespace: str, held: _Held, sign: int) -> None:
+    def _add(self, namespace: str, held: _HeldAmounts, sign: int) -> None:
         memory, milli = self._sums[namespace]
         self._sums[namespace] = memory + sign * held[0], milli + sign * held[1]
         if self._sums[namespace] == _NOTHING:
@@ -91,7 +91,7 @@ def _units(amount: int, unit: int) -> int:
     return -(-amount // unit)
 
 
-def _amounts(request: GpuRequest | None, allocation: Allocation) -> _Held:
+def _amounts(request: GpuRequest | None, allocation: Allocation) -> _HeldAmounts:
     """What counts of an allocation.
 
     Of a card that a pod has alone it is what the pod asked for, not what the ledger charges.
@@ -111,7 +111,7 @@ def _amounts(request: GpuRequest | None, allocation: Allocation) -> _Held:
     return memory, milli
 
 
-def _least(request: GpuRequest) -> _Held:
+def _least(request: GpuRequest) -> _HeldAmounts:
     """What any place takes: the amounts that do not depend on the card."""
     claims: list[GpuClaim] = [one.claim for one in request.claims]
     return (
