@@ -194,6 +194,18 @@ class ContainerClaim:
     limit_milli: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class GuestContainer:
+    """A container that sees the first `count` cards of a claim of another container, the `host`.
+
+    It never runs together with the host, and nothing is placed or charged for it.
+    """
+
+    container: ContainerRef
+    host: ContainerRef
+    count: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuRequest:
     """A pod's claims, placed together on one node, and how the pod is to be treated.
@@ -203,7 +215,7 @@ class GpuRequest:
     `rounded` names the labels whose value had more than three decimals and was rounded up. `notes`
     are what the dialect needs again when it writes its annotations, in a form of its own. `policy`
     goes before the profile's policies of nodes and cards. `quota` are the names of limits in
-    ResourceQuotas of its namespace.
+    ResourceQuotas of its namespace. `guests` are containers without a claim of their own.
 
     Invariants, else ValueError: the number of claims is within its bound (`bounds`), several claims
     are all of containers and of cards without names, and claims of the same cards ask for the same
@@ -219,6 +231,7 @@ class GpuRequest:
     notes: tuple[tuple[str, str], ...] = ()
     policy: PlacementPolicy | None = None
     quota: QuotaNames | None = None
+    guests: tuple[GuestContainer, ...] = ()
 
     def __post_init__(self) -> None:
         if not POD_CLAIMS.allows(len(self.claims)):

@@ -198,10 +198,13 @@ async def test_policies_are_the_pods_own(empty_stage: Stage) -> None:
 async def test_containers_have_their_own_parts_and_places(empty_stage: Stage) -> None:
     """vgpu-hami H.3-28, B.14: init containers first, and a place for each container."""
     stage = await registered(empty_stage)
-    async with stage.scheduler(DOCUMENT, dialects=DIALECTS):
+    async with stage.scheduler(DOCUMENT, dialects=DIALECTS) as machine:
         slots = await cards_of(
             stage, "p", {}, {GPU: 1, MEM: 300}, {GPU: 2, MEM: 200}, inits=({GPU: 1, MEM: 100},)
         )
+        # The init container uses the card of the container with 300 MiB.
+        assert slots[0][0][0] == slots[2][0][0]
+        assert sum(free(machine)) == 2 * 40000 - 700
     assert [[mib for _, mib, _ in slot] for slot in slots] == [[100], [], [300], [200, 200]]
 
 

@@ -6,6 +6,8 @@ is follows from which containers ask.
 """
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
 
 from kubeshare_py.dialects.dialect import PodAsk
 from kubeshare_py.dialects.hami.encoding import DeviceRecord, Slot, decode
@@ -37,7 +39,8 @@ def read_back(pod: PodAsk, settings: HamiSettings) -> Allocation | str | None:
         slots = decode(text)
         if isinstance(slots, str):
             return f"{vendor.allocated}: {slots}"
-        found = _held([slot for slot in slots if slot], _asking(pod, settings))
+        sidecars = frozenset(one.container for one in pod.containers if one.sidecar)
+        found = _held([slot for slot in slots if slot], _asking(pod, settings), sidecars)
         return f"{vendor.allocated}: {found}" if isinstance(found, str) else found
     return None
 
@@ -50,7 +53,9 @@ def _asking(pod: PodAsk, settings: HamiSettings) -> Mapping[ContainerRef, int]:
     return {container: amounts.count for container, amounts in asked}
 
 
-def _held(slots: Sequence[Slot], asking: Mapping[ContainerRef, int]) -> Allocation | str | None:
+def _held(
+    slots: Sequence[Slot], asking: Mapping[ContainerRef, int], sidecars: AbstractSet[ContainerRef]
+) -> Allocation | str | None:
     charges = [[_charge(record) for record in slot if record.vendor == NVIDIA] for slot in slots]
     wrong = next((one for slot in charges for one in slot if isinstance(one, str)), None)
     if wrong is not None:
@@ -60,15 +65,45 @@ def _held(slots: Sequence[Slot], asking: Mapping[ContainerRef, int]) -> Allocati
     if not held:
         return None
     try:
-        cards = summed(one for slot in held for one in slot)
+        claims = _collapsed(_by_container(held, asking), sidecars)
+        slots_of = [one.cards for one in claims] or held
+        cards = summed(one for slot in slots_of for one in slot)
     except ValueError as error:
         return str(error)
-    by_container = _by_container(held, asking)
-    claims = tuple(
-        ClaimCharge(container=container, cards=summed(slot))
-        for container, slot in by_container.items()
-    )
     return Allocation(token=DecisionToken(""), cards=cards, claims=claims)
+
+
+def _collapsed(
+    by_container: Mapping[ContainerRef, Sequence[CardCharge]],
+    sidecars: AbstractSet[ContainerRef],
+) -> tuple[ClaimCharge, ...]:
+    """The containers' parts, of init containers only what others do not hold of the same card.
+
+    They end before the others start, so that of each card the pod holds the larger amounts.
+    """
+    plain = {one for one in by_container if one.init and one not in sidecars}
+    running = summed(
+        card for one, slot in by_container.items() if one not in plain for card in slot
+    )
+    most = {card.uuid: (card.milli, card.memory_bytes) for card in running}
+    claims = []
+    for container, slot in by_container.items():
+        cards = summed(slot)
+        if container in plain:
+            more = []
+            for card in cards:
+                milli, memory = most.get(card.uuid, (0, 0))
+                most[card.uuid] = max(milli, card.milli), max(memory, card.memory_bytes)
+                more.append(
+                    replace(
+                        card,
+                        milli=max(card.milli - milli, 0),
+                        memory_bytes=max(card.memory_bytes - memory, 0),
+                    )
+                )
+            cards = tuple(more)
+        claims.append(ClaimCharge(container=container, cards=cards))
+    return tuple(claims)
 
 
 def _by_container(

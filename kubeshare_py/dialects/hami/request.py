@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from kubeshare_py.dialects.dialect import ContainerAmounts, PodAsk
 from kubeshare_py.dialects.hami.amounts import CardAmounts, amounts_of
+from kubeshare_py.dialects.hami.init_containers import guests_of
 from kubeshare_py.dialects.hami.keys import CARD_CORES, MIB, HamiSettings
 from kubeshare_py.dialects.hami.wishes import CardWishes, wishes_of
 from kubeshare_py.domain.bounds import POD_CLAIMS
@@ -38,8 +39,15 @@ def read(pod: PodAsk, settings: HamiSettings, dialect: str) -> GpuRequest | Inva
     wishes = wishes_of(pod.annotations, settings)
     if isinstance(wishes, InvalidRequest):
         return wishes
+    guests = guests_of(pod.containers, dict(asked))
+    placed = {container for container, _ in asked} - {one.container for one in guests}
     return GpuRequest(
-        claims=tuple(_claim(container, amounts, wishes) for container, amounts in asked),
+        claims=tuple(
+            _claim(container, amounts, wishes)
+            for container, amounts in asked
+            if container in placed
+        ),
+        guests=guests,
         dialect=dialect,
         guarantee=pod.guarantee,
         notes=notes_of(pod.containers, asked),

@@ -1,6 +1,7 @@
 """One placement: its allocation, charged in the ledger and shown to plugins, or undone."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from kubeshare_py.cluster.charge import card_charges, claim_charges, with_names
@@ -23,7 +24,7 @@ from kubeshare_py.domain.needs.placed_pod import PlacedPod
 from kubeshare_py.domain.needs.volumes import VolumeChoice
 from kubeshare_py.domain.node import NodeAtDecision
 from kubeshare_py.domain.pod import Pod, Shape
-from kubeshare_py.domain.request import ContainerClaim
+from kubeshare_py.domain.request import ContainerClaim, GuestContainer
 from kubeshare_py.framework.choice import Choice
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.plugin_calls import PluginCalls
@@ -229,7 +230,7 @@ class Assumer:
         row, cells = choice.row, self._ledger.cells_on(choice.row)
         found = claim_charges(self._ledger.columns, row, choice.slots, shape.claims, cells)
         profile = self._profiles[pod.scheduler_name]
-        return tuple(
+        charges = tuple(
             ClaimCharge(
                 container=one.container,
                 cards=cards,
@@ -238,6 +239,7 @@ class Assumer:
             for one, cards in zip(pod.request.claims, found, strict=True)
             if one.container is not None
         )
+        return charges + _of_guests(pod.request.guests, charges)
 
     def _isolation(
         self, pod: Pod, cards: Sequence[CardCharge], claims: Sequence[ClaimCharge]
@@ -254,6 +256,24 @@ class Assumer:
         else:
             limit = _limit(pod.request.claims[0], cards, profile.capacities)
         return Isolation(backend, limit)
+
+
+def _of_guests(
+    guests: Sequence[GuestContainer], charges: Sequence[ClaimCharge]
+) -> tuple[ClaimCharge, ...]:
+    """The cards of containers that see those of others: nothing of them is charged."""
+    of = {one.container: one for one in charges}
+    return tuple(
+        ClaimCharge(
+            container=one.container,
+            cards=tuple(
+                replace(card, milli=0, memory_bytes=0) for card in of[one.host].cards[: one.count]
+            ),
+            limit_milli=of[one.host].limit_milli,
+        )
+        for one in guests
+        if one.host in of
+    )
 
 
 def allocates_devices(profile: Profile) -> bool:

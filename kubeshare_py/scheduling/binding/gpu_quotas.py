@@ -97,13 +97,14 @@ def _amounts(request: GpuRequest | None, allocation: Allocation) -> _HeldAmounts
     Of a card that a pod has alone it is what the pod asked for, not what the ledger charges.
     """
     claims = request.claims if request is not None else ()
-    if not claims or len(claims) != len(allocation.claims):
+    guests = len(request.guests) if request is not None else 0
+    if not claims or len(claims) + guests != len(allocation.claims):
         return (
             sum(card.memory_bytes for card in allocation.cards),
             sum(min(card.milli, WHOLE_MILLI) for card in allocation.cards),
         )
     memory = milli = 0
-    for one, held in zip(claims, allocation.claims, strict=True):
+    for one, held in zip(claims, allocation.claims, strict=False):  # those of guests are the last
         for card in held.cards:
             asked = one.claim.memory_bytes
             memory += card.memory_bytes if asked is None else asked

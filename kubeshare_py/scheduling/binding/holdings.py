@@ -94,14 +94,21 @@ def claims_of(pod: Pod, shape: Shape) -> list[tuple[ContainerRef | None, GpuClai
 
 
 def claimed_parts(pod: Pod, allocation: Allocation) -> list[ClaimedPart] | None:
-    """Each claim of a pod, and the cards held for it; None if these are of other containers."""
+    """Each claim of a pod, and the cards held for it; None if these are of other containers.
+
+    Guests have no claims.
+    """
     asked = claims_of(pod, pod.shape)
     if not allocation.claims:
         # All containers see all cards, or the pod's one claim was written down as of all of them.
         return [ClaimedPart(*one, allocation.cards) for one in asked] if len(asked) == 1 else None
     of_containers = [(one, claim) for one, claim in asked if one is not None]
     of_containers.sort(key=lambda pair: pair[0])
-    held = sorted(allocation.claims, key=lambda part: part.container)
+    guests = {one.container for one in pod.request.guests} if pod.request is not None else ()
+    held = sorted(
+        (part for part in allocation.claims if part.container not in guests),
+        key=lambda part: part.container,
+    )
     if [one for one, _ in of_containers] != [part.container for part in held]:
         return None
     pairs = zip(of_containers, held, strict=True)

@@ -73,6 +73,35 @@ def test_a_card_of_two_containers_is_charged_once_with_both_parts() -> None:
     assert (card.memory_bytes // MIB, card.milli) == (300, 300)
 
 
+@pytest.mark.parametrize(
+    ("inits", "apps", "wanted"),
+    [
+        ([], [(100, 10), (200, 20)], (300, 30)),
+        ([(100, 10), (200, 30)], [], (200, 30)),
+        ([(500, 50)], [(100, 10)], (500, 50)),
+        ([(100, 1)], [(200, 1), (300, 1)], (500, 2)),
+        ([(400, 5), (100, 50)], [(200, 20)], (400, 50)),
+    ],
+)
+def test_init_containers_hold_no_more_than_they_need_beyond_the_others(
+    inits: list[tuple[int, int]], apps: list[tuple[int, int]], wanted: tuple[int, int]
+) -> None:
+    """vgpu-hami B.10, H.6-71: of each card the larger of the largest init and all others."""
+    text = "".join(f"GPU-a,NVIDIA,{mib},{cores}:;" for mib, cores in (*inits, *apps))
+    found = held(text, *([ASKS] * len(apps)), inits=tuple([ASKS] * len(inits)))
+    assert isinstance(found, Allocation)
+    [card] = found.cards
+    assert (card.memory_bytes // MIB, card.milli // 10) == wanted
+
+
+def test_a_sidecar_runs_with_the_others() -> None:
+    """vgpu-hami H.10-92."""
+    text = "GPU-a,NVIDIA,4000,0:;GPU-a,NVIDIA,4000,0:;"
+    found = held(text, ASKS, inits=(ASKS,), sidecars=1)
+    assert isinstance(found, Allocation)
+    assert [card.memory_bytes // MIB for card in found.cards] == [8000]
+
+
 def test_all_cores_are_a_card_for_the_pod_alone() -> None:
     found = held("GPU-a,NVIDIA,100,100:;", ASKS)
     assert isinstance(found, Allocation)

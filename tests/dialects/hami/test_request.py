@@ -115,9 +115,9 @@ def test_a_pod_without_such_amounts_asks_for_nothing(amounts: dict[str, int]) ->
 
 def test_every_container_has_its_own_claim() -> None:
     """vgpu-hami B.14: the ancestor places no pod with two containers."""
-    found = request({}, {GPU: 1, MEM: 100}, {GPU: 2, MEM: 200}, inits=({GPU: 1, MEM: 50},))
+    found = request({}, {GPU: 1, MEM: 100}, {GPU: 2, MEM: 200}, inits=({GPU: 3, MEM: 50},))
     assert [(one.container, one.claim.count) for one in found.claims] == [
-        (ContainerRef(True, 0), 1),
+        (ContainerRef(True, 0), 3),
         (ContainerRef(False, 1), 1),
         (ContainerRef(False, 2), 2),
     ]
