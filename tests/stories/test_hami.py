@@ -202,8 +202,8 @@ async def test_containers_have_their_own_parts_and_places(empty_stage: Stage) ->
         slots = await cards_of(
             stage, "p", {}, {GPU: 1, MEM: 300}, {GPU: 2, MEM: 200}, inits=({GPU: 1, MEM: 100},)
         )
-        # The init container uses the card of the container with 300 MiB.
-        assert slots[0][0][0] == slots[2][0][0]
+        # The init container uses a card of the one with two cards.
+        assert slots[0][0][0] == slots[3][0][0]
         assert sum(free(machine)) == 2 * 40000 - 700
     assert [[mib for _, mib, _ in slot] for slot in slots] == [[100], [], [300], [200, 200]]
 
