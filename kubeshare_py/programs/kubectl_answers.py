@@ -8,7 +8,7 @@ from kubeshare_py.edges.cli.pod_lookup import matching_nodes, matching_pods
 from kubeshare_py.edges.cli.state_client import StateClient
 from kubeshare_py.edges.cli.state_errors import NotFound
 from kubeshare_py.programs.kubectl_question import Question, Shown
-from kubeshare_py.programs.kubectl_why import unknown_pod
+from kubeshare_py.programs.kubectl_unknown_pods import unknown_pod
 from kubeshare_py.terminal import documents
 from kubeshare_py.terminal.cards import warnings
 from kubeshare_py.terminal.gpu_details import pod_details

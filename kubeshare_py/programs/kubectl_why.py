@@ -4,13 +4,13 @@ from functools import partial
 
 from rich.text import Text
 
-from kubeshare_py.edges.cli.pod_lookup import find_pod, find_sharepod, pods_of
+from kubeshare_py.edges.cli.pod_lookup import pods_of
 from kubeshare_py.edges.cli.state_client import StateClient
-from kubeshare_py.edges.cli.state_errors import NotFound, StateError, StateRefused, StateUnreachable
+from kubeshare_py.edges.cli.state_errors import NotFound, StateRefused
 from kubeshare_py.manifests.workloads import POD, SHAREPOD, NamedWorkload, named
 from kubeshare_py.programs.kubectl_question import Question, Shown
+from kubeshare_py.programs.kubectl_unknown_pods import unknown_pod, why_of_sharepod
 from kubeshare_py.terminal import documents
-from kubeshare_py.terminal.foreign_pods import foreign_sentence
 from kubeshare_py.terminal.grid import joined
 from kubeshare_py.terminal.pod_table import most_telling, pod_table, shown_pods
 from kubeshare_py.terminal.table import table_lines
@@ -25,7 +25,7 @@ def why(question: Question, client: StateClient, now: float) -> Shown:
     """
     namespace, target = client.api.namespace(), named(question.names[0])
     if target.kind in (POD, SHAREPOD):
-        ask = _why if target.kind is POD else _of_sharepod
+        ask = _why if target.kind is POD else why_of_sharepod
         found = ask(client, namespace, target.name)
         return Shown(
             text=partial(why_report, found),
@@ -46,46 +46,11 @@ def why(question: Question, client: StateClient, now: float) -> Shown:
     )
 
 
-def unknown_pod(client: StateClient, namespace: str, name: str, error: NotFound) -> StateError:
-    """Why the scheduler does not know a pod, by the API server if it says; else `error`."""
-    try:
-        pod = find_pod(client.api, namespace, name)
-    except NotFound as absent:
-        return absent
-    except StateUnreachable:
-        return error
-    except StateRefused as refused:
-        return NotFound(f"{error} ({refused})")
-    sentence = foreign_sentence(
-        f"{namespace}/{name}",
-        scheduler=pod.spec.scheduler_name,
-        phase=pod.status.phase,
-        node=pod.spec.node_name,
-        message=pod.message,
-    )
-    return StateRefused(sentence)
-
-
 def _why(client: StateClient, namespace: str, name: str) -> WhyView:
     try:
         return client.why(namespace, name)
     except NotFound as error:
         raise unknown_pod(client, namespace, name, error) from error
-
-
-def _of_sharepod(client: StateClient, namespace: str, name: str) -> WhyView:
-    """About the pod of a SharePod, which has its name. Raises StateError."""
-    try:
-        return client.why(namespace, name)
-    except NotFound as error:
-        unknown = error
-    message = find_sharepod(client.api, namespace, name)
-    try:
-        find_pod(client.api, namespace, name)
-    except NotFound as absent:
-        said = message or "kubeshare-controller has made none yet, or it does not run"
-        raise StateRefused(f"sharepod {namespace}/{name} has no pod: {said}") from absent
-    raise unknown_pod(client, namespace, name, unknown)
 
 
 def _of_workload(client: StateClient, namespace: str, target: NamedWorkload) -> list[PodView]:
