@@ -109,12 +109,12 @@ class ForeignPod(msgspec.Struct):
         return next((one.message for one in said if one.status == "False"), "")
 
 
-class _SharePodStatus(msgspec.Struct):
+class _ListedSharePodStatus(msgspec.Struct):
     conditions: list[_WorkloadCondition] = []
 
 
-class _SharePodFields(msgspec.Struct):
-    status: _SharePodStatus = msgspec.field(default_factory=_SharePodStatus)
+class _ListedSharePod(msgspec.Struct):
+    status: _ListedSharePodStatus = msgspec.field(default_factory=_ListedSharePodStatus)
 
 
 def sharepod_message(body: bytes) -> str:
@@ -122,7 +122,7 @@ def sharepod_message(body: bytes) -> str:
 
     Raises UNDECODABLE.
     """
-    said = decoded(body, _SharePodFields).status.conditions
+    said = decoded(body, _ListedSharePod).status.conditions
     return next((one.message for one in said if one.status == "False" and one.message), "")
 
 

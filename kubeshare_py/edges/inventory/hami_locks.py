@@ -40,13 +40,13 @@ class _Status(msgspec.Struct):
     phase: str = ""
 
 
-class _Pod(msgspec.Struct):
+class _LockedPod(msgspec.Struct):
     metadata: _Metadata = msgspec.field(default_factory=_Metadata)
     spec: _Spec = msgspec.field(default_factory=_Spec)
     status: _Status = msgspec.field(default_factory=_Status)
 
 
-_decoder = msgspec.json.Decoder(_Pod)
+_decoder = msgspec.json.Decoder(_LockedPod)
 
 
 @dataclass(slots=True)
