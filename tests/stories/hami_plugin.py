@@ -1,9 +1,12 @@
 """A cluster in which HAMi's device plugin has registered cards, as its scheduler finds it."""
 
+from collections.abc import Iterable
 from contextlib import suppress
 
 from kubeshare_py.dialects.hami.keys import MIB
 from kubeshare_py.dialects.hami.register import RegisteredCard, write_json, write_records
+from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.stories.conftest import Json, Stage
@@ -25,14 +28,19 @@ _ROLE = "kubeshare-scheduler-device-plugins"
 
 
 def cards(stage: Stage, node: str) -> list[RegisteredCard]:
-    """The node's cards as the plugin registers them: shared by ten each."""
+    """The node's cards as the plugin registers them."""
     [found] = [one for one in stage.nodes if one.name == node]
+    return registered(found.cards)
+
+
+def registered(found: Iterable[Gpu]) -> list[RegisteredCard]:
+    """Cards as the plugin registers them: shared by ten each."""
     return [
         RegisteredCard(
             uuid=card.uuid, index=card.index, count=10, memory_mib=card.memory_bytes // MIB,
             cores=100, type=f"NVIDIA {card.model}", mode="hami-core", health=True,
         )
-        for card in found.cards
+        for card in found
     ]  # fmt: skip
 
 
@@ -59,7 +67,7 @@ async def offer(stage: Stage, node: str, amount: int) -> None:
     await stage.client.merge_patch(f"/api/v1/nodes/{node}/status", body)
 
 
-async def allow_node_patches(stage: Stage) -> None:
+async def allow_node_patches(client: KubeClient) -> None:
     """Give the scheduler the right that the chart gives it with this source.
 
     The embedded API server knows no roles, and lets it do everything.
@@ -79,4 +87,4 @@ async def allow_node_patches(stage: Stage) -> None:
         ("clusterrolebindings", binding),
     ):
         with suppress(KubeError):  # it is there already, or there are no roles
-            await stage.client.create(f"{_RBAC}/{path}", {"apiVersion": f"{group}/v1", **body})
+            await client.create(f"{_RBAC}/{path}", {"apiVersion": f"{group}/v1", **body})

@@ -1,10 +1,17 @@
 """HAMi's own device plugin goes on running under this scheduler."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import msgspec
 import pytest
 
+from kubeshare_py.dialects.dialects import Dialects
+from kubeshare_py.dialects.hami.hami_dialect import Hami
+from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
-from tests.stories.conftest import Json, Stage, gpu
+from tests.stories.conftest import Json, Stage, annotations, card, gpu
 from tests.stories.hami_plugin import (
     CLUSTER,
     HANDSHAKE,
@@ -18,7 +25,14 @@ from tests.stories.hami_plugin import (
     register,
     register_as_seed,
 )
+from tests.stories.stand_in_plugin import StandInPlugin, devices_of
 
+DIALECTS = Dialects({"kubeshare-scheduler": (SHAREDGPU, Hami())})
+IN_HAMI: Json = {
+    **SETTINGS,
+    "profiles": [{"dialects": [{"name": "sharedgpu"}, {"name": "hami"}]}],
+}
+LOCK, PHASE = "hami.io/mutex.lock", "hami.io/bind-phase"
 HERE: dict[str, object] = {"nodeSelector": {"kubernetes.io/hostname": "n1"}}
 
 
@@ -30,10 +44,53 @@ def nodes() -> str:
 @pytest.fixture
 async def registered(empty_stage: Stage) -> Stage:
     """Both nodes have two cards that the plugin registered."""
-    await allow_node_patches(empty_stage)
+    await allow_node_patches(empty_stage.client)
     for node in ("n1", "n2"):
         await register(empty_stage, node, cards(empty_stage, node))
     return empty_stage
+
+
+@asynccontextmanager
+async def plugin_of(stage: Stage) -> AsyncIterator[StandInPlugin]:
+    """HAMi's plugin runs on all nodes."""
+    plugin = StandInPlugin(stage.client, answers_in_s=0.01)
+    running = asyncio.create_task(plugin.run())
+    try:
+        yield plugin
+    finally:
+        running.cancel()
+
+
+async def a_hami_pod(
+    stage: Stage, name: str, count: int = 1, mib: int = 20480, containers: int = 1, **spec: object
+) -> None:
+    """A pod as HAMi's users write it; each container asks alike."""
+    limits = {"nvidia.com/gpu": str(count), "nvidia.com/gpumem": str(mib)}
+    found = [
+        {"name": f"c{number}", "image": "busybox", "resources": {"limits": limits}}
+        for number in range(containers)
+    ]
+    await stage.create(name, containers=found, **spec)
+
+
+async def expect_allocated(stage: Stage, *names: str) -> None:
+    """The plugin has given these pods their devices."""
+
+    def done(pods: list[Json]) -> bool:
+        phases = {one["metadata"]["name"]: annotations(one) for one in pods}
+        return all(phases.get(name, {}).get(PHASE) == "success" for name in names)
+
+    await stage.expect_all(done)
+
+
+async def expect_unlocked(stage: Stage, node: str) -> None:
+    """The plugin, or the scheduler, has freed the node's lock."""
+
+    def is_free(found: list[Json]) -> bool:
+        [one] = [one for one in found if one["metadata"]["name"] == node]
+        return LOCK not in one["metadata"].get("annotations", {})
+
+    await stage.expect_all(is_free, "/api/v1/nodes")
 
 
 async def node_annotations(stage: Stage, node: str) -> dict[str, str]:
@@ -53,7 +110,7 @@ async def test_registered_cards_are_the_inventory(registered: Stage) -> None:
 async def test_the_ancestors_annotations_are_the_inventory(empty_stage: Stage) -> None:
     """vgpu-hami H.3 31: records of seven fields."""
     stage = empty_stage
-    await allow_node_patches(stage)
+    await allow_node_patches(stage.client)
     await register_as_seed(stage, "n1", cards(stage, "n1"), "now")
     async with stage.scheduler(SETTINGS):
         await stage.create("p", gpu("1", "1", gpu_mem=str(40960 * 2**20)))
@@ -160,3 +217,71 @@ async def test_a_cordoned_card_takes_no_pods_and_keeps_its_own(registered: Stage
         await annotate(stage, "n1", **{"hami.io/device-cordon": None})
         await stage.create("r", gpu("0.5"), **HERE)
         await stage.expect_running("r")
+
+
+async def test_hamis_own_plugin_gives_a_burst_of_pods_their_devices_one_by_one(
+    registered: Stage,
+) -> None:
+    """vgpu-hami C.2: the plugin finds for each call the pod for which the kubelet asks."""
+    stage = registered
+    names = [f"p{number}" for number in range(6)]
+    async with stage.scheduler(IN_HAMI, dialects=DIALECTS), plugin_of(stage) as plugin:
+        for name in names:
+            await a_hami_pod(stage, name)
+        await expect_allocated(stage, *names)
+        assert plugin.wrong == []
+        for name in names:
+            pod = await stage.pod(name)
+            assert devices_of(plugin.given[f"default/{name}"]) == [card(pod)]
+            assert annotations(pod)["hami.io/vgpu-node"] == pod["spec"]["nodeName"]
+        for node in ("n1", "n2"):
+            await expect_unlocked(stage, node)
+
+
+async def test_a_pod_of_several_containers_keeps_the_lock_until_the_last_has_its_devices(
+    registered: Stage,
+) -> None:
+    stage = registered
+    async with stage.scheduler(IN_HAMI, dialects=DIALECTS), plugin_of(stage) as plugin:
+        await a_hami_pod(stage, "two", containers=2, **HERE)
+        await a_hami_pod(stage, "one", **HERE)
+        await expect_allocated(stage, "two", "one")
+        assert plugin.wrong == []
+        assert len(plugin.given["default/two"]) == 2
+
+
+async def test_a_plugin_that_does_not_answer_blocks_one_pod_and_its_node_alone(
+    registered: Stage,
+) -> None:
+    stage = registered
+    async with stage.scheduler(IN_HAMI, dialects=DIALECTS), plugin_of(stage) as plugin:
+        answers = plugin.mute["n1"] = asyncio.Event()
+        await a_hami_pod(stage, "lost", **HERE)
+        await stage.expect_eventually("lost", lambda pod: bool(pod["spec"].get("nodeName")))
+        await a_hami_pod(stage, "behind", **HERE)
+        await a_hami_pod(stage, "elsewhere", nodeSelector={"kubernetes.io/hostname": "n2"})
+        await expect_allocated(stage, "elsewhere")
+        await stage.delete("lost")
+        answers.set()
+        await expect_allocated(stage, "behind")
+
+
+async def test_locks_that_no_plugin_frees_are_freed(registered: Stage) -> None:
+    """vgpu-hami H.7 76: malformed, and of a pod that is gone."""
+    stage = registered
+    await annotate(stage, "n1", **{LOCK: "garbage"})
+    await annotate(stage, "n2", **{LOCK: "2020-01-01T00:00:00Z,default,gone"})
+    async with stage.scheduler(IN_HAMI, dialects=DIALECTS), plugin_of(stage) as plugin:
+        await a_hami_pod(stage, "a", **HERE)
+        await a_hami_pod(stage, "b", nodeSelector={"kubernetes.io/hostname": "n2"})
+        await expect_allocated(stage, "a", "b")
+        assert plugin.wrong == []
+
+
+async def test_without_the_setting_nothing_is_locked(registered: Stage) -> None:
+    stage = registered
+    unlocked = {"inventory": {**IN_HAMI["inventory"], "nodeLock": False}}
+    async with stage.scheduler({**IN_HAMI, **unlocked}, dialects=DIALECTS):
+        await a_hami_pod(stage, "p", **HERE)
+        await stage.expect_running("p")
+        assert LOCK not in await node_annotations(stage, "n1")

@@ -1,0 +1,214 @@
+"""Bursts of HAMi's half cards, with its node lock and without: how soon all are served.
+
+    python benchmarks/hami_bursts.py [--repeats N] [--answers-in MS] [-o json]
+
+node: 16 pods that ask for half a card each, at once, on one idle node of 8 cards. cluster: the same
+on eight nodes of one card. A real etcd and kube-apiserver, the scheduler as a process of its own.
+Without the lock, as where this project's node agent serves the cards, the time runs from the answer
+to the last creation to the moment a watch shows the last pod bound. With it a stand-in for HAMi's
+device plugin gives each pod its devices over the API, as HAMi's does, in so many milliseconds a
+call, and the time ends when the last pod has them. `wrong` counts pods that were not served, or got
+devices of another pod, and cards that hold more or less than all of their memory.
+
+Wanted: without the lock 1 s at most; with it on one node a median of at most 16 calls and 0.5 s,
+and twice that at most.
+"""
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import uvloop
+
+from benchmarks.contest.cluster import Cluster, cluster
+from benchmarks.hami_grounds import CARD_MIB, NODES, ground
+from kubeshare_py.dialects.hami.encoding import decode
+from kubeshare_py.dialects.hami.keys import HAMI, NVIDIA_KEYS, SUCCESS, SYSTEMS
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.watch import follow
+from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
+from kubeshare_py.manifests.watch import DELETED, Codec, ListResult
+from tests.stories.stand_in_plugin import StandInPlugin
+
+PODS = "/api/v1/namespaces/default/pods"
+CARDS, HALF_MIB, LONGEST_S = 8, CARD_MIB // 2, 120.0
+KINDS = {"node": (1, CARDS), "cluster": (CARDS, 1)}
+ALLOCATED, PHASE = NVIDIA_KEYS[HAMI].allocated, SYSTEMS[HAMI].bind_phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """All bursts of one kind."""
+
+    kind: str
+    lock: bool
+    pods: int
+    repeats: int
+    median_ms: float
+    max_ms: float
+    wrong: tuple[str, ...]
+
+
+class Harness:
+    """Creates and deletes pods, and follows them."""
+
+    def __init__(self, client: KubeClient, plugin: StandInPlugin | None) -> None:
+        self._client, self._plugin = client, plugin
+        self._pods: dict[str, UnstructuredObject] = {}
+        self._served: dict[str, float] = {}
+        self._news = asyncio.Event()
+
+    async def follow(self) -> None:
+        """Follow all pods for ever."""
+        codec: Codec[UnstructuredObject] = Codec(UnstructuredObject)
+        async with aclosing(follow(self._client, PODS, codec)) as stream:
+            async for news in stream:
+                if not isinstance(news, ListResult):
+                    for line in news.changed:
+                        if line.item is not None:
+                            self._seen(line.type, line.item)
+                self._news.set()
+
+    async def burst(self, count: int) -> tuple[float, list[str]]:
+        """Seconds from the last creation to the last pod that is served; and what was wrong."""
+        names = [f"half-{number}" for number in range(count)]
+        await asyncio.gather(*(self._create(name) for name in names))
+        created = time.perf_counter()
+        await self._until(lambda: len(self._served) == count)
+        spent = max(self._served.values()) - created
+        wrong = self._wrong()
+        await self._client.request("DELETE", PODS, query={"gracePeriodSeconds": 0})
+        await self._until(lambda: not self._pods)
+        self._served.clear()
+        await self._unlocked()
+        return max(spent, 0.0), wrong
+
+    async def _create(self, name: str) -> None:
+        limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": str(HALF_MIB)}
+        container = {"name": "main", "image": "busybox", "resources": {"limits": limits}}
+        spec = {"schedulerName": "kubeshare-scheduler", "containers": [container]}
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+        await self._client.create(PODS, body)
+
+    async def _unlocked(self) -> None:
+        """Wait until no node is locked: a plugin frees its lock after the pod has its devices."""
+        async with asyncio.timeout(LONGEST_S):
+            while any(  # noqa: ASYNC110
+                SYSTEMS[HAMI].lock in (node["metadata"].get("annotations") or {})
+                for node in await self._client.list_all(NODES)
+            ):
+                await asyncio.sleep(0.01)
+
+    async def _until(self, wanted: Callable[[], bool]) -> None:
+        async with asyncio.timeout(LONGEST_S):
+            while not wanted():
+                self._news.clear()
+                await self._news.wait()
+
+    def _seen(self, change: str, pod: UnstructuredObject) -> None:
+        if change == DELETED:
+            self._pods.pop(pod.uid, None)
+            return
+        self._pods[pod.uid] = pod
+        phase = (pod.metadata.annotations or {}).get(PHASE)
+        if pod.spec.get("nodeName") and (self._plugin is None or phase == SUCCESS):
+            self._served.setdefault(pod.uid, time.perf_counter())
+
+    def _wrong(self) -> list[str]:
+        found: list[str] = []
+        held: Counter[str] = Counter()
+        for pod in self._pods.values():
+            text = (pod.metadata.annotations or {}).get(ALLOCATED, "")
+            slots = decode(text)
+            if isinstance(slots, str):
+                found.append(f"{pod.key}: {slots}")
+                continue
+            for record in (one for slot in slots for one in slot):
+                held[record.uuid] += record.memory_mib
+            got = self._plugin.given.get(str(pod.key)) if self._plugin is not None else slots[:1]
+            if got is None or got != slots[:1]:
+                found.append(f"{pod.key} got {got} and not {slots[:1]}")
+        found += [f"{card} gives {mib} MiB" for card, mib in held.items() if mib != CARD_MIB]
+        if len(held) != CARDS:
+            found.append(f"{len(held)} of {CARDS} cards are used")
+        if self._plugin is not None:
+            found += self._plugin.wrong
+            self._plugin.wrong.clear()
+            self._plugin.given.clear()
+        return found
+
+
+async def measure(
+    plane: Cluster, folder: Path, kind: str, chosen: argparse.Namespace, *, locks: bool
+) -> Figures:
+    """So many bursts that fill this cluster exactly; the first is not counted."""
+    nodes, cards = KINDS[kind]
+    times: list[float] = []
+    wrong: list[str] = []
+    async with ground(plane, folder, nodes, cards, locks=locks) as client:
+        plugin = StandInPlugin(client, chosen.answers_in / 1000) if locks else None
+        harness = Harness(client, plugin)
+        following = [asyncio.create_task(harness.follow())]
+        if plugin is not None:
+            following.append(asyncio.create_task(plugin.run()))
+        await harness.burst(2 * CARDS)
+        for number in range(chosen.repeats):
+            spent, problems = await harness.burst(2 * CARDS)
+            times.append(1000 * spent)
+            wrong += problems
+            if number % 10 == 9:
+                told = f"{kind}, {'lock' if locks else 'no lock'}: {number + 1} bursts"
+                print(f"{told}, median {statistics.median(times):.0f} ms", file=sys.stderr)
+        for task in following:
+            task.cancel()
+    return Figures(
+        kind=kind, lock=locks, pods=2 * CARDS, repeats=chosen.repeats,
+        median_ms=round(statistics.median(times), 1), max_ms=round(max(times), 1),
+        wrong=tuple(wrong),
+    )  # fmt: skip
+
+
+async def run(chosen: argparse.Namespace, folder: Path) -> list[Figures]:
+    """Both kinds of bursts, without and with the lock, on one control plane."""
+    home = folder / "control-plane"
+    home.mkdir()
+    found: list[Figures] = []
+    async with cluster(home) as plane:
+        for locks in (False, True):
+            for kind in KINDS:
+                own = folder / f"{kind}-{locks}"
+                found.append(await measure(plane, own, kind, chosen, locks=locks))
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--repeats", type=int, default=100, help="bursts of each kind")
+    parser.add_argument("--answers-in", type=float, default=50.0, help="ms of a plugin's call")
+    parser.add_argument("-o", "--output", choices=["table", "json"], default="table")
+    chosen = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="kubeshare-hami-bursts-") as name:
+        found = uvloop.run(run(chosen, Path(name)))
+    if chosen.output == "json":
+        print(json.dumps([asdict(figures) for figures in found], indent=2))
+        return
+    print(f"{'':9}{'lock':>6}{'pods':>6}{'repeats':>9}{'median ms':>11}{'max ms':>9}  wrong")
+    for one in found:
+        print(
+            f"{one.kind:9}{'yes' if one.lock else 'no':>6}{one.pods:>6}{one.repeats:>9}"
+            f"{one.median_ms:>11}{one.max_ms:>9}  {len(one.wrong)} {one.wrong[:3] or ''}"
+        )
+
+
+if __name__ == "__main__":
+    main()
