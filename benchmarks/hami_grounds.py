@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import yaml
@@ -13,12 +13,17 @@ from kubeshare_py.dialects.hami.keys import HAMI, NVIDIA_KEYS
 from kubeshare_py.dialects.hami.register import RegisteredCard, write_json
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.controlplane.processes import process
 from tests.stories.hami_plugin import allow_node_patches
 
 SPLIT, CARD_MIB = 10, 40_960
 NODES = "/api/v1/nodes"
+BINDING_POLICY = (
+    "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
+    "/kubeshare-token-bindings"
+)
 _READY = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "no kubelet"}
 
 
@@ -34,6 +39,10 @@ async def ground(
     ]  # fmt: skip
     async with KubeClient(load(str(plane.plane.kubeconfig))) as client:
         await allow_node_patches(client)
+        # The plain manifests know the default dialects; with `hami` in a profile, the chart's
+        # policy lets its annotations pass.
+        with suppress(KubeError):
+            await client.delete(BINDING_POLICY)
         names = [f"n{number}" for number in range(nodes)]
         await asyncio.gather(*(_register(client, name, cards) for name in names))
         with process(command, folder / "scheduler.log"):

@@ -61,10 +61,10 @@ class NodeLine:
         """Whether the free lock may be asked for."""
         return self.writing is None and now >= self.again_at and now >= self.unseen_until
 
-    def taken(self, now: float) -> None:
-        """Our write took the lock."""
+    def taken(self, now: float, *, is_seen: bool) -> None:
+        """Our write took the lock; `is_seen`: the watch was faster than the answer."""
         self.tries, self.moved_at = 0, now
-        self.unseen_until = now + UNSEEN_S
+        self.unseen_until = -math.inf if is_seen else now + UNSEEN_S
 
     def asked_in_vain(self, now: float, *, is_stale: bool, pause_s: float = 0.0) -> None:
         """The write did not take the lock, as far as is known; `is_stale`: another client did."""

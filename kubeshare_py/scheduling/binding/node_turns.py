@@ -113,7 +113,8 @@ class NodeTurns:
         turn = line.waiting.get(event.uid)
         waits = turn is not None and turn.token == event.token
         if event.outcome is WriteOutcome.DONE:
-            line.taken(now)
+            lock = self._shown(line)
+            line.taken(now, is_seen=lock is not None and bool(lock.text))
             if waits:
                 self._grant(line, event.uid)
             return

@@ -114,6 +114,17 @@ def test_a_lock_that_was_taken_and_freed_between_two_iterations_is_free() -> Non
     assert driver.asked() == [("n1", "p"), ("n1", "q")]
 
 
+def test_a_watch_that_is_faster_than_the_answer_costs_no_time() -> None:
+    driver = waiting()
+    driver.show_lock(held_by("p"))
+    assert driver.turn() == []
+    driver.wrote()
+    assert names(driver.turn()) == ["p"]
+    driver.show_lock(FREE)
+    driver.turn()
+    assert driver.asked() == [("n1", "p"), ("n1", "q")]
+
+
 def test_a_watch_that_is_behind_does_not_make_a_taken_lock_free() -> None:
     driver = waiting()
     driver.wrote()
