@@ -36,7 +36,8 @@ CROWDED = 8  # has as many tenants as it may have
 HELD_BACK = 16  # kept for pods whose cards the kubelet picks
 EXCLUDING = 32  # takes only pods of the exclusion tag of those on it
 CORDONED = 64  # administrators keep new pods off it
-FLAG_VALUES = 128
+FOREIGN = 128  # no GPU: takes only claims that name its vendor
+FLAG_VALUES = 256
 
 # The first resource columns. Columns of extended resources follow (`offered`).
 CPU, MEMORY, EPHEMERAL_STORAGE, PODS, PORTS, UNREQUESTED_CPU, UNREQUESTED_MEMORY = range(7)

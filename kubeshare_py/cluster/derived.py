@@ -15,6 +15,7 @@ from kubeshare_py.cluster.columns import (
     CROWDED,
     EXCLUDING,
     EXCLUSIVE,
+    FOREIGN,
     HELD_BACK,
     UNHEALTHY,
     Columns,
@@ -25,7 +26,7 @@ from kubeshare_py.domain.gpu import WHOLE_MILLI
 #: One entry of a column of cards or nodes, or many: an int64 array of the column's shape.
 Entries = TypeVar("Entries", int, IntArray)
 #: The flags that charges do not change.
-_LASTING = ABSENT | UNHEALTHY | CORDONED
+_LASTING = ABSENT | UNHEALTHY | CORDONED | FOREIGN
 
 # --- the rules -------------------------------------------------------------------------------
 

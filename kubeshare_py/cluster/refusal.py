@@ -7,6 +7,7 @@ from kubeshare_py.cluster.columns import (
     EXCLUDING,
     EXCLUSIVE,
     FIXED_RESOURCES,
+    FOREIGN,
     HELD_BACK,
     PODS,
     PORTS,
@@ -68,7 +69,7 @@ def _cards(columns: Columns, row: int, allocation: Allocation) -> str | None:
 
 
 def _card(columns: Columns, row: int, slot: int, card: CardCharge) -> str | None:
-    flags = columns.flags.item(row, slot)
+    flags = columns.flags.item(row, slot) & ~FOREIGN
     if flags & EXCLUDING or card.tags:
         if not admits(columns, row, slot, card.tags):
             return "has pods of other exclusion tags"

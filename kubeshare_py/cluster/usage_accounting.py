@@ -20,6 +20,7 @@ from kubeshare_py.cluster.columns import (
     CORDONED,
     EMPTY_SLOT,
     EXCLUSIVE,
+    FOREIGN,
     PODS,
     PORTS,
     UNHEALTHY,
@@ -277,7 +278,7 @@ class UsageAccounting:
             columns.numa[row, slot] = gpu.numa_node
         if gpu.rdma is not None:
             columns.rdma[row, slot] = len(PATHS) - PATHS.index(gpu.rdma)
-        columns.flags[row, slot] = 0 if gpu.healthy else UNHEALTHY
+        columns.flags[row, slot] = (not gpu.healthy) * UNHEALTHY | bool(gpu.vendor) * FOREIGN
         node = columns.nodes[row]
         if node is not None and node.cordoned and {gpu.uuid, gpu.parent} & {*node.cordoned}:
             columns.flags[row, slot] |= CORDONED

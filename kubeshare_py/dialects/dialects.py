@@ -7,6 +7,7 @@ schedulers hold do not depend on a profile: for them the dialects of all profile
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from kubeshare_py.dialects.cambricon.cambricon_dialect import Cambricon
 from kubeshare_py.dialects.dialect import Dialect, NodeCard, NodeKeys, PlacedNode
 from kubeshare_py.dialects.dialect_calls import has_mark_by, owns_by, results_by
 from kubeshare_py.dialects.dialect_table import DialectTable
@@ -120,6 +121,7 @@ IN_TREE: Mapping[str, Callable[..., object]] = {
     Nvidia.name: Nvidia,
     SharePods.name: SharePods,
     Hami.name: Hami,
+    Cambricon.name: Cambricon,
 }
 
 #: `sharedgpu` in every profile.

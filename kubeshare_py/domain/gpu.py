@@ -54,7 +54,8 @@ class Gpu:
     beyond its node that the card belongs to, "" for none. `cell_id` and `cell_priority` are
     KubeShare's, from a cells file; "" and 0 for a card in no cell. `readiness` says which isolation
     back-ends have what they need of it, as far as known. `max_tenants` (HAMi's split count) 0 means
-    no limit.
+    no limit. `vendor` is "" for a GPU; a card of another vendor takes only claims that name one,
+    and its model begins with its vendor.
 
     `memory_scaling` and `cores_scaling` are thousandths: the capacities that pods are charged
     against are the card's own memory and share times these. Above 1000 the card is over-committed.
@@ -79,6 +80,7 @@ class Gpu:
     cell_priority: int = 0
     readiness: ReadinessReport = ()
     rdma: BusPath | None = None
+    vendor: str = ""
 
     def __post_init__(self) -> None:
         # In one expression, because a reading creates tens of thousands of cards.

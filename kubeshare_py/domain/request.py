@@ -44,7 +44,8 @@ class GpuClaim:
     the accepted cards, empty for any, without `denied_uuids`. With `share_of` the share is one of a
     card of that model; `shares` is then the same share on other models, as (part of a name, milli)
     pairs of which the first match counts. With `card_bytes` only cards are accepted of which pods
-    may hold at least the first and less than the second number of bytes in all.
+    may hold at least the first and less than the second number of bytes in all. With `vendor` only
+    cards of other vendors than NVIDIA are accepted, and `preferred` says which.
 
     Invariants, else ValueError: 0 <= milli <= 1000, and memory_milli likewise; count and
     memory_bytes are within their bounds (`bounds`); memory is asked for in one way at most; an
@@ -69,6 +70,7 @@ class GpuClaim:
     share_of: str = ""
     shares: tuple[tuple[str, int], ...] = ()
     card_bytes: tuple[int, int] | None = None
+    vendor: str = ""
 
     def __post_init__(self) -> None:
         if not CLAIMED_CARDS.allows(self.count):

@@ -17,6 +17,7 @@ from kubeshare_py.framework.claims.card_shortfalls import (
     OTHER_EXCLUSION,
     OTHER_NAME,
     OTHER_SIZE,
+    OTHER_VENDOR,
     RESERVED,
     TOO_MANY_TENANTS,
     card_shortfalls,
@@ -39,6 +40,7 @@ from kubeshare_py.plugin import (
     EXCLUDING,
     EXCLUSIVE,
     FLAG_VALUES,
+    FOREIGN,
     HELD_BACK,
     TOO_FEW_GPUS,
     UNHEALTHY,
@@ -90,6 +92,7 @@ class GpuFit:
                 HELD_BACK: native,
                 UNHEALTHY: unhealthy,
                 CORDONED: reasons.register(self.name, IS_CORDONED, resolvable=False),
+                FOREIGN: reasons.register(self.name, OTHER_VENDOR, resolvable=False),
                 ABSENT: absent,
             }
         )
@@ -120,14 +123,14 @@ class GpuFit:
             return np.where(kept & fits_but_for_reservations(claim, rows), reserved, masks)
 
         shared = not (claim.exclusive or claim.asks_memory or claim.share_of or claim.exclusion)
-        by_room = shared and claim.card_bytes is None and claim.name is None
+        by_room = shared and claim.card_bytes is None and claim.name is None and not claim.vendor
         lacks = _with_name(claim, reasons, reasons_of)
         return CardPredicate(fits_claim(claim), lacks, claim.milli if by_room else None)
 
     def queueing_hint(self, shape: Shape, row: Rows) -> bool:
         """False if too few cards are idle, or none has the share; in plain integers."""
         claim = shape.claim
-        if claim is None:
+        if claim is None or claim.vendor:
             return True
         if claim.exclusive:
             return int(row.idle.sum()) >= claim.count

@@ -314,4 +314,5 @@ def test_no_card_gives_too_much_whatever_language_its_pods_speak(seed: int) -> N
         languages.update(world.asked[name].language for name in world.placed)
         bound = tuple(copy.deepcopy(world.asked[name].pod) for name in world.placed)
         assert world.free(world.started(bound)) == world.free()
-    assert {*languages} == {*IN_TREE}
+    # Pods of `cambricon` ask for no GPUs: tests/scheduling/binding/test_cards_of_vendors.py.
+    assert {*languages} == {*IN_TREE} - {"cambricon"}

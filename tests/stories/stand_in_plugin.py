@@ -55,6 +55,8 @@ class StandInPlugin:
     answers_in_s: float = 0.05
     mute: dict[str, asyncio.Event] = field(default_factory=dict)
     given: dict[str, Slots] = field(default_factory=dict)
+    #: How long (s) each call took.
+    took_s: list[float] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     _calls: dict[str, asyncio.Lock] = field(default_factory=dict)
     _asked: set[str] = field(default_factory=set)
@@ -113,6 +115,7 @@ class StandInPlugin:
         self.given[name] = (*self.given.get(name, ()), slots[place])
         if not any(left):
             await self._finish(node, pod, SUCCESS)
+        self.took_s.append(clock() - began)
 
     async def _pending_pod(self, node: str) -> Json:
         """The pod that the lock names; without a lock the first that may be meant."""

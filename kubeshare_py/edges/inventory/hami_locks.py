@@ -28,25 +28,25 @@ _KEYS = tuple(system.lock for system in SYSTEMS.values())
 _PHASES = tuple(system.bind_phase for system in SYSTEMS.values())
 
 
-class _Metadata(msgspec.Struct):
+class _OwnerMetadata(msgspec.Struct):
     annotations: dict[str, str] | None = None
 
 
-class _Spec(msgspec.Struct):
+class _OwnerSpec(msgspec.Struct):
     nodeName: str = ""
 
 
-class _Status(msgspec.Struct):
+class _OwnerStatus(msgspec.Struct):
     phase: str = ""
 
 
-class _LockedPod(msgspec.Struct):
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-    status: _Status = msgspec.field(default_factory=_Status)
+class _OwnerPod(msgspec.Struct):
+    metadata: _OwnerMetadata = msgspec.field(default_factory=_OwnerMetadata)
+    spec: _OwnerSpec = msgspec.field(default_factory=_OwnerSpec)
+    status: _OwnerStatus = msgspec.field(default_factory=_OwnerStatus)
 
 
-_decoder = msgspec.json.Decoder(_LockedPod)
+_decoder = msgspec.json.Decoder(_OwnerPod)
 
 
 @dataclass(slots=True)

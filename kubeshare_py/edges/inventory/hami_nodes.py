@@ -6,13 +6,26 @@ of life by its handshake annotation, as HAMi's scheduler does it.
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from kubeshare_py.dialects.hami.keys import DEVICE_CORDON, HAMI, NVIDIA_KEYS, SEED, SYSTEMS
+from kubeshare_py.dialects.cambricon.keys import MLU, MLU_KEYS, MLUNUM, SMLU, mlu_uuid_problem
+from kubeshare_py.dialects.hami.keys import (
+    CARD_CORES,
+    DEVICE_CORDON,
+    HAMI,
+    MIB,
+    MOST,
+    NVIDIA_KEYS,
+    SEED,
+    SYSTEMS,
+    VendorKeys,
+)
+from kubeshare_py.dialects.hami.register import RegisteredCard, write_json
+from kubeshare_py.domain.bounds import CARDS_OF_NODE
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.node import Node
@@ -37,13 +50,21 @@ _LOCKS = tuple(system.lock for system in SYSTEMS.values())
 
 def plugins_of(resource: str) -> tuple[PluginKeys, ...]:
     """The plugins that are known; `resource` is what NVIDIA's advertises."""
-    of_nvidia = (NVIDIA_KEYS[HAMI], NVIDIA_KEYS[SEED])
+    mlus = _plugin(MLU_KEYS, MLUNUM.count)
+    smlus = PluginKeys(registers=(SMLU.count,), handshakes=("",), resource=SMLU.cores)
     return (
-        PluginKeys(
-            registers=tuple(keys.register for keys in of_nvidia),
-            handshakes=tuple(keys.handshake for keys in of_nvidia),
-            resource=resource,
-        ),
+        _plugin(NVIDIA_KEYS, resource),
+        *(replace(one, problem_of_uuid=mlu_uuid_problem, vendor=MLU) for one in (mlus, smlus)),
+    )
+
+
+def _plugin(keys: Mapping[str, VendorKeys], resource: str) -> PluginKeys:
+    """The plugins of both systems for the cards of one vendor."""
+    both = (keys[HAMI], keys[SEED])
+    return PluginKeys(
+        registers=tuple(one.register for one in both),
+        handshakes=tuple(one.handshake for one in both),
+        resource=resource,
     )
 
 
@@ -51,6 +72,7 @@ def plugin_node(node: NodeFields, kinds: Sequence[PluginKeys]) -> PluginNode:
     """What counts of a Node for plugins of these kinds; never raises."""
     annotations = node.metadata.annotations or {}
     offered = node.status.allocatable or {}
+    annotations = {**annotations, SMLU.count: _smlu_cards(node.metadata.name, offered)}
     names = (name for kind in kinds for name in (*kind.registers, *kind.handshakes))
     cordoned = annotations.get(DEVICE_CORDON, "")
     return PluginNode(
@@ -63,6 +85,28 @@ def plugin_node(node: NodeFields, kinds: Sequence[PluginKeys]) -> PluginNode:
         closed=frozenset(uuid for one in cordoned.split(",") if (uuid := one.strip())),
         lock=next((annotations[name] for name in _LOCKS if annotations.get(name)), ""),
     )
+
+
+def _smlu_cards(node: str, offered: Mapping[str, Quantity]) -> str:
+    """The MLUs that Cambricon's plugin advertises by their cores and memory, as a register text.
+
+    It does not register them: HAMi's scheduler makes cards of 100 percent of cores, by number, and
+    each has an equal part of the memory.
+    """
+    if SMLU.cores not in offered:
+        return ""
+    cores = _amount(SMLU.cores, offered[SMLU.cores])
+    units = _amount(SMLU.memory, offered.get(SMLU.memory, 0))
+    count = min(-(-cores // CARD_CORES), CARDS_OF_NODE.most)
+    each_mib = min(units * SMLU.unit // MIB * CARD_CORES // max(cores, 1), MOST)
+    cards = [
+        RegisteredCard(
+            uuid=f"{node}-cambricon-mlu-{index}", index=index, count=CARD_CORES, type=MLU,
+            memory_mib=each_mib, cores=CARD_CORES, health=True,
+        )
+        for index in range(count)
+    ]  # fmt: skip
+    return write_json(cards) if cards else ""
 
 
 def _amount(name: str, quantity: Quantity) -> int:

@@ -3,7 +3,15 @@
 from collections.abc import Iterator
 
 from kubeshare_py.cluster.card_tags import pods_of
-from kubeshare_py.cluster.columns import ABSENT, CORDONED, CROWDED, EXCLUSIVE, HELD_BACK, UNHEALTHY
+from kubeshare_py.cluster.columns import (
+    ABSENT,
+    CORDONED,
+    CROWDED,
+    EXCLUSIVE,
+    FOREIGN,
+    HELD_BACK,
+    UNHEALTHY,
+)
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.gpu import part_of_bytes
@@ -17,6 +25,7 @@ KEPT_FOR_NATIVE = "GPU held back for nvidia.com/gpu pods"
 OTHER_EXCLUSION = "GPU with pods of other exclusion tags"
 OTHER_NAME = "GPU in use that has not the name which the pod gives"
 RESERVED = "GPU reserved for other pods"
+OTHER_VENDOR = "card of another vendor"
 NOT_HEALTHY = "unhealthy GPU"
 IS_CORDONED = "cordoned GPU"
 OTHER_SIZE = "GPU of another size"
@@ -35,6 +44,9 @@ def card_shortfalls(claim: GpuClaim, row: Rows, slot: int, uuid: str) -> Iterato
     """Why this card of the only row of `row` cannot hold one share of the claim; else nothing."""
     if row.flags.item(0, slot) & ABSENT:
         yield Shortfall(reason="GPU is not in the inventory", subject=uuid)
+        return
+    if bool(row.flags.item(0, slot) & FOREIGN) != bool(claim.vendor):
+        yield Shortfall(reason=OTHER_VENDOR, subject=uuid)
         return
     if not _has_size(claim, row.capacity_bytes.item(0, slot)):
         yield Shortfall(reason=OTHER_SIZE, subject=uuid)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubeshare_py.cluster.card_tags import pods_of
-from kubeshare_py.cluster.columns import EXCLUDING, IntArray
+from kubeshare_py.cluster.columns import EXCLUDING, FOREIGN, IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.request import TOO_MUCH, GpuClaim
@@ -45,7 +45,8 @@ def asked_bytes(claim: GpuClaim, milli: IntArray | int, rows: Rows) -> IntArray 
 
 def flags_for(claim: GpuClaim, rows: Rows) -> IntArray:
     """The flags of cards that keep the claim off them, (k, width)."""
-    return rows.flags & ~EXCLUDING if claim.exclusion else rows.flags
+    flags = rows.flags & ~EXCLUDING if claim.exclusion else rows.flags
+    return flags ^ FOREIGN if claim.vendor else flags
 
 
 def shares_exclusion(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
@@ -56,12 +57,17 @@ def shares_exclusion(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
 
 
 def _fits_exclusion(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
-    """`fits_claim` for a claim with an exclusion tag, which takes some cards that have flags."""
+    """`fits_claim` for a claim of other vendors' cards or with an exclusion tag.
+
+    Such claims take some cards that have flags.
+    """
     shares, milli_of = shares_exclusion(claim), asked_milli(claim)
 
     def fits(rows: Rows) -> NDArray[np.bool_]:
         milli = milli_of(rows)
-        found: NDArray[np.bool_] = (flags_for(claim, rows) == 0) & shares(rows)
+        found: NDArray[np.bool_] = flags_for(claim, rows) == 0
+        if claim.exclusion:
+            found &= shares(rows)
         asked = asked_bytes(claim, milli, rows)
         if claim.exclusive:
             found &= (rows.tenants == 0) & (rows.capacity_bytes >= asked)
@@ -95,8 +101,9 @@ def _both(one: CardQuestion, other: CardQuestion) -> CardQuestion:
 def _fits_free(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
     """`fits_claim` by what is free, whatever the card's size."""
     milli, memory = claim.milli, claim.memory_bytes or 0
-    if claim.exclusion or claim.share_of:
-        return _fits_exclusion(claim) if claim.exclusion else _fits_share(claim)
+    if claim.exclusion or claim.vendor or claim.share_of:
+        flagged = claim.exclusion or claim.vendor
+        return _fits_exclusion(claim) if flagged else _fits_share(claim)
     if claim.exclusive and not memory:
         return lambda rows: rows.idle == 1
     if claim.exclusive:
@@ -181,13 +188,14 @@ def headroom_for(
     `milli_of` gives the share taken of each card, (k, width) or one number.
     """
     if claim.exclusive:
-        cards = rows.idle * (rows.capacity_bytes >= (claim.memory_bytes or 0))
+        idle = (flags_for(claim, rows) == 0) & (rows.tenants == 0) if claim.vendor else rows.idle
+        cards = idle * (rows.capacity_bytes >= (claim.memory_bytes or 0))
     else:
         tenants = rows.max_tenants - rows.tenants
         cards = np.where(rows.max_tenants > 0, tenants, MAX_PODS)
         milli = milli_of(rows)
         if claim.milli:
-            free = rows.free_milli if claim.exclusion else rows.share_headroom
+            free = rows.free_milli if claim.exclusion or claim.vendor else rows.share_headroom
             cards = np.minimum(cards, free // milli)
         each = asked_bytes(claim, milli, rows)
         # A claim without memory is not refused for lack of memory.
@@ -203,8 +211,10 @@ def headroom_for(
 def headroom_together(claims: Sequence[GpuClaim], rows: Rows) -> IntArray:
     """An upper bound of how many pods with all of these claims fit on each row, (k,) int64.
 
-    By the sums alone: idle cards for exclusive claims, and the free share for others.
+    By the sums alone: idle cards for exclusive claims, and the free share for others. Claims of
+    other vendors' cards are not counted.
     """
+    claims = [claim for claim in claims if not claim.vendor]
     bound: IntArray = np.full(len(rows.index), MAX_PODS, np.int64)
     alone = sum(claim.count for claim in claims if claim.exclusive)
     if alone:

@@ -23,8 +23,8 @@ OLDEST_S = 300.0
 #: The age (s) at which the pod is looked at for the first time, and then again and again. A plugin
 #: needs milliseconds, and a watch that is behind must not make a new pod a missing one.
 LOOK_S = 1.0
-#: The age (s) at which a lock is freed whose pod is on no node, or on another: whoever took it may
-#: still be about to bind the pod.
+#: The age (s) at which a lock is freed whose pod is on no node, or on another: a scheduler that
+#: took it may still be about to bind the pod.
 UNBOUND_S = 30.0
 
 

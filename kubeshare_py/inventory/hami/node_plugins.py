@@ -20,13 +20,15 @@ class PluginKeys:
     """Where a Node shows one kind of plugin.
 
     `registers` and `handshakes` are annotations, in pairs, the newer release's first; `resource` is
-    what the plugin advertises. `problem_of_uuid`: see `registered_cards`.
+    what the plugin advertises, and `vendor` that of its cards, "" for GPUs. `problem_of_uuid`: see
+    `registered_cards`.
     """
 
     registers: tuple[str, ...]
     handshakes: tuple[str, ...]
     resource: str
     problem_of_uuid: Callable[[str], str] = uuid_problem
+    vendor: str = ""
 
     def shown_in(self, annotations: Mapping[str, str]) -> tuple[str, str] | None:
         """The first register annotation that has a text, and its handshake; None if none has."""
@@ -59,16 +61,16 @@ class _Plugin:
     cards: tuple[Gpu, ...] = ()
     problems: tuple[str, ...] = ()
 
-    def read(self, text: str, problem_of_uuid: Callable[[str], str]) -> None:
+    def read(self, text: str, keys: PluginKeys) -> None:
         """Read another text; one that cannot be read leaves the cards as they are."""
         if text == self.text:
             return
         self.text = text
-        found = registered_cards(text, problem_of_uuid)
+        found = registered_cards(text, keys.problem_of_uuid)
         if isinstance(found, str):
             self.problems = (f"{self.register}: {found}",)
             return
-        self.cards = found.cards
+        self.cards = tuple(replace(card, vendor=keys.vendor) for card in found.cards)
         self.problems = tuple(f"{self.register}{one}" for one in found.problems)
 
 
@@ -102,7 +104,7 @@ class NodePlugins:
                 plugin = _Plugin(register, asks_by, Handshake(signs, now))
             else:
                 plugin.handshake.take(signs, now)
-            plugin.read(signs.register, keys.problem_of_uuid)
+            plugin.read(signs.register, keys)
             self._plugins[register] = plugin
 
     @property
@@ -125,7 +127,7 @@ class NodePlugins:
     def silent(self, now: float) -> Iterator[str]:
         """The handshakes of plugins that are to be asked for a sign of life."""
         for plugin in self._plugins.values():
-            if plugin.handshake.is_silent(now):
+            if plugin.asks_by and plugin.handshake.is_silent(now):
                 yield plugin.asks_by
 
     def changes_at(self, now: float) -> float:

@@ -166,3 +166,29 @@ async def test_only_the_leader_asks(tmp_path: Path) -> None:
 
 class EndOfTest(Exception):
     """The test has seen enough."""
+
+
+def test_mlus_are_registered_by_the_ancestors_plugin_or_advertised_by_cambricons() -> None:
+    text = "MLU-1,10,23308,0,MLU-MLU370-X4,0,true:MLU-2,10,23308,0,MLU-MLU370-X4,0,false:"
+    registered = NodeFields(
+        metadata=ObjectMeta(name="n1", annotations={"4pd.io/node-mlu-register": text}),
+        status=NodeStatus(allocatable={"cambricon.com/mlunum": "20"}),
+    )
+    offered = {"cambricon.com/mlu.smlu.vcore": "200", "cambricon.com/mlu.smlu.vmemory": "192"}
+    advertised = NodeFields(
+        metadata=ObjectMeta(name="n2"), status=NodeStatus(allocatable=dict(offered))
+    )
+    found = HamiNodes(plugins_of(GPU), now_s=lambda: NOW)
+    for one in (registered, advertised):
+        found.seen(one)
+    cards = dict(found.reported.read(NOW).changed)
+    first, second = cards[NodeName("n1")]
+    assert (first.uuid, first.model, first.vendor) == ("MLU-1", "MLU-MLU370-X4", "MLU")
+    assert (first.healthy, second.healthy, first.capacity_milli) == (True, False, 1000)
+    assert [one.uuid for one in cards[NodeName("n2")]] == [
+        "n2-cambricon-mlu-0",
+        "n2-cambricon-mlu-1",
+    ]
+    assert {one.memory_bytes for one in cards[NodeName("n2")]} == {96 * 256 * 2**20}
+    # Only the ancestor's plugin is asked for signs of life.
+    assert [*found.reported.silent] == [("n1", "4pd.io/node-handshake-mlu")]

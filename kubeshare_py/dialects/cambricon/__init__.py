@@ -1,0 +1,1 @@
+"""Cambricon's MLUs, as HAMi and its ancestor share them."""

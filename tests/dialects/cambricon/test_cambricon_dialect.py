@@ -1,0 +1,174 @@
+"""Cambricon's MLUs: what pods ask for, and what they are told."""
+
+import pytest
+
+from kubeshare_py.dialects.cambricon.cambricon_dialect import Cambricon
+from kubeshare_py.dialects.cambricon.keys import ASSIGNED, MLU, PROFILE, mlu_uuid_problem
+from kubeshare_py.dialects.card_visibility import CardVisibility
+from kubeshare_py.dialects.dialect import ContainerAmounts, NodeCard, PlacedNode, PodAsk
+from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid
+from kubeshare_py.domain.request import ContainerRef, GpuClaim, GpuRequest, InvalidRequest
+
+MIB = 2**20
+VMLU, VMEMORY, VCORE = (
+    "cambricon.com/vmlu", "cambricon.com/mlu.smlu.vmemory", "cambricon.com/mlu.smlu.vcore",
+)  # fmt: skip
+MLUNUM, MLUMEM = "cambricon.com/mlunum", "cambricon.com/mlumem"
+CARD = GpuUuid("n1-cambricon-mlu-1")
+TO_ALLOCATE = "hami.io/cambricon-mlu-devices-to-allocate"
+ALLOCATED = "hami.io/cambricon-mlu-devices-allocated"
+
+
+def asking(*containers: dict[str, int], **annotations: str) -> PodAsk:
+    found = tuple(
+        ContainerAmounts(
+            name=f"c{index}",
+            container=ContainerRef(False, index),
+            sidecar=False,
+            amounts=tuple(sorted(amounts.items())),
+        )
+        for index, amounts in enumerate(containers)
+    )
+    return PodAsk(labels={}, annotations=annotations, containers=found)
+
+
+def request(pod: PodAsk) -> GpuRequest:
+    found = Cambricon().read(pod)
+    assert isinstance(found, GpuRequest)
+    return found
+
+
+def claim(*containers: dict[str, int], **annotations: str) -> GpuClaim:
+    (one,) = request(asking(*containers, **annotations)).claims
+    return one.claim
+
+
+def test_a_part_of_an_mlu_has_units_of_256_mib_and_percents_of_cores() -> None:
+    """HAMi's example: vmlu 1, vmemory 20, vcore 10."""
+    found = claim({VMLU: 1, VMEMORY: 20, VCORE: 10})
+    assert (found.count, found.milli, found.memory_bytes) == (1, 100, 5120 * MIB)
+    assert (found.vendor, found.exclusive) == (MLU, False)
+    assert found.takes("MLU")
+    assert not found.takes("NVIDIA-A100")
+
+
+def test_an_mlu_without_more_words_is_taken_alone() -> None:
+    """HAMi's example: a whole MLU."""
+    found = claim({VMLU: 2})
+    assert (found.count, found.exclusive) == (2, True)
+
+
+def test_memory_without_cores_takes_all_cores_and_cores_of_0_take_none() -> None:
+    assert claim({VMLU: 1, VMEMORY: 20}).exclusive
+    free = claim({VMLU: 1, VCORE: 0})
+    assert (free.milli, free.memory_milli, free.exclusive) == (0, 1000, False)
+    assert claim({VMLU: 1, VCORE: 120}).exclusive
+
+
+def test_the_ancestors_memory_is_in_mib_and_of_an_mlu370_alone() -> None:
+    found = claim({MLUNUM: 1, MLUMEM: 10240})
+    assert (found.milli, found.memory_bytes) == (0, 10240 * MIB)
+    assert found.takes("MLU-MLU370-X4")
+    assert not found.takes("MLU-MLU270-F4")
+    whole = claim({MLUNUM: 1})
+    assert whole.exclusive
+    assert whole.takes("MLU-MLU270-F4")
+
+
+def test_types_and_uuids_are_chosen_and_denied() -> None:
+    found = claim(
+        {MLUNUM: 1},
+        **{
+            "cambricon.com/use-mlutype": "270, 370",
+            "cambricon.com/nouse-mlutype": "X8",
+            "cambricon.com/use-gpuuuid": " MLU-b,MLU-a,",
+            "cambricon.com/nouse-gpuuuid": "MLU-c",
+        },
+    )
+    assert found.takes("MLU-MLU270-F4")
+    assert not found.takes("MLU-MLU370-X8")
+    assert (found.uuids, found.denied_uuids) == (("MLU-a", "MLU-b"), ("MLU-c",))
+
+
+@pytest.mark.parametrize(
+    ("pod", "words"),
+    [
+        (asking({VMLU: 1}, {MLUNUM: 1}), "are of two systems"),
+        (asking({VMLU: 2_000_000}), "resources[cambricon.com/vmlu]"),
+        (asking({VMLU: 1, VMEMORY: 2**40}), "resources[cambricon.com/mlu.smlu.vmemory]"),
+        (
+            asking({VMLU: 1}, **{"cambricon.com/use-mlutype": "c!d"}),
+            "is no part of a model's name",
+        ),
+        (asking(*({VMLU: 1} for _ in range(40))), "number of containers"),
+        (
+            asking({VMLU: 1}, **{"cambricon.com/use-gpuuuid": ",".join(map(str, range(200)))}),
+            "number of cards",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_with_its_field(pod: PodAsk, words: str) -> None:
+    found = Cambricon().read(pod)
+    assert isinstance(found, InvalidRequest)
+    assert words in str(found)
+
+
+def test_a_pod_without_mlus_asks_for_none() -> None:
+    assert Cambricon().read(asking({})) is None
+    assert Cambricon().read(asking({VMEMORY: 3})) is None
+
+
+def test_its_containers_see_no_card_of_nvidia() -> None:
+    assert Cambricon().visibility(asking({VMLU: 1})) is CardVisibility.VOID
+
+
+def placed(pod: PodAsk, *claims: ClaimCharge) -> dict[str, str]:
+    cards = tuple(card for one in claims for card in one.cards)
+    held = Allocation(token=DecisionToken("t"), dialect="cambricon", cards=cards, claims=claims)
+    node = PlacedNode(
+        name="n1",
+        cards={CARD: NodeCard(index=1, memory_bytes=24576 * MIB, model="MLU")},
+        offered={},
+        decided_at_ns=1,
+        notes=request(pod).notes,
+    )
+    return dict(Cambricon().results(held, node))
+
+
+def test_a_placed_pod_has_its_devices_in_hamis_encoding_and_its_profile() -> None:
+    pod = asking({}, {VMLU: 1, VMEMORY: 20, VCORE: 10})
+    charge = CardCharge(CARD, 100, 5120 * MIB)
+    told = placed(pod, ClaimCharge(container=ContainerRef(False, 1), cards=(charge,)))
+    text = ";n1-cambricon-mlu-1,MLU,5120,10:;"
+    assert told == {TO_ALLOCATE: text, ALLOCATED: text, ASSIGNED: "false", PROFILE: "1_10_20"}
+
+
+def test_what_it_wrote_is_read_back() -> None:
+    pod = asking({}, {VMLU: 1, VMEMORY: 20, VCORE: 10})
+    charge = CardCharge(CARD, 100, 5120 * MIB)
+    container = ClaimCharge(container=ContainerRef(False, 1), cards=(charge,))
+    told = placed(pod, container)
+    found = Cambricon().read_back(
+        PodAsk(labels={}, annotations={ALLOCATED: told[ALLOCATED]}, containers=pod.containers)
+    )
+    assert isinstance(found, Allocation)
+    assert (found.cards, found.claims) == ((charge,), (container,))
+
+
+@pytest.mark.parametrize("text", ["", ";", "a,b:;"])
+def test_what_says_nothing_or_is_odd_charges_nothing(text: str) -> None:
+    found = Cambricon().read_back(asking({VMLU: 1}, **{ALLOCATED: text}))
+    assert found is None or isinstance(found, str)
+
+
+@pytest.mark.parametrize(
+    "uuid", ["MLU-45013011-2257-0000-0000-000000000000", "n-1.a-cambricon-mlu-0"]
+)
+def test_uuids_of_both_systems_are_names_of_cards(uuid: str) -> None:
+    assert mlu_uuid_problem(uuid) == ""
+
+
+@pytest.mark.parametrize("uuid", ["all", "GPU-a", "MLU-a/b", "../MLU-a", "MLU-a,b"])
+def test_other_texts_are_none(uuid: str) -> None:
+    assert mlu_uuid_problem(uuid)
