@@ -15,7 +15,6 @@ import msgspec
 from kubeshare_py.dialects.cambricon.keys import MLU, MLU_KEYS, MLUNUM, SMLU, mlu_uuid_problem
 from kubeshare_py.dialects.hami.keys import (
     CARD_CORES,
-    DEVICE_CORDON,
     HAMI,
     MIB,
     MOST,
@@ -74,7 +73,6 @@ def plugin_node(node: NodeFields, kinds: Sequence[PluginKeys]) -> PluginNode:
     offered = node.status.allocatable or {}
     annotations = {**annotations, SMLU.count: _smlu_cards(node.metadata.name, offered)}
     names = (name for kind in kinds for name in (*kind.registers, *kind.handshakes))
-    cordoned = annotations.get(DEVICE_CORDON, "")
     return PluginNode(
         annotations={name: annotations[name] for name in names if annotations.get(name)},
         offered={
@@ -82,7 +80,6 @@ def plugin_node(node: NodeFields, kinds: Sequence[PluginKeys]) -> PluginNode:
             for kind in kinds
             if kind.resource in offered
         },
-        closed=frozenset(uuid for one in cordoned.split(",") if (uuid := one.strip())),
         lock=next((annotations[name] for name in _LOCKS if annotations.get(name)), ""),
     )
 

@@ -40,13 +40,11 @@ class PluginKeys:
 class PluginNode:
     """What counts of a Node: those of its annotations and allocatable amounts that are read.
 
-    `closed` are the uuids of cards that administrators have cordoned. `lock` is the text of the
-    annotation that says which pod is on its way to a plugin of the node.
+    `lock` is the text of the annotation that says which pod is on its way to a plugin of the node.
     """
 
     annotations: Mapping[str, str] = field(default_factory=dict)
     offered: Mapping[str, int] = field(default_factory=dict)
-    closed: frozenset[str] = frozenset()
     lock: str = ""
 
 
@@ -118,10 +116,7 @@ class NodePlugins:
         cards: list[Gpu] = []
         for plugin in self._plugins.values():
             takes = plugin.handshake.is_alive(now) and not late
-            cards += (
-                card if takes and card.uuid not in self.shown.closed else _unhealthy(card)
-                for card in plugin.cards
-            )
+            cards += plugin.cards if takes else map(_unhealthy, plugin.cards)
         return tuple(cards[: CARDS_OF_NODE.most])
 
     def silent(self, now: float) -> Iterator[str]:

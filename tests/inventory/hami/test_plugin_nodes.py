@@ -147,14 +147,6 @@ def test_cards_take_no_pods_while_a_pod_waits_too_long_for_their_plugin() -> Non
     assert healthy(found.read(NOW + LATE_S + 1)) == {}
 
 
-def test_a_cordoned_card_takes_no_pods_until_its_cordon_is_removed() -> None:
-    found = nodes(A, B)
-    found.take(N1, replace(shown(A, B), closed=frozenset({"GPU-b", "GPU-x"})), NOW)
-    assert healthy(found.read(NOW)) == {N1: [True, False]}
-    found.take(N1, shown(A, B), NOW)
-    assert healthy(found.read(NOW)) == {N1: [True, True]}
-
-
 def test_the_plugins_of_two_vendors_live_and_die_alone() -> None:
     found = nodes(A)
     both = shown(A, more={"mlu/register": write_records([card("GPU-m")])})
