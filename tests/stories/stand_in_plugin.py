@@ -6,13 +6,11 @@ time on each node, and gives what the pod's annotation says.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
-
-import msgspec
 
 from kubeshare_py.dialects.hami.encoding import Slots, decode, encode
 from kubeshare_py.dialects.hami.keys import ALLOCATING, FAILED, HAMI, NVIDIA_KEYS, SUCCESS, SYSTEMS
@@ -91,7 +89,7 @@ class StandInPlugin:
             for count in () if pod.uid in self._gone else asked:
                 try:
                     await self._allocate(node, count, str(pod.key))
-                except NoDevices as problem:
+                except (NoDevices, KubeError) as problem:  # a pod may be deleted meanwhile
                     self.wrong.append(f"{pod.key}: {problem}")
                     return
 
@@ -172,6 +170,6 @@ class StandInPlugin:
         return texts
 
 
-def devices_of(slots: Sequence[Sequence[object]]) -> list[str]:
+def devices_of(slots: Slots) -> list[str]:
     """The uuids in slots."""
-    return [msgspec.structs.asdict(one)["uuid"] for slot in slots for one in slot]  # type: ignore[type-var]
+    return [record.uuid for slot in slots for record in slot]

@@ -61,16 +61,15 @@ async def plugin_of(stage: Stage) -> AsyncIterator[StandInPlugin]:
         running.cancel()
 
 
-async def a_hami_pod(
-    stage: Stage, name: str, count: int = 1, mib: int = 20480, containers: int = 1, **spec: object
-) -> None:
-    """A pod as HAMi's users write it; each container asks alike."""
-    limits = {"nvidia.com/gpu": str(count), "nvidia.com/gpumem": str(mib)}
+async def a_hami_pod(stage: Stage, name: str, node: str = "", *, containers: int = 1) -> None:
+    """A pod as HAMi's users write it, of a node or of any; a container asks for half a card."""
+    limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "20480"}
     found = [
         {"name": f"c{number}", "image": "busybox", "resources": {"limits": limits}}
         for number in range(containers)
     ]
-    await stage.create(name, containers=found, **spec)
+    where = {"nodeSelector": {"kubernetes.io/hostname": node}} if node else {}
+    await stage.create(name, {}, containers=found, **where)
 
 
 async def expect_allocated(stage: Stage, *names: str) -> None:
@@ -243,8 +242,8 @@ async def test_a_pod_of_several_containers_keeps_the_lock_until_the_last_has_its
 ) -> None:
     stage = registered
     async with stage.scheduler(IN_HAMI, dialects=DIALECTS), plugin_of(stage) as plugin:
-        await a_hami_pod(stage, "two", containers=2, **HERE)
-        await a_hami_pod(stage, "one", **HERE)
+        await a_hami_pod(stage, "two", "n1", containers=2)
+        await a_hami_pod(stage, "one", "n1")
         await expect_allocated(stage, "two", "one")
         assert plugin.wrong == []
         assert len(plugin.given["default/two"]) == 2
@@ -256,10 +255,10 @@ async def test_a_plugin_that_does_not_answer_blocks_one_pod_and_its_node_alone(
     stage = registered
     async with stage.scheduler(IN_HAMI, dialects=DIALECTS), plugin_of(stage) as plugin:
         answers = plugin.mute["n1"] = asyncio.Event()
-        await a_hami_pod(stage, "lost", **HERE)
+        await a_hami_pod(stage, "lost", "n1")
         await stage.expect_eventually("lost", lambda pod: bool(pod["spec"].get("nodeName")))
-        await a_hami_pod(stage, "behind", **HERE)
-        await a_hami_pod(stage, "elsewhere", nodeSelector={"kubernetes.io/hostname": "n2"})
+        await a_hami_pod(stage, "behind", "n1")
+        await a_hami_pod(stage, "elsewhere", "n2")
         await expect_allocated(stage, "elsewhere")
         await stage.delete("lost")
         answers.set()
@@ -272,8 +271,8 @@ async def test_locks_that_no_plugin_frees_are_freed(registered: Stage) -> None:
     await annotate(stage, "n1", **{LOCK: "garbage"})
     await annotate(stage, "n2", **{LOCK: "2020-01-01T00:00:00Z,default,gone"})
     async with stage.scheduler(IN_HAMI, dialects=DIALECTS), plugin_of(stage) as plugin:
-        await a_hami_pod(stage, "a", **HERE)
-        await a_hami_pod(stage, "b", nodeSelector={"kubernetes.io/hostname": "n2"})
+        await a_hami_pod(stage, "a", "n1")
+        await a_hami_pod(stage, "b", "n2")
         await expect_allocated(stage, "a", "b")
         assert plugin.wrong == []
 
@@ -282,6 +281,6 @@ async def test_without_the_setting_nothing_is_locked(registered: Stage) -> None:
     stage = registered
     unlocked = {"inventory": {**IN_HAMI["inventory"], "nodeLock": False}}
     async with stage.scheduler({**IN_HAMI, **unlocked}, dialects=DIALECTS):
-        await a_hami_pod(stage, "p", **HERE)
+        await a_hami_pod(stage, "p", "n1")
         await stage.expect_running("p")
         assert LOCK not in await node_annotations(stage, "n1")

@@ -86,8 +86,8 @@ def _claim(
         (names.count, count, CLAIMED_CARDS, count),
         (names.memory, memory * names.unit, HELD_BYTES, memory),
     ):
-        if not bound.allows(amount):
-            rule = bound.problem(amount)
+        rule = bound.problem(amount)
+        if rule:
             return InvalidRequest(field=f"resources[{field}]", value=str(value), rule=rule)
     models, uuids, denied = wishes
     is_alone = cores >= CARD_CORES if names.cores else not memory
@@ -111,15 +111,15 @@ def _wishes(annotations: Mapping[str, str]) -> _Wishes | InvalidRequest:
     found: dict[str, tuple[str, ...]] = {}
     for key in (USE_TYPE, NO_TYPE, USE_UUID, NO_UUID):
         found[key] = tuple(
-            sorted({part for one in annotations.get(key, "").split(",") if (part := one.strip())})
+            sorted({named.strip() for named in annotations.get(key, "").split(",")} - {""})
         )
     parts: dict[str, list[str]] = {USE_TYPE: [], NO_TYPE: []}
-    for key, named in parts.items():
+    for key, accepted_parts in parts.items():
         for text in found[key]:
             part = name_part(text.replace(" ", "-"))
             if part is None:
                 return InvalidRequest(field=key, value=text, rule="is no part of a model's name")
-            named.append(f"{ANY}{part}{ANY}")
+            accepted_parts.append(f"{ANY}{part}{ANY}")
     for key in (USE_UUID, NO_UUID):
         if not CLAIMED_UUIDS.allows(len(found[key])):
             rule = f"number of cards {CLAIMED_UUIDS.problem(len(found[key]))}"
