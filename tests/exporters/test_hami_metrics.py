@@ -8,6 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubeshare_py.exporters.hami_metrics import CATALOGUE, LEGACY_NAMES, HamiSchedulerPage
+from kubeshare_py.exporters.hami_node_metrics import CATALOGUE as NODE_CATALOGUE
 from kubeshare_py.views.shared_cards import HeldPart, SharedCard
 from tests.builders import GIB
 
@@ -49,13 +50,15 @@ OF_THE_SCHEDULER = (
         "",
     ),
 )
-#: What it queries of node agents.
+#: What it queries of node agents, and the labels that these queries and their legends have.
+_ON_HOST = {"device_uuid", "device_index", "device_type"}
+_IN_CONTAINER = {"namespace", "pod", "container", "vdevice_index"}
 OF_NODES = {
-    "hami_host_gpu_memory_used_bytes",
-    "hami_host_gpu_utilization_ratio",
-    "hami_vgpu_memory_used_bytes",
-    "hami_vgpu_memory_limit_bytes",
-    "hami_container_device_utilization_ratio",
+    "hami_host_gpu_memory_used_bytes": _ON_HOST,
+    "hami_host_gpu_utilization_ratio": _ON_HOST,
+    "hami_vgpu_memory_used_bytes": _IN_CONTAINER,
+    "hami_vgpu_memory_limit_bytes": _IN_CONTAINER,
+    "hami_container_device_utilization_ratio": _IN_CONTAINER,
 }
 
 FoundSeries = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -172,7 +175,7 @@ def test_labels_of_users_cannot_break_a_line() -> None:
 
 @pytest.mark.parametrize(("query", "legend"), OF_THE_SCHEDULER)
 def test_every_metric_and_label_that_hamis_board_queries_is_there(query: str, legend: str) -> None:
-    names = set(re.findall(r"hami_\w+", query)) - OF_NODES
+    names = set(re.findall(r"hami_\w+", query)) - OF_NODES.keys()
     assert names
     labels = set(re.findall(r"(\w+)=~", query)) | set(re.findall(r"\{\{(\w+)\}\}", legend))
     labels |= set(re.findall(r"(?:by|on) \((\w+)\)", query))
@@ -181,6 +184,12 @@ def test_every_metric_and_label_that_hamis_board_queries_is_there(query: str, le
     for name in names:
         assert labels <= there[name]
         assert labels <= found[name]
+
+
+@pytest.mark.parametrize("name", OF_NODES)
+def test_what_the_board_queries_of_nodes_is_there_with_its_labels(name: str) -> None:
+    there = {metric.name: {*metric.labels} for metric in NODE_CATALOGUE}
+    assert OF_NODES[name] <= there[name]
 
 
 def test_the_table_of_hamis_metrics_is_that_of_the_code() -> None:

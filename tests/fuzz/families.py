@@ -4,6 +4,7 @@ from tests.fuzz import (
     answers,
     clusters,
     event_logs,
+    extenders,
     files,
     inventories,
     objects,
@@ -24,5 +25,6 @@ FAMILIES: tuple[Family, ...] = (
     *clusters.FAMILIES,
     *queries.FAMILIES,
     *event_logs.FAMILIES,
+    *extenders.FAMILIES,
     *regions.FAMILIES,
 )
