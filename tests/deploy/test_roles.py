@@ -31,6 +31,14 @@ AGGREGATES = (
 )
 UNHEALTHY = "tests/stories/test_unhealthy_config_maps.py::test_a_listed_card_takes_no_new_pods"
 ASKS = "tests/stories/test_hami_plugin.py::test_a_silent_plugin_is_asked_for_a_sign_of_life"
+CONTROLS = (
+    "tests/deploy/test_sharepods.py"
+    "::test_the_controller_does_all_its_work_with_the_rights_of_the_chart"
+)
+SHARES = (
+    "tests/deploy/test_sharepods.py::test_users_may_do_with_share_pods_what_they_may_do_with_pods"
+)
+OF_SHARE_PODS = "kubeshare.nthu/sharepods"
 WEBHOOKS = "admissionregistration.k8s.io/mutatingwebhookconfigurations"
 #: All rights of these roles: that story compares each with what the scheduler asks for.
 OF_SCHEDULER = {"kubeshare-scheduler", "kubeshare-scheduler-front-proxy"}
@@ -50,6 +58,32 @@ NEEDED = {
     "kubeshare-scheduler-unhealthy-cards: list /configmaps": UNHEALTHY,
     "kubeshare-scheduler-unhealthy-cards: watch /configmaps": UNHEALTHY,
     "kubeshare-scheduler-device-plugins: patch /nodes": ASKS,
+    f"kubeshare-controller: update {OF_SHARE_PODS}/finalizers": CONTROLS,
+    f"kubeshare-controller: patch {OF_SHARE_PODS}/status": CONTROLS,
+    **{
+        f"kubeshare-controller: {verb} {OF_SHARE_PODS}": CONTROLS
+        for verb in ("list", "watch", "patch")
+    },
+    **{
+        f"kubeshare-controller: {verb} /pods": CONTROLS
+        for verb in ("get", "list", "watch", "create", "delete", "patch")
+    },
+    **{
+        f"kubeshare-controller: {verb} events.k8s.io/events": CONTROLS
+        for verb in ("create", "patch")
+    },
+    **{
+        f"kubeshare-controller: {verb} coordination.k8s.io/leases kubeshare-controller": CONTROLS
+        for verb in ("get", "update")
+    },
+    **{
+        f"kubeshare-sharepods-view: {verb} {OF_SHARE_PODS}": SHARES
+        for verb in ("get", "list", "watch")
+    },
+    **{
+        f"kubeshare-sharepods-edit: {verb} {OF_SHARE_PODS}": SHARES
+        for verb in ("create", "update", "patch", "delete", "deletecollection")
+    },
     f"kubeshare-admission: get {WEBHOOKS} kubeshare-admission": TRUSTED,
     f"kubeshare-admission: patch {WEBHOOKS} kubeshare-admission": TRUSTED,
 }
@@ -64,6 +98,7 @@ EVERYTHING = (
     "nodeAgent.enabled=true",
     'nodeAgent.devices=["nvidia.com/gpu"]',
     "aggregator.enabled=true",
+    "sharePods.enabled=true",
     'config.profiles=[{"isolation": ["mps", "none"]}]',
     f"readers={SUBJECT}",
     f"scrapers={SUBJECT}",
