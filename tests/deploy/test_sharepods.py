@@ -107,7 +107,8 @@ async def test_a_stolen_token_of_the_controller_makes_share_pods_pods_and_no_oth
     stage: Stage, release: Release, bare: ControlPlane, tmp_path: Path
 ) -> None:
     await release.upgrade("sharePods.enabled=true")
-    await stage.create("other")
+    other = {**owned(schedulerName="another"), "metadata": {"name": "other"}}
+    await stage.client.create(PODS, other)
     async with KubeClient(load(str(kubeconfig(bare, tmp_path)))) as client:
         dry = f"{PODS}?dryRun=All"
         label = {"metadata": {"labels": {"a": "b"}}}
