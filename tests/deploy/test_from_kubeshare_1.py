@@ -55,7 +55,6 @@ async def predecessors(stage: Stage, bare: ControlPlane) -> str:
     await client.create(DEFINITIONS, definition())
     await kubectl(bare, "wait", "--for=condition=Established", CRD)
     old = share_pod("old", amounts("0.5", GPUID="abcde"), nodeName="n1")
-    old["status"] = {"BoundDeviceID": "GPU-old", "PodManagerPort": 50051}
     made = await client.create(SHARE_PODS, old)
     owner = {
         "apiVersion": "kubeshare.nthu/v1", "kind": "SharePod", "name": "old", "controller": True,
@@ -65,6 +64,9 @@ async def predecessors(stage: Stage, bare: ControlPlane) -> str:
     metadata = {"name": "old", "ownerReferences": [owner]}
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
     pod = await client.create(PODS, body)
+    shown = {"PodObjectMeta": pod["metadata"], "PodStatus": {"phase": "Pending"}}
+    device = {"BoundDeviceID": "GPU-old", "PodManagerPort": 50051}
+    await client.merge_patch(f"{SHARE_PODS}/old", {"status": shown | device})
     dummy = {"name": "kubeshare-vgpu-n1-abcde", "labels": {"kubeshare/role": "dummyPod"}}
     pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
     await client.create(pods, {"apiVersion": "v1", "kind": "Pod", "metadata": dummy, "spec": spec})
