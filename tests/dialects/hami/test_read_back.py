@@ -57,7 +57,7 @@ def test_each_release_is_understood(
         assert by_container(held(text, *apps, inits=tuple(inits), key=key)) == wanted
 
 
-@pytest.mark.parametrize("apps", [[], [ASKS], [ASKS, ASKS, ASKS]])
+@pytest.mark.parametrize("apps", [[], [ASKS], [{GPU: 2}], [ASKS, ASKS, ASKS]])
 def test_cards_whose_container_cannot_be_told_are_the_pods(apps: list[dict[str, int]]) -> None:
     found = held(f"{TEXT_A};{TEXT_B};", *apps)
     assert isinstance(found, Allocation)

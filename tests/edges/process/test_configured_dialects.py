@@ -34,12 +34,12 @@ class Ownerless(Halves):
 
 
 class Readless:
-    name, owns, gives_way = "readless", OwnedKeys(), False
+    name, owns, gives_way, has_quotas = "readless", OwnedKeys(), False, False
     result_keys, words = Halves.result_keys, Halves.words
     container_rules, node_rules, marks = (Halves.container_rules, Halves.node_rules, Halves.marks)
 
 
-BY_DEFAULT = ["sharedgpu", "gpushare", "nano-gpu"]
+BY_DEFAULT = ["sharedgpu", "gpushare", "nano-gpu", "sharepod"]
 FACTORIES: dict[str, Callable[..., object]] = {
     **IN_TREE,
     "halves": Halves,
