@@ -238,6 +238,7 @@ def _controller(plane: ControlPlane, folder: Path) -> list[str | Path]:
     return [
         sys.executable, "-m", "kubeshare_cmd.controller", "--log-level", "warning",
         "--kubeconfig", kubeconfig, "--address", "127.0.0.1", "--port", "0",
+        "--leader-elect", "false",
     ]  # fmt: skip
 
 
