@@ -28,7 +28,7 @@ def unknown_pod(client: StateClient, namespace: str, name: str, error: NotFound)
 
 
 def why_of_sharepod(client: StateClient, namespace: str, name: str) -> WhyView:
-    """About the pod of a SharePod, which has its name. Raises StateError."""
+    """About the pod of a SharePod, which has its name. Raises StateRefused if there is none."""
     try:
         return client.why(namespace, name)
     except NotFound as error:
