@@ -64,6 +64,10 @@ class ControlPlane:
         """Create what a file contains, as kubectl does it."""
         self._kubectl("create", "-f", str(manifest))
 
+    def update(self, manifest: Path) -> None:
+        """Replace what is there by what a file contains, as kubectl does it."""
+        self._kubectl("replace", "-f", str(manifest))
+
     def delete(self, manifest: Path) -> None:
         """Delete it again.
 

@@ -1,6 +1,6 @@
 """HAMi's pods: the examples of its repository, and pods of its scheduler and of its ancestor's."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -16,12 +16,13 @@ from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredO
 from kubeshare_py.embedded_cluster.nodes.environment import pod_environment
 from kubeshare_py.embedded_cluster.protocol.mutation import environment
 from kubeshare_py.scheduling.machine import Machine
+from tests.controlplane.running import ControlPlane
+from tests.controlplane.token_limits import limits_with
 from tests.dialects import vendor_formats
 from tests.stories.conftest import NODES, PODS, Json, Stage, annotations
 
 MIB = 1 << 20
-#: HAMi's webhook writes this name into pods, so our profile has it.
-OURS = "hami-scheduler"
+OURS = "kubeshare-scheduler"
 DIALECTS = Dialects({OURS: (SHAREDGPU, Hami())})
 CHOICES = {OURS: IsolationChoice((IsolationBackend.NONE,))}
 GPU, MEM, PERCENT = "nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpumem-percentage"
@@ -43,6 +44,13 @@ def of_nodes(*nodes: tuple[str, int, int]) -> str:
         for at, (model, count, mib) in enumerate(nodes, 1)
     ]
     return yaml.safe_dump({"nodes": gpus})
+
+
+@pytest.fixture(scope="module", autouse=True)
+def limits(plane: ControlPlane | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The scheduler's account may write HAMi's annotations."""
+    with limits_with(Hami(), plane, tmp_path_factory.mktemp("limits")):
+        yield
 
 
 @pytest.fixture

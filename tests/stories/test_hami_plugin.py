@@ -1,7 +1,7 @@
 """HAMi's own device plugin goes on running under this scheduler."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -11,6 +11,8 @@ from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.dialects.hami.hami_dialect import Hami
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
+from tests.controlplane.running import ControlPlane
+from tests.controlplane.token_limits import limits_with
 from tests.stories.conftest import Json, Stage, annotations, card, gpu
 from tests.stories.hami_plugin import (
     CLUSTER,
@@ -34,6 +36,13 @@ IN_HAMI: Json = {
 }
 LOCK, PHASE = "hami.io/mutex.lock", "hami.io/bind-phase"
 HERE: dict[str, object] = {"nodeSelector": {"kubernetes.io/hostname": "n1"}}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def limits(plane: ControlPlane | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The scheduler's account may write HAMi's annotations."""
+    with limits_with(Hami(), plane, tmp_path_factory.mktemp("limits")):
+        yield
 
 
 @pytest.fixture

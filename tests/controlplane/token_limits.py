@@ -1,0 +1,74 @@
+"""What the scheduler's account may write on a real control plane, for one more dialect.
+
+The limits that are installed there know the dialects of the default profile.
+"""
+
+import json
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import yaml
+
+from kubeshare_py.dialects.dialect import Dialect
+from kubeshare_py.dialects.dialects import SHAREDGPU
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
+from tests.controlplane.build import build
+from tests.controlplane.helm import PLAIN_FOR, template
+from tests.controlplane.running import ControlPlane
+from tests.controlplane.shipped import limits_token, token_policies, write
+
+_NOTICED_S = 20.0
+_FORBIDDEN = 403
+
+
+@contextmanager
+def limits_with(dialect: Dialect, plane: ControlPlane | None, folder: Path) -> Iterator[None]:
+    """While entered, it may write this dialect's annotations, as by the chart for a profile of it.
+
+    Nothing is to be done without a real one. Raises processes.NotReady if the API server does not
+    notice.
+    """
+    if plane is None:
+        yield
+        return
+    build(["helm"])
+    names = [{"name": one.name} for one in (SHAREDGPU, dialect)]
+    profiles = json.dumps([{"schedulerName": "kubeshare-scheduler", "dialects": names}])
+    text = template(f"--set-json=config.profiles={profiles}", kubernetes=PLAIN_FOR)
+    wider = [one for one in yaml.safe_load_all(text) if one and limits_token(one)]
+    plane.update(write(wider, folder / "wider.yaml"))
+    key = min(dialect.result_keys.scheduler)
+    plane.server.wait_until(lambda: _may_write(plane, key), _NOTICED_S)
+    try:
+        yield
+    finally:
+        plane.update(write(token_policies(), folder / "shipped.yaml"))
+
+
+def _may_write(plane: ControlPlane, key: str) -> bool:
+    """Whether a Binding with this annotation is not forbidden; its pod is not there."""
+    annotations = {"sharedgpu/allocation": "{}", key: ""}
+    binding = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": "absent", "annotations": annotations},
+        "target": {"kind": "Node", "name": "n1"},
+    }
+    request = urllib.request.Request(
+        f"{plane.url}/api/v1/namespaces/default/pods/absent/binding?dryRun=All",
+        json.dumps(binding).encode(),
+        {
+            "Authorization": f"Bearer {plane.secrets.tokens[SCHEDULER]}",
+            "Content-Type": "application/json",
+        },
+    )
+    context = ssl.create_default_context(cafile=str(plane.secrets.certificates.ca_file))
+    try:
+        with urllib.request.urlopen(request, context=context):
+            return True
+    except urllib.error.HTTPError as error:
+        return error.code != _FORBIDDEN
