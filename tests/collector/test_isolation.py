@@ -21,22 +21,22 @@ async def test_a_node_tells_what_it_has_while_it_changes(
     (root / MPS).mkdir(parents=True)
     options = ("--root", str(root))
     async with collector(board.environment, 0.1, 30.0, *options) as found:
-        # In alphabetical order of the labels: driver, gemini, mps.
+        # In alphabetical order of the labels: driver, gemini, hami_core, mps.
         page = await found.expect_eventually(
-            lambda page: page.get(f"{NODE}{{old-driver,,no-daemon}}") == 8
+            lambda page: page.get(f"{NODE}{{old-driver,,,no-daemon}}") == 8
         )
         assert not any(name.startswith(CARD) for name in page)
         board.set({"driver": "615.36.01"})
-        await found.expect_eventually(lambda page: page.get(f"{NODE}{{no-hook,,no-daemon}}") == 8)
+        await found.expect_eventually(lambda page: page.get(f"{NODE}{{no-hook,,,no-daemon}}") == 8)
         specification.write_text(NEW)
-        await found.expect_eventually(lambda page: page.get(f"{NODE}{{ready,,no-daemon}}") == 8)
+        await found.expect_eventually(lambda page: page.get(f"{NODE}{{ready,,,no-daemon}}") == 8)
         with shown(root / MPS / board.uuid(2)):
             page = await found.expect_eventually(
-                lambda page: page.get(f"{NODE}{{ready,,no-daemon}}") == 7
+                lambda page: page.get(f"{NODE}{{ready,,,no-daemon}}") == 7
             )
-            assert page[f"{CARD}{{ready,,ready,{board.uuid(2)}}}"] == 1
+            assert page[f"{CARD}{{ready,,,ready,{board.uuid(2)}}}"] == 1
         page = await found.expect_eventually(
-            lambda page: page.get(f"{NODE}{{ready,,no-daemon}}") == 8
+            lambda page: page.get(f"{NODE}{{ready,,,no-daemon}}") == 8
         )
         assert not any(name.startswith(CARD) for name in page)
     said = [line for line in found.log if line["event"] == "isolation"]
@@ -51,10 +51,10 @@ async def test_instances_are_told_apart_from_whole_cards(
 ) -> None:
     board = new_board("hgx-h100-mig")
     async with collector(board.environment, 0.1, 30.0, "--root", str(tmp_path)) as found:
-        page = await found.expect_eventually(lambda page: page.get(f"{NODE}{{old-driver,,}}") == 6)
+        page = await found.expect_eventually(lambda page: page.get(f"{NODE}{{old-driver,,,}}") == 6)
     named = {name for name in page if name.startswith(CARD)}
     instances = [value for key, value in board.lines.items() if re.search(r"[.]mig.*uuid$", key)]
-    assert named == {f"{CARD}{{mig,,,{uuid}}}" for uuid in instances}
+    assert named == {f"{CARD}{{mig,,,,{uuid}}}" for uuid in instances}
 
 
 async def test_nothing_in_a_nodes_folders_keeps_the_collector_from_telling_of_cards(
@@ -65,4 +65,4 @@ async def test_nothing_in_a_nodes_folders_keeps_the_collector_from_telling_of_ca
     board = new_board("dgx-a100")
     async with collector(board.environment, 0.1, 30.0, "--root", str(tmp_path)) as found:
         page = await found.expect_eventually(lambda page: page["kubeshare_collector_cards{}"] == 8)
-        assert page[f"{NODE}{{old-driver,,}}"] == 8
+        assert page[f"{NODE}{{old-driver,,,}}"] == 8

@@ -132,7 +132,7 @@ def test_profiles_say_what_they_do_not_look_at() -> None:
         "profiles[0] (kubeshare-scheduler): no cardFilter looks at what is free on GPUs (GpuFit "
         "does): the ledger refuses what does not fit, with less to say about why"
     )
-    assert len(said) == 6
+    assert len(said) == 7
     everything = {"profiles": [{"plugins": {"filter": off}}]}
     bare = [*warnings([*a_machine(everything).profiles.values()])]
     for one in PROFILES["default"].filters:

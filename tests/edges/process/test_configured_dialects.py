@@ -85,7 +85,7 @@ def test_a_dialect_of_several_profiles_is_one_object() -> None:
     [
         (
             [[{"name": "hamy"}]],
-            "profiles[0].dialects[0].name: no dialect hamy; there are gpushare, halves, ",
+            "profiles[0].dialects[0].name: no dialect hamy; there are cambricon, gpushare, ",
         ),
         (
             [None, [{"name": "halves", "args": {"size": 1}}]],
