@@ -11,6 +11,7 @@ from tests.fuzz import (
     queries,
     regions,
     requests,
+    share_pod_objects,
     sharepods,
 )
 from tests.fuzz.family import Family
@@ -19,6 +20,7 @@ FAMILIES: tuple[Family, ...] = (
     *objects.FAMILIES,
     *requests.FAMILIES,
     *sharepods.FAMILIES,
+    *share_pod_objects.FAMILIES,
     *inventories.FAMILIES,
     *files.FAMILIES,
     *answers.FAMILIES,

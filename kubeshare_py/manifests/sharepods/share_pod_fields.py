@@ -13,7 +13,7 @@ import msgspec
 from kubeshare_py.dialects.sharepod.keys import VIRTUAL_GPU
 from kubeshare_py.domain.identity import PodKey, PodUid
 from kubeshare_py.manifests.metadata import ObjectMeta
-from kubeshare_py.manifests.sharepods.canonical_json import canonical, decoded_object
+from kubeshare_py.manifests.sharepods.canonical_json import bounded, canonical, decoded_object
 from kubeshare_py.manifests.sharepods.pod_template import pod_template
 from kubeshare_py.manifests.sharepods.share_pod_api import ASSIGNED_CARD_NAME
 from kubeshare_py.manifests.undecodable import UNDECODABLE
@@ -83,7 +83,7 @@ def share_pod(fields: SharePodFields, scheduler_name: str, check: ValueCheck) ->
 def _status(raw: msgspec.Raw) -> SharePodStatus:
     """The status that is shown; an empty one if it cannot be read: it is replaced then."""
     try:
-        shown = _STATUS.decode(bytes(raw) or b"{}")
+        shown = _STATUS.decode(bounded(raw))
     except UNDECODABLE:
         return SharePodStatus()
     pod_status, pod_meta = shown.PodStatus or {}, shown.PodObjectMeta or {}
