@@ -1,6 +1,6 @@
-"""What the scheduler's account may write on a real control plane, for one more dialect.
+"""What the scheduler's account may do on a real control plane, for one more dialect.
 
-The limits that are installed there know the dialects of the default profile.
+The role and the limits that are installed there are those of the default profile's dialects.
 """
 
 import json
@@ -19,7 +19,7 @@ from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.controlplane.build import build
 from tests.controlplane.helm import PLAIN_FOR, template
 from tests.controlplane.running import ControlPlane
-from tests.controlplane.shipped import limits_token, token_policies, write
+from tests.controlplane.shipped import Json, limits_token, shipped, write
 
 _NOTICED_S = 20.0
 _FORBIDDEN = 403
@@ -27,7 +27,9 @@ _FORBIDDEN = 403
 
 @contextmanager
 def limits_with(dialect: Dialect, plane: ControlPlane | None, folder: Path) -> Iterator[None]:
-    """While entered, it may write this dialect's annotations, as by the chart for a profile of it.
+    """While entered, it may write this dialect's annotations, and read what the dialect needs.
+
+    Both are as by the chart for a profile with it.
 
     Nothing is to be done without a real one. Raises processes.NotReady if the API server does not
     notice.
@@ -39,14 +41,20 @@ def limits_with(dialect: Dialect, plane: ControlPlane | None, folder: Path) -> I
     names = [{"name": one.name} for one in (SHAREDGPU, dialect)]
     profiles = json.dumps([{"schedulerName": "kubeshare-scheduler", "dialects": names}])
     text = template(f"--set-json=config.profiles={profiles}", kubernetes=PLAIN_FOR)
-    wider = [one for one in yaml.safe_load_all(text) if one and limits_token(one)]
+    wider = [one for one in yaml.safe_load_all(text) if one and _depends_on_dialects(one)]
     plane.update(write(wider, folder / "wider.yaml"))
     key = min(dialect.result_keys.scheduler)
     plane.server.wait_until(lambda: _may_write(plane, key), _NOTICED_S)
     try:
         yield
     finally:
-        plane.update(write(token_policies(), folder / "shipped.yaml"))
+        before = [one for one in shipped() if _depends_on_dialects(one)]
+        plane.update(write(before, folder / "shipped.yaml"))
+
+
+def _depends_on_dialects(one: Json) -> bool:
+    name: str = one["metadata"]["name"]
+    return limits_token(one) or (one["kind"], name) == ("ClusterRole", "kubeshare-scheduler")
 
 
 def _may_write(plane: ControlPlane, key: str) -> bool:
