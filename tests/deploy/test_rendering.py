@@ -352,7 +352,7 @@ def test_results_of_enabled_dialects_are_guarded_and_their_plugins_write_their_o
     assert f'{{"example.com/ok":"{account}"}}' in text
     for settings in ([], [f"extraDialects={HALVES}"]):
         assert "example.com" not in results_policy(*settings)
-        assert "node-name" not in results_policy(*settings)
+        assert account not in results_policy(*settings)
 
 
 def test_with_device_plugins_results_of_all_our_dialects_are_guarded() -> None:
@@ -365,7 +365,7 @@ def test_with_device_plugins_results_of_all_our_dialects_are_guarded() -> None:
 
 
 def test_a_dialect_that_is_not_known_is_refused() -> None:
-    assert "config.profiles[1].dialects[0].name: no dialect hamy; there are sharedgpu." in refused(
+    assert "config.profiles[1].dialects[0].name: no dialect hamy; there are cambricon, " in refused(
         'config.profiles=[{}, {"schedulerName": "b", "dialects": [{"name": "hamy"}]}]'
     )
 
@@ -682,10 +682,11 @@ def test_all_names_follow_the_name_and_the_namespace() -> None:
     # The image's and the profile's names, and those that exist once in a cluster.
     left = text.replace("kubeshare-scheduler:0.1.0", "").replace("only kubeshare-scheduler", "")
     lines = [line for line in left.splitlines() if NAME in line and not line.startswith("#")]
-    assert lines == ["  name: kubeshare-scheduler"]
-    # Who calls an APIService is written down in kube-system, for all of them.
+    assert [one for one in lines if "schedulerName" not in one] == ["  name: kubeshare-scheduler"]
+    # Who calls an APIService is written down in kube-system, for all of them; former schedulers,
+    # which may go on writing their results, were installed there.
     elsewhere = {one["metadata"]["name"] for one in said if "kube-system" in yaml.safe_dump(one)}
-    assert elsewhere <= {"other-front-proxy"}
+    assert elsewhere <= {"other-front-proxy", "kubeshare-results"}
 
 
 def test_the_token_of_another_name_is_limited_to_the_pods_of_all_profiles() -> None:
@@ -758,7 +759,11 @@ def test_a_certificate_of_cert_managers_is_in_the_pods_and_its_authority_is_not_
 def test_only_pods_of_ours_wait_for_the_webhook() -> None:
     [hooks] = of(rendered(*VARIANTS["told by webhook"]), "MutatingWebhookConfiguration")
     policies = {one["name"]: one["failurePolicy"] for one in hooks["webhooks"]}
-    assert policies == {"environment.kubeshare.io": "Fail", "others.kubeshare.io": "Ignore"}
+    assert policies == {
+        "environment.kubeshare.io": "Fail",
+        "dialects.kubeshare.io": "Fail",  # where pods of dialects become ours
+        "others.kubeshare.io": "Ignore",
+    }
 
 
 def test_a_variable_that_is_allowed_is_left_alone_by_policy_and_webhook_alike() -> None:

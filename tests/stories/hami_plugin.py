@@ -1,15 +1,13 @@
 """A cluster in which HAMi's device plugin has registered cards, as its scheduler finds it."""
 
 from collections.abc import Iterable
-from contextlib import suppress
 
 from kubeshare_py.dialects.hami.keys import MIB
 from kubeshare_py.dialects.hami.register import RegisteredCard, write_json, write_records
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.errors import KubeError
-from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.stories.conftest import Json, Stage
+from tests.stories.rights import allow
 
 REGISTER, SEED_REGISTER = "hami.io/node-nvidia-register", "4pd.io/node-nvidia-register"
 HANDSHAKE, SEED_HANDSHAKE = "hami.io/node-handshake", "4pd.io/node-handshake"
@@ -23,7 +21,6 @@ nodes:
     allocatable: {cpu: 96, memory: 1Ti, nvidia.com/gpu: 20}
     gpus: [{model: A100, count: 2, memory: 40GiB}]
 """
-_RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _ROLE = "kubeshare-scheduler-device-plugins"
 
 
@@ -68,23 +65,5 @@ async def offer(stage: Stage, node: str, amount: int) -> None:
 
 
 async def allow_node_patches(client: KubeClient) -> None:
-    """Give the scheduler the right that the chart gives it with this source.
-
-    The embedded API server knows no roles, and lets it do everything.
-    """
-    *_, namespace, account = SCHEDULER.split(":")
-    role: Json = {"kind": "ClusterRole", "metadata": {"name": _ROLE}}
-    rules = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["patch"]}]
-    group = "rbac.authorization.k8s.io"
-    binding = {
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": _ROLE},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": _ROLE},
-        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
-    }
-    for path, body in (
-        ("clusterroles", {**role, "rules": rules}),
-        ("clusterrolebindings", binding),
-    ):
-        with suppress(KubeError):  # it is there already, or there are no roles
-            await client.create(f"{_RBAC}/{path}", {"apiVersion": f"{group}/v1", **body})
+    """Give the scheduler the right that the chart gives it with this source."""
+    await allow(client, _ROLE, {"apiGroups": [""], "resources": ["nodes"], "verbs": ["patch"]})

@@ -5,11 +5,16 @@ Only plain rules are understood: no wildcards, no aggregation. Shipped roles hav
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.controlplane.shipped import Json
 
+_GROUP = "rbac.authorization.k8s.io"
 _PATH = re.compile(
     r"/(?:api|apis/(?P<group>[^/]+))/[^/]+"
     r"(?:/namespaces/(?P<namespace>[^/]+))?"
@@ -82,3 +87,24 @@ def _of_rule(rule: Json, namespace: str) -> Iterator[Right]:
                     yield Right(
                         verb=verb, group=group, resource=resource, namespace=namespace, name=name
                     )
+
+
+async def allow(client: KubeClient, name: str, rule: Json, namespace: str = "") -> None:
+    """Give the scheduler one more right, in this namespace or everywhere, as the chart may do it.
+
+    The embedded API server knows no roles, and lets it do everything.
+    """
+    *_, home, account = SCHEDULER.split(":")
+    kind = "RoleBinding" if namespace else "ClusterRoleBinding"
+    place = f"namespaces/{namespace}/rolebindings" if namespace else "clusterrolebindings"
+    about = {"apiVersion": f"{_GROUP}/v1", "metadata": {"name": name}}
+    binding = {
+        "roleRef": {"apiGroup": _GROUP, "kind": "ClusterRole", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": home}],
+    }
+    for path, body in (
+        ("clusterroles", {"kind": "ClusterRole", "rules": [rule]}),
+        (place, {"kind": kind, **binding}),
+    ):
+        with suppress(KubeError):  # it is there already, or there are no roles
+            await client.create(f"/apis/{_GROUP}/v1/{path}", {**about, **body})

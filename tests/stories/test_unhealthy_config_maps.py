@@ -1,11 +1,22 @@
 """gpushare's ConfigMaps of unhealthy cards, read by the scheduler."""
 
+import pytest
+
 from kubeshare_py.domain.identity import GpuUuid
 from tests.stories.conftest import Json, Stage, gpu
+from tests.stories.rights import allow
 
 MAPS = "/api/v1/namespaces/kube-system/configmaps"
 SETTINGS = {"inventory": {"intervalSeconds": 0.1, "unhealthyConfigMaps": True}}
 HERE: dict[str, object] = {"nodeSelector": {"kubernetes.io/hostname": "n1"}}
+
+
+@pytest.fixture
+async def reading_stage(empty_stage: Stage) -> Stage:
+    """The scheduler may read ConfigMaps of kube-system, as by the chart with this setting."""
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}
+    await allow(empty_stage.client, "kubeshare-scheduler-unhealthy-cards", rule, "kube-system")
+    return empty_stage
 
 
 def config_map(gpus: str, name: str = "unhealthy-gpu-n1") -> Json:
@@ -21,9 +32,9 @@ def index_of(stage: Stage, uuid: str) -> int:
     return [one.uuid for one in stage.nodes[0].cards].index(GpuUuid(uuid))
 
 
-async def test_a_listed_card_takes_no_new_pods(empty_stage: Stage) -> None:
+async def test_a_listed_card_takes_no_new_pods(reading_stage: Stage) -> None:
     """gpushare G44 and G46: running pods are left alone."""
-    stage = empty_stage
+    stage = reading_stage
     async with stage.scheduler(SETTINGS):
         await stage.create("first", gpu("0.3"), **HERE)
         _, uuid = await stage.place("first")
@@ -45,9 +56,9 @@ async def test_a_listed_card_takes_no_new_pods(empty_stage: Stage) -> None:
 
 
 async def test_it_counts_from_the_start_and_odd_texts_make_no_card_unhealthy(
-    empty_stage: Stage,
+    reading_stage: Stage,
 ) -> None:
-    stage = empty_stage
+    stage = reading_stage
     await stage.client.create(MAPS, config_map("0,1"))
     await stage.client.create(MAPS, config_map("abc", "unhealthy-gpu-n2"))
     await stage.create("here", gpu("0.3"), **HERE)
