@@ -141,7 +141,12 @@ class KilledNode:
             else:
                 await self._node.start_agent()
         await self._node.manager.expect_capacity(
-            lambda capacity, free: free.get(NVIDIA) == CARDS and bool(free.get(GPU_MEM))
+            # Cards with shares are advertised as unhealthy: they are no cards for native pods.
+            lambda capacity, free: (
+                free.get(NVIDIA, 0) >= CARDS - len({*self.placed.values()})
+                and capacity.get(NVIDIA) == CARDS
+                and bool(free.get(GPU_MEM))
+            )
         )
         return outcome if isinstance(outcome, BaseException) else None
 
