@@ -99,7 +99,7 @@ EVERYTHING = (
     'nodeAgent.devices=["nvidia.com/gpu"]',
     "aggregator.enabled=true",
     "sharePods.enabled=true",
-    'config.profiles=[{"isolation": ["mps", "none"]}]',
+    'config.profiles=[{"isolation": ["mps", "none"], "dialects": [{"name": "hami"}]}]',
     f"readers={SUBJECT}",
     f"scrapers={SUBJECT}",
 )
