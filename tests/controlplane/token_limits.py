@@ -14,7 +14,7 @@ from pathlib import Path
 import yaml
 
 from kubeshare_py.dialects.dialect import Dialect
-from kubeshare_py.dialects.dialects import SHAREDGPU
+from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.controlplane.build import build
 from tests.controlplane.helm import PLAIN_FOR, template
