@@ -25,7 +25,7 @@ from kubeshare_py.domain.gpu import WHOLE_MILLI
 _MILLI_OF_PERCENT = WHOLE_MILLI // 100
 #: Of a pod whose containers have not been told yet.
 _NOT_YET = "false"
-#: When they were told: never. No tool of gpushare writes or reads this time.
+#: When a device plugin gave the card: never here. No tool of gpushare reads this time.
 _NEVER = "0"
 
 

@@ -109,7 +109,7 @@ def _collapsed(
 def _by_container(
     held: Sequence[list[CardCharge]], asking: Mapping[ContainerRef, int]
 ) -> Mapping[ContainerRef, list[CardCharge]]:
-    """Whose the cards are; empty if that cannot be told, and all containers may have all."""
+    """Whose the cards are; empty if that is not known, and all containers may have all."""
     if len(held) == len(asking):
         return dict(zip(asking, held, strict=True))
     every = [card for slot in held for card in slot]

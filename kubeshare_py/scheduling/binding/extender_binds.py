@@ -33,7 +33,7 @@ _PLACED = (PodState.UNCONFIRMED, PodState.BOUND)
 
 
 class ExtenderBinds:
-    """Pods that kube-scheduler asked to bind, until it is told what became of them."""
+    """Pods that kube-scheduler asked to bind, until it has its answer."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Cambricon's MLUs: what pods ask for, and what they are told."""
+"""Cambricon's MLUs: what pods ask for, and the annotations that answer."""
 
 import pytest
 

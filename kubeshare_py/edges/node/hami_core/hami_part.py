@@ -117,7 +117,7 @@ class HamiPart:
                 try:
                     tell(one.path, region, told)
                 except OSError as error:
-                    # Its container has ended, or does not want to be told.
+                    # Its container has ended, or it made its file one that cannot be written.
                     decision_log.detail("hami-core", folder=one.path.name, message=str(error))
 
     def unix_now(self) -> float:
