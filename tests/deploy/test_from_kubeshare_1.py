@@ -85,8 +85,8 @@ async def test_the_pages_commands_lead_from_kubeshare_to_ours(
         found = await stage.client.get(f"{DEFINITIONS}/{NAME}")
         assert found["spec"]["versions"][0]["subresources"] == {"status": {}}
         async with controlling(kubeconfig(bare, tmp_path)):
-            share = await expect(stage, "old", lambda one: uid_of_pod(one) == uid)
-            assert condition(share)["status"] == "True"
+            share = await expect(stage, "old", lambda one: condition(one).get("status") == "True")
+            assert uid_of_pod(share) == uid
             status = share["status"]
             assert (status["BoundDeviceID"], status["PodManagerPort"]) == ("GPU-old", 50051)
             await create(stage, "new", amounts("0.5"))

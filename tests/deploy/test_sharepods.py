@@ -26,6 +26,7 @@ from tests.stories.share_pods import (
     create,
     expect,
     expect_failing,
+    expect_garbage_collection,
     expect_gone,
 )
 
@@ -60,6 +61,7 @@ async def test_the_controller_does_all_its_work_with_the_rights_of_the_chart(
 ) -> None:
     await release.upgrade("sharePods.enabled=true")
     await kubectl(bare, "wait", "--for=condition=Established", "crd/sharepods.kubeshare.nthu")
+    await expect_garbage_collection(stage)
     async with controlling(kubeconfig(bare, tmp_path)):
         for name, given in (("one", amounts("0.5")), ("wrong", {"kubeshare/gpu_mem": "x"})):
             await create(stage, name, given)

@@ -233,13 +233,16 @@ class Stage:
         return await self.client.list_all(PODS)
 
     async def expect_all(
-        self, wanted: Callable[[list[Json]], bool], path: str = PODS
+        self, wanted: Callable[[list[Json]], bool], path: str = PODS, timeout_s: float = 30
     ) -> list[Json]:
         """Wait until all the objects together look like this."""
         codec: Codec[UnstructuredObject] = Codec(UnstructuredObject)
         found: list[Json] = []
         try:
-            async with asyncio.timeout(30), aclosing(follow(self.client, path, codec)) as stream:
+            async with (
+                asyncio.timeout(timeout_s),
+                aclosing(follow(self.client, path, codec)) as stream,
+            ):
                 async for _ in stream:
                     found = await self.client.list_all(path)
                     if wanted(found):

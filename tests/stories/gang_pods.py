@@ -89,7 +89,7 @@ async def define_pod_groups(stage: Stage) -> None:
     await stage.client.create(DEFINITIONS, DEFINITION)
 
     def served(definition: Json) -> bool:
-        conditions = definition.get("status", {}).get("conditions", [])
+        conditions = definition.get("status", {}).get("conditions") or []
         return ("Established", "True") in {(one["type"], one["status"]) for one in conditions}
 
     await stage.expect_in(DEFINITIONS, DEFINITION["metadata"]["name"], served)

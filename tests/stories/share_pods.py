@@ -66,9 +66,21 @@ async def define(stage: Stage) -> None:
         name,
         lambda found: any(
             (one["type"], one["status"]) == ("Established", "True")
-            for one in found.get("status", {}).get("conditions", [])
+            for one in found.get("status", {}).get("conditions") or []
         ),
     )
+
+
+async def expect_garbage_collection(stage: Stage) -> None:
+    """Wait until the garbage collector knows SharePods: it looks for new kinds every 30 s.
+
+    Before that a SharePod that is deleted in the foreground stays, and so do pods of one that is
+    gone. No controller may run: the SharePod that is tried gets no pod.
+    """
+    await create(stage, "tried")
+    options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Foreground"}
+    await stage.client.request("DELETE", f"{SHARE_PODS}/tried", body=options)
+    await stage.expect_all(lambda found: not found, SHARE_PODS, timeout_s=120)
 
 
 @asynccontextmanager

@@ -25,6 +25,7 @@ from tests.stories.share_pods import (
     controller_of,
     create,
     define,
+    expect_garbage_collection,
     expect_running,
     phase,
 )
@@ -35,8 +36,6 @@ FAULTS = 25
 NAMES = [f"s{number}" for number in range(6)]
 #: Within this time (s) after the last fault, what SharePods show is right.
 RIGHT_S = 5.0
-
-
 #: Requests whose answers get lost.
 SPOILT = [
     ("POST", "/pods$"), ("PATCH", "/status$"), ("PATCH", "/sharepods/"), ("POST", "/binding$")
@@ -117,14 +116,7 @@ class CrashHistory:
                 await self._stage.expect_sent(lambda: len(self._stage.requests) >= wanted)
 
     def _spoil(self) -> None:
-        method, path = self.rng.choice(
-            [
-                ("POST", "/pods$"),
-                ("PATCH", "/status$"),
-                ("PATCH", "/sharepods/"),
-                ("POST", "/binding$"),
-            ]
-        )
+        method, path = self.rng.choice(SPOILT)
         self._stage.spoil(method=method, path=path, applies_first=self.rng.random() < 0.7)
 
     async def _act(self) -> None:
@@ -214,6 +206,7 @@ async def test_kills_at_any_point_leave_no_orphan_and_lose_no_card(
     """500 faults at full scale."""
     stage = empty_stage
     await define(stage)
+    await expect_garbage_collection(stage)
     async with asyncio.TaskGroup() as group:
         history = CrashHistory(stage, group, seed)
         await history.run()

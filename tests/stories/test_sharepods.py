@@ -22,6 +22,7 @@ from tests.stories.share_pods import (
     define,
     expect,
     expect_failing,
+    expect_garbage_collection,
     expect_gone,
     expect_running,
     phase,
@@ -37,6 +38,15 @@ IN_BOTH = Dialects({"kubeshare-scheduler": (SHAREDGPU, SharePods())})
 async def shared(empty_stage: Stage) -> AsyncIterator[Stage]:
     """A cluster with SharePods, their controller, and a scheduler."""
     await define(empty_stage)
+    async with empty_stage.scheduler(dialects=IN_BOTH), controller_of(empty_stage):
+        yield empty_stage
+
+
+@pytest.fixture
+async def collected(empty_stage: Stage) -> AsyncIterator[Stage]:
+    """Such a cluster, with a garbage collector that knows SharePods."""
+    await define(empty_stage)
+    await expect_garbage_collection(empty_stage)
     async with empty_stage.scheduler(dialects=IN_BOTH), controller_of(empty_stage):
         yield empty_stage
 
@@ -96,9 +106,9 @@ def why_it_waits(share: Json) -> str:
     return str(scheduled_condition(pod).get("message", ""))
 
 
-async def test_its_pod_goes_with_it_and_comes_back_without_it(shared: Stage) -> None:
+async def test_its_pod_goes_with_it_and_comes_back_without_it(collected: Stage) -> None:
     """kubeshare.md E.4: a pod that was deleted is made again; owner references do the rest."""
-    stage = shared
+    stage = collected
     await create(stage, "one", HALF)
     first = (await expect_running(stage, "one"))["status"]["PodObjectMeta"]["uid"]
     await stage.delete("one")
@@ -195,28 +205,27 @@ async def test_generated_names_are_the_pods_names_too(shared: Stage) -> None:
     assert (await stage.pod(name))["metadata"]["name"] == name
 
 
-@pytest.mark.parametrize("policy", ["Foreground", "Background", "Orphan"])
-async def test_it_can_be_deleted_in_every_way(shared: Stage, policy: str) -> None:
+async def test_it_can_be_deleted_in_every_way(collected: Stage) -> None:
     """kubeshare.md E.4; an orphan belongs to the next SharePod of its name."""
-    stage = shared
-    await create(stage, "one", HALF)
-    await expect_running(stage, "one")
-    uid = (await stage.pod("one"))["metadata"]["uid"]
-    options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy}
-    await stage.client.request("DELETE", f"{SHARE_PODS}/one", body=options)
-    await expect_gone(stage, SHARE_PODS, "one")
-    if policy != "Orphan":
-        await expect_gone(stage, PODS, "one")
-        return
+    stage = collected
+    for policy in ("Foreground", "Background", "Orphan"):
+        await create(stage, "one", HALF)
+        await expect_running(stage, "one")
+        uid = (await stage.pod("one"))["metadata"]["uid"]
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy}
+        await stage.client.request("DELETE", f"{SHARE_PODS}/one", body=options)
+        await expect_gone(stage, SHARE_PODS, "one")
+        if policy != "Orphan":
+            await expect_gone(stage, PODS, "one")
     assert not (await stage.pod("one"))["metadata"].get("ownerReferences")
     await create(stage, "one", HALF)
     assert uid_of_pod(await expect_running(stage, "one")) == uid
 
 
 async def test_the_next_share_pod_of_a_name_waits_for_the_pod_of_the_last_one(
-    shared: Stage,
+    collected: Stage,
 ) -> None:
-    stage = shared
+    stage = collected
     await create(stage, "one", HALF)
     before = uid_of_pod(await expect_running(stage, "one"))
     await stage.client.delete(f"{SHARE_PODS}/one")
