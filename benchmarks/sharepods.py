@@ -214,7 +214,7 @@ async def _define(client: KubeClient) -> None:
     made = await client.create(DEFINITIONS, yaml.safe_load(CRD.read_text()))
     path = f"{DEFINITIONS}/{made['metadata']['name']}"
     while True:
-        found = (await client.get(path)).get("status", {}).get("conditions", [])
+        found = (await client.get(path)).get("status", {}).get("conditions") or []
         if any((one["type"], one["status"]) == ("Established", "True") for one in found):
             return
         await asyncio.sleep(0.1)
