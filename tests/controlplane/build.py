@@ -7,6 +7,7 @@ too, each in a folder for its source: the oracle of tests/differential, the devi
 tests/kubelet. Without a Go that is new enough it ends with exit code 3 and one line that says so.
 """
 
+import fcntl
 import hashlib
 import os
 import re
@@ -14,7 +15,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 MODULE = Path(__file__).with_name("gomodule")
@@ -85,19 +87,37 @@ def build(commands: Iterable[str] = NEEDED) -> Path:
     Returns the folder of Kubernetes' binaries; `kept` says where the others are.
     """
     for name in commands:
-        target = kept(name)
-        if target.exists():
+        if kept(name).exists():
             continue
-        module, package = COMMANDS[name]
+        module, _ = COMMANDS[name]
         _require_go(module)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # In the same file system, so that a binary appears whole or not at all.
-        with tempfile.TemporaryDirectory(prefix=".building-", dir=target.parent.parent) as scratch:
-            _say(f"building {name} for Kubernetes {kubernetes_version()} ...")
-            made = Path(scratch) / name
-            _compile(module, package, made)
-            made.replace(target)
+        with _turn():
+            _build(name)
     return folder()
+
+
+@contextmanager
+def _turn() -> Iterator[None]:
+    """Wait for other processes that build into the same cache: two need twice the memory."""
+    root = folder().parent
+    root.mkdir(parents=True, exist_ok=True)
+    with (root / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _build(name: str) -> None:
+    module, package = COMMANDS[name]
+    target = kept(name)
+    if target.exists():
+        return  # another process built it meanwhile
+    target.parent.mkdir(exist_ok=True)
+    # In the same file system, so that a binary appears whole or not at all.
+    with tempfile.TemporaryDirectory(prefix=".building-", dir=target.parent.parent) as scratch:
+        _say(f"building {name} for Kubernetes {kubernetes_version()} ...")
+        made = Path(scratch) / name
+        _compile(module, package, made)
+        made.replace(target)
 
 
 def _compile(module: Path, package: str, target: Path) -> None:

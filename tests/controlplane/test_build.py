@@ -4,6 +4,8 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -62,6 +64,25 @@ def test_what_was_built_before_needs_no_go(tmp_path: Path) -> None:
         (own / name).touch()
     done = built(tmp_path, path="/nowhere")
     assert (done.returncode, done.stdout.strip()) == (0, str(kept))
+
+
+#: Says that it is new, and fails when it runs twice at once, or for a program that is there.
+GO = """#!/bin/sh
+if [ "$1" = env ]; then echo go1.99.0; exit; fi
+while [ "$1" != -o ]; do shift; done
+cd {folder} && mkdir busy && mkdir "$(basename "$2")" && echo binary > "$2" && rmdir busy
+"""
+
+
+def test_two_that_build_at_once_take_turns_and_build_each_program_once(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    go.write_text(GO.format(folder=tmp_path))
+    go.chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    build_all = partial(built, tmp_path / "cache", path=path)
+    with ThreadPoolExecutor() as both:
+        for one in [both.submit(build_all) for _ in range(2)]:
+            assert one.result().returncode == 0, one.result().stderr
 
 
 def test_the_release_that_is_built_is_among_those_that_were_tried() -> None:
