@@ -1,6 +1,7 @@
 """`kubectl kubeshare`: parse the command line; `programs.kubectl_kubeshare` does the rest."""
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
@@ -36,3 +37,7 @@ def _check(parser: argparse.ArgumentParser, given: Mapping[str, Any]) -> int:
     if not files:
         parser.error("check needs files: -f FILE, or -f - for standard input")
     return run(CheckQuestion(files=files, output=output, config=given.get("config", "")))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
