@@ -19,7 +19,7 @@ from typing import Any
 
 from kubeshare_py.edges.kube.certificate_bundle import with_authority
 from kubeshare_py.edges.kube.certificates import Certificates, make_certificates
-from kubeshare_py.edges.kube.client import KubeClient, Object
+from kubeshare_py.edges.kube.client import JSON_PATCH, KubeClient, Object
 from kubeshare_py.edges.kube.errors import KubeError, KubeFailure
 from kubeshare_py.edges.process import decision_log
 
@@ -30,7 +30,6 @@ _MAX_DOUBLED = 8
 #: 422 for a failed test of a JSON patch, 409 for an outdated version.
 _TRIES = 3
 _OVERTAKEN = (HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY)
-JSON_PATCH = "application/json-patch+json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

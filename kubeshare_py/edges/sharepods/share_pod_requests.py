@@ -8,9 +8,14 @@ from typing import Generic, TypeVar, assert_never
 import msgspec
 
 from kubeshare_py.domain.identity import PodKey
-from kubeshare_py.edges.kube.client import MERGE_PATCH, STRATEGIC_PATCH, KubeAnswer, KubeClient
+from kubeshare_py.edges.kube.client import (
+    JSON_PATCH,
+    MERGE_PATCH,
+    STRATEGIC_PATCH,
+    KubeAnswer,
+    KubeClient,
+)
 from kubeshare_py.edges.kube.errors import KubeError, KubeFailure, KubeUnreachable
-from kubeshare_py.edges.kube.self_signed_ca import JSON_PATCH
 from kubeshare_py.manifests.shallow_json import decoded
 from kubeshare_py.manifests.sharepods.pod_behind_fields import PodBehindFields, pod_behind
 from kubeshare_py.manifests.sharepods.share_pod_api import pod_path, pods_path, share_pod_path
