@@ -64,13 +64,21 @@ def cards_on(
     return Choice(row, answers.questions.best_slots(rows, gang_context))
 
 
-def _best_normalised(answers: CachedResults, fitting: IntArray, columns: Columns) -> int | None:
-    if not len(fitting):
-        return None
-    total = answers.keys[fitting]
+def total_scores(answers: CachedResults, fitting: IntArray, columns: Columns) -> IntArray:
+    """The whole score of each of these rows, (k,) int64; the shape fits them all.
+
+    Normalised scores are relative to these rows. Raises PluginFailed if a normaliser fails.
+    """
+    total: IntArray = answers.keys[fitting]
     for asked, raw in answers.normal:
         total = total + asked.weight * asked.normaliser(raw[fitting])
     for asked in answers.questions.cluster_scores:
         raw = asked.score(SomeRows(columns, fitting), None)
         total = total + asked.weight * asked.normaliser(raw)
-    return int(fitting[total.argmax()])
+    return total
+
+
+def _best_normalised(answers: CachedResults, fitting: IntArray, columns: Columns) -> int | None:
+    if not len(fitting):
+        return None
+    return int(fitting[total_scores(answers, fitting, columns).argmax()])

@@ -18,7 +18,7 @@ from kubeshare_py.cluster.tables import Tables
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.boundary import Boundary, PluginFailed
-from kubeshare_py.framework.choice import Choice, best_row, best_row_among, cards_on
+from kubeshare_py.framework.choice import Choice, best_row, best_row_among, cards_on, total_scores
 from kubeshare_py.framework.evaluation_cost import ASKING, DIAGNOSING, EvaluationWork
 from kubeshare_py.framework.ledger_fit import guarded
 from kubeshare_py.framework.plugin_calls import Hint, bounds, hints
@@ -116,6 +116,23 @@ class Evaluator:
             self.results.fail(shape, answers, failure)
             return None
         return None if row is None else self._cards_on(row, shape, answers)
+
+    def totals(self, shape: Shape, rows: IntArray) -> IntArray:
+        """The whole score of each of `rows`, (k,) int64, by which `best_among` chooses.
+
+        Below 0 where the shape does not fit, and everywhere if a plugin fails.
+        """
+        answers = self.results.refreshed(shape)
+        found: IntArray = np.minimum(answers.keys.take(rows), 0)
+        fits = found >= 0
+        if not fits.any():
+            return found
+        try:
+            found[fits] = total_scores(answers, rows[fits], self.tables.columns)
+        except PluginFailed as failure:
+            self.results.fail(shape, answers, failure)
+            return np.full_like(found, -1)
+        return found
 
     def at(self, shape: Shape, row: int, gang_context: GangContext | None = None) -> Choice | None:
         """The shape's cards on this row; None if the shape does not fit there.

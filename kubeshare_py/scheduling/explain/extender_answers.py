@@ -7,6 +7,8 @@ answered from the ledger as it is now. kube-scheduler itself refuses nodes for a
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.framework.evaluator import Evaluator
@@ -104,8 +106,10 @@ def scored(
         return tuple((name, 0) for name in names)
     shape = machine.shape_of(as_delegated(pod))
     row_of = machine.ledger.columns.row_of
-    keys = machine.reading().evaluators[pod.scheduler_name].keys(shape)
-    scores = {name: keys.item(row_of[name]) for name in names if name in row_of}
+    known = [name for name in names if name in row_of]
+    rows = np.array([row_of[name] for name in known], np.int64)
+    totals = machine.reading().evaluators[pod.scheduler_name].totals(shape, rows)
+    scores = dict(zip(known, totals.tolist(), strict=True))
     fitting = [score for score in scores.values() if score >= 0]
     least, most = min(fitting, default=0), max(fitting, default=0)
     span = max(1, most - least)

@@ -1,0 +1,43 @@
+"""What kube-scheduler is told of nodes: by all scores of the profile, relative ones included."""
+
+import pytest
+
+from kubeshare_py.domain.events import BindAsked, PodSeen
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.needs.placement_policy import Order, PlacementPolicy
+from kubeshare_py.domain.pod import Pod
+from kubeshare_py.scheduling.explain.extender_answers import scored
+from tests.builders import a_claim, a_pod, a_shape, whole
+from tests.scheduling.driver import Driver
+
+NAME = "hami-scheduler"
+DOCUMENT = {"profiles": [{}, {"schedulerName": NAME, "extender": True}]}
+NODES = tuple(map(NodeName, ("n1", "n2", "n3", "absent")))
+
+
+def a_driver() -> Driver:
+    """Nodes of one card: n1 is idle, n2 half full, n3 full."""
+    driver = Driver({"n1": 1, "n2": 1, "n3": 1}, DOCUMENT)
+    for node, claim in (("n2", a_claim(500)), ("n3", whole(1))):
+        pod = a_pod(f"on-{node}", a_shape(claim), scheduler_name=NAME)
+        driver.tell(PodSeen(pod), BindAsked(pod.uid, pod.key, NodeName(node)))
+    return driver
+
+
+def asking(policy: PlacementPolicy | None) -> Pod:
+    return a_pod("p", a_shape(a_claim(100), policy=policy), scheduler_name=NAME)
+
+
+@pytest.mark.parametrize(
+    ("policy", "scores"),
+    [
+        (None, (0, 10, 0, 0)),
+        (PlacementPolicy(node=Order.FULLEST), (0, 10, 0, 0)),
+        (PlacementPolicy(node=Order.EMPTIEST), (10, 0, 0, 0)),
+    ],
+)
+def test_the_pods_own_policy_of_nodes_counts_in_the_scores(
+    policy: PlacementPolicy | None, scores: tuple[int, ...]
+) -> None:
+    found = scored(a_driver().machine, asking(policy), NODES)
+    assert found == tuple(zip(NODES, scores, strict=True))
