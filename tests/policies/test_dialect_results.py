@@ -28,7 +28,8 @@ from tests.policies.conftest import (
 
 pytestmark = pytest.mark.real_only("the embedded API server has no admission policies")
 
-ACCOUNT = {"name": "halves-plugin", "namespace": "default"}
+PLUGINS = ("halves-plugin", "former-plugin")
+ACCOUNTS = [{"name": name, "namespace": "default"} for name in PLUGINS]
 #: An extender of kube-scheduler, as gpushare's.
 FORMER = "kube-system/gpushare-schd-extender"
 EXTRA = [
@@ -47,22 +48,23 @@ def an_object(kind: str, api: str, **parts: object) -> Json:
 
 
 def objects() -> list[Json]:
-    """The policy, and the plugin's account, which may do anything."""
+    """The policy, and the plugins' accounts, which may do anything."""
     text = template(
         f"--set-json=extraDialects={json.dumps(EXTRA)}",
         f"--set-json=config.profiles={json.dumps(PROFILES)}",
+        f"--set-json=policies.formerWriters={json.dumps([FORMER, 'default/former-plugin'])}",
     )
     found = [one for one in yaml.safe_load_all(text) if one]
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
     return [
         *(one for one in found if (one["kind"], one["metadata"]["name"]) in policies()),
-        an_object("ServiceAccount", "v1", metadata=ACCOUNT),
+        *(an_object("ServiceAccount", "v1", metadata=one) for one in ACCOUNTS),
         an_object(
             "ClusterRoleBinding",
             "rbac.authorization.k8s.io/v1",
             metadata={"name": "halves-plugin"},
             roleRef=role,
-            subjects=[{"kind": "ServiceAccount", **ACCOUNT}],
+            subjects=[{"kind": "ServiceAccount", **one} for one in ACCOUNTS],
         ),
     ]
 
@@ -91,18 +93,24 @@ async def admin(guarded_results: ControlPlane) -> AsyncIterator[KubeClient]:
             await client.create("/api/v1/nodes", an_object("Node", "v1", metadata={"name": name}))
         forged = pod("forged", annotations={SEEN: "x"})
         await expect_refused(partial(client.create, PODS, forged, {"dryRun": "All"}))
-        for name, node in (("plugin", "n1"), ("here", "n1"), ("there", "n2")):
+        first, second = PLUGINS
+        for name, node, account in (
+            *((one, "n1", one) for one in PLUGINS),
+            *(("here", "n1", first), ("there", "n2", second)),
+        ):
             body = pod(name)
-            body["spec"] |= {"nodeName": node, "serviceAccountName": "halves-plugin"}
+            body["spec"] |= {"nodeName": node, "serviceAccountName": account}
             await expect_let_through(partial(client.create, PODS, body))
         yield client
 
 
-async def plugin_on_n1(admin: KubeClient, plane: ControlPlane) -> KubeClient:
+async def plugin_on_n1(
+    admin: KubeClient, plane: ControlPlane, name: str = PLUGINS[0]
+) -> KubeClient:
     """A client with the token that Kubernetes gives to the plugin's pod."""
-    about = {"apiVersion": "v1", "kind": "Pod", "name": "plugin"}
+    about = {"apiVersion": "v1", "kind": "Pod", "name": name}
     spec = {"boundObjectRef": about, "audiences": [], "expirationSeconds": 3600}
-    path = "/api/v1/namespaces/default/serviceaccounts/halves-plugin/token"
+    path = f"/api/v1/namespaces/default/serviceaccounts/{name}/token"
     answer = await admin.create(path, {"kind": "TokenRequest", "spec": spec})
     ca = plane.secrets.certificates.ca_file.read_text()
     reading = KubeReading(
@@ -161,6 +169,17 @@ async def test_a_former_scheduler_goes_on_with_pods_that_are_not_ours(
         assert "only kubeshare-scheduler writes" in await write("theirs", key, other)
     for key in ("sharedgpu/gpu_uuid", "sharedgpu/allocation"):
         assert "only kubeshare-scheduler writes" in await write("theirs", key)
+
+
+async def test_a_former_device_plugin_goes_on_with_all_pods_of_its_own_node(
+    admin: KubeClient, guarded_results: ControlPlane
+) -> None:
+    """As HAMi's, which says on each pod that the pod has its devices."""
+    async with await plugin_on_n1(admin, guarded_results, "former-plugin") as plugin:
+        await expect_accepted(plugin.merge_patch(f"{PODS}/here", annotated(SEEN, "yes")))
+        for at, key in (("there", SEEN), ("here", CARDS), ("here", "sharedgpu/gpu_uuid")):
+            message = await refused(plugin.merge_patch(f"{PODS}/{at}", annotated(key, "x")))
+            assert "only kubeshare-scheduler writes " in message
 
 
 async def test_nobody_else_writes_results_of_an_enabled_dialect(admin: KubeClient) -> None:
