@@ -1,4 +1,4 @@
-"""What the scheduler's account may do on a real control plane, for one more dialect.
+"""What the scheduler's account may do on a real control plane, for other values of the chart.
 
 The role and the limits that are installed there are those of the default profile's dialects.
 """
@@ -29,7 +29,19 @@ _FORBIDDEN = 403
 def limits_with(dialect: Dialect, plane: ControlPlane | None, folder: Path) -> Iterator[None]:
     """While entered, it may write this dialect's annotations, and read what the dialect needs.
 
-    Both are as by the chart for a profile with it.
+    Both are as by the chart for a profile with it. See `limits_of`.
+    """
+    names = [{"name": one.name} for one in (SHAREDGPU, dialect)]
+    profiles = [{"schedulerName": "kubeshare-scheduler", "dialects": names}]
+    with limits_of({"config": {"profiles": profiles}}, dialect, plane, folder):
+        yield
+
+
+@contextmanager
+def limits_of(
+    values: Json, dialect: Dialect, plane: ControlPlane | None, folder: Path
+) -> Iterator[None]:
+    """While entered, it may do what the chart with these values lets it; they enable `dialect`.
 
     Nothing is to be done without a real one. Raises processes.NotReady if the API server does not
     notice.
@@ -38,9 +50,9 @@ def limits_with(dialect: Dialect, plane: ControlPlane | None, folder: Path) -> I
         yield
         return
     build(["helm"])
-    names = [{"name": one.name} for one in (SHAREDGPU, dialect)]
-    profiles = json.dumps([{"schedulerName": "kubeshare-scheduler", "dialects": names}])
-    text = template(f"--set-json=config.profiles={profiles}", kubernetes=PLAIN_FOR)
+    file = folder / "values.yaml"
+    file.write_text(yaml.safe_dump(values))
+    text = template("--values", file, kubernetes=PLAIN_FOR)
     wider = [one for one in yaml.safe_load_all(text) if one and _depends_on_dialects(one)]
     plane.update(write(wider, folder / "wider.yaml"))
     key = min(dialect.result_keys.scheduler)

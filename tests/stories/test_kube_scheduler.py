@@ -2,17 +2,14 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from pathlib import Path
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
-import yaml
 
-from tests.controlplane.build import build
-from tests.controlplane.processes import process
 from tests.controlplane.running import ControlPlane, free_ports
 from tests.stories.conftest import PODS, Json, Stage, bound, card, gpu, scheduled_condition
+from tests.stories.kube_schedulers import kube_scheduler
 from tests.stories.test_extender import OWN, THEIRS, document, warm_up
 
 pytestmark = pytest.mark.real_only("it needs kube-scheduler, which make e2e builds")
@@ -25,11 +22,8 @@ def nodes() -> str:
     return "nodes: [{name: n1, gpus: [{model: T4, count: 8, memory: 16GiB}]}]"
 
 
-@contextmanager
-def kube_scheduler(
-    plane: ControlPlane, folder: Path, port: int, *, caches_nodes: bool = True
-) -> Iterator[None]:
-    """kube-scheduler with its default plugins, and an extender at this port."""
+def configuration(port: int, *, caches_nodes: bool) -> Json:
+    """kube-scheduler's default plugins, and an extender at this port for every pod."""
     extender = {
         "urlPrefix": f"https://127.0.0.1:{port}",
         "filterVerb": "filter",
@@ -41,20 +35,12 @@ def kube_scheduler(
         "nodeCacheCapable": caches_nodes,
         "httpTimeout": "30s",
     }
-    configuration = {
+    return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
-        "clientConnection": {"kubeconfig": str(plane.kubeconfig)},
-        "leaderElection": {"leaderElect": False},
         "profiles": [{"schedulerName": THEIRS}],
         "extenders": [extender],
     }
-    file = folder / "kube-scheduler.yaml"
-    file.write_text(yaml.safe_dump(configuration))
-    binary = build(["kube-scheduler"]) / "kube-scheduler"
-    flags = [f"--config={file}", "--secure-port=0"]
-    with process([binary, *flags], folder / "kube-scheduler.log"):
-        yield
 
 
 @asynccontextmanager
@@ -66,7 +52,8 @@ async def both(
     [port] = free_ports(1)
     async with stage.scheduler(document(port)):
         await warm_up(stage)
-        with kube_scheduler(plane, stage.folder, port, caches_nodes=caches_nodes):
+        settings = configuration(port, caches_nodes=caches_nodes)
+        with kube_scheduler(plane, stage.folder, settings):
             await theirs(stage, "first", "0.001")
             await stage.expect_running("first")
             await stage.expect_deleted("first")
