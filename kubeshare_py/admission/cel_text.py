@@ -12,6 +12,7 @@ import msgspec
 Variables = Mapping[str, str]
 
 NOTHING = "''"
+_INDENT = " " * 4
 
 
 def literal(value: object) -> str:
@@ -74,3 +75,13 @@ def exceeds(text: str, most: int) -> str:
     """Whether a result of `digits` (CEL) is more than `most`: a bool."""
     limit = str(most)
     return f"(size({text}) > {len(limit)} || (size({text}) == {len(limit)} && {text} > '{limit}'))"
+
+
+def as_entries(variables: Variables) -> str:
+    """The variables as YAML, for the list `variables` of a policy."""
+    return "".join(_entry(name, text) for name, text in variables.items())
+
+
+def _entry(name: str, expression: str) -> str:
+    lines = "\n".join(_INDENT + line for line in expression.splitlines())
+    return f"- name: {name}\n  expression: >-\n{lines}\n"

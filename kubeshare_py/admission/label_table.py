@@ -3,7 +3,7 @@
 They are about `sharedgpu/*`, and about the annotations of KubeShare 1.0's SharePods.
 """
 
-from kubeshare_py.admission.cel_text import Variables, first_problem
+from kubeshare_py.admission.cel_text import Variables, as_entries, first_problem
 from kubeshare_py.admission.key_rules import keys
 from kubeshare_py.admission.label_rules import group, priority, request
 from kubeshare_py.admission.model_rules import models
@@ -20,7 +20,6 @@ _HEAD = (
     "{{- /* Rules of kubeshare_py/dialects about sharedgpu/* as CEL; written by `make manifests`."
     " */}}\n"
 )
-_INDENT = " " * 4
 
 
 def variables() -> Variables:
@@ -37,10 +36,5 @@ def variables() -> Variables:
 
 def template() -> str:
     """The content of deploy/chart/kubeshare/templates/_labels.tpl."""
-    entries = "".join(_entry(name, text) for name, text in variables().items())
+    entries = as_entries(variables())
     return f'{_HEAD}{{{{- define "kubeshare.cel.labelRules" -}}}}\n{entries}{{{{- end }}}}\n'
-
-
-def _entry(name: str, expression: str) -> str:
-    lines = "\n".join(_INDENT + line for line in expression.splitlines())
-    return f"- name: {name}\n  expression: >-\n{lines}\n"

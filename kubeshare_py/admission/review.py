@@ -36,6 +36,8 @@ from kubeshare_py.manifests.admission import (
 )
 from kubeshare_py.manifests.pods.container_amounts import container_amounts
 
+#: As HAMi's webhook refuses them; the API server would, later.
+NO_CONTAINERS = "spec.containers: the pod has none"
 #: The isolation back-ends of each profile's pods, by schedulerName, in the order of the profiles.
 Choices = Mapping[str, IsolationChoice]
 
@@ -74,11 +76,7 @@ def answer(body: bytes, rules: Rules) -> bytes | None:
     scheduler = _scheduler_of(pod, rules)
     if scheduler not in rules.choices:
         return allowed(request.uid)
-    table = rules.dialects.of(scheduler)
-    problem = _problem(pod, table) if rules.validates else ""
-    added = admitted(pod, table, _asked(pod, table))
-    if isinstance(added, str):
-        problem = problem or added
+    problem = _refusal(pod, rules.dialects.of(scheduler), rules)
     if problem:
         return refused(request.uid, problem)
     return allowed(request.uid, new_pod_patch(pod, rules))
@@ -149,6 +147,15 @@ def _scheduler_of(pod: CreatedPod, rules: Rules) -> str:
     if has_our_keys(pod):
         return next(iter(rules.choices))
     return own if own in rules.choices else scheduler_by_resources(pod, rules.taken) or own
+
+
+def _refusal(pod: CreatedPod, table: DialectTable, rules: Rules) -> str:
+    """Why a new pod of ours is refused, "" if it is not."""
+    if not pod.spec.containers:
+        return NO_CONTAINERS
+    problem = _problem(pod, table) if rules.validates else ""
+    added = admitted(pod, table, _asked(pod, table))
+    return problem or (added if isinstance(added, str) else "")
 
 
 def _problem(pod: CreatedPod, table: DialectTable) -> str:

@@ -3,11 +3,14 @@
 https://kubernetes.io/docs/reference/using-api/cel/#cel-options-language-features-and-libraries
 """
 
+import operator
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+
+from kubeshare_py.domain.quantity import amount
 
 REASON = "there is no cel-expr-python for this Python or machine"
 
@@ -41,6 +44,46 @@ class Rules:
         for name, expression in self._compiled.items():
             found[name] = expression.eval(data={"variables": found}).plain_value()
         return found
+
+
+class PodRules:
+    """Variables about a pod, `object`, and the settings `variables.own` of its profile.
+
+    Quantities are whole numbers here, as amounts of extended resources are.
+    """
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        cel = pytest.importorskip("cel_expr_python.cel", reason=REASON)
+        kind, overload = cel.Type, cel.Overload
+        functions = {
+            "quantity": (kind.INT, [kind.STRING], _quantity),
+            "isGreaterThan": (kind.BOOL, [kind.INT, kind.INT], operator.gt),
+            "compareTo": (kind.INT, [kind.INT, kind.INT], lambda one, other: one - other),
+            "asInteger": (kind.INT, [kind.INT], int),
+        }
+        env = cel.NewEnv(
+            variables={"variables": kind.Map(kind.STRING, kind.DYN), "object": kind.DYN},
+            functions=[
+                cel.FunctionDecl(
+                    name,
+                    [overload(name, result, taken, is_member=name != "quantity", impl=found)],
+                )
+                for name, (result, taken, found) in functions.items()
+            ],
+        )
+        self._compiled = {name: env.compile(text) for name, text in variables.items()}
+
+    def evaluate(self, pod: Mapping[str, Any], own: Mapping[str, str]) -> dict[str, Any]:
+        """All of them."""
+        found: dict[str, Any] = {"own": dict(own)}
+        for name, expression in self._compiled.items():
+            data = {"variables": found, "object": pod}
+            found[name] = expression.eval(data=data).plain_value()
+        return found
+
+
+def _quantity(text: str) -> int:
+    return amount("example.com/any", text)
 
 
 def _find(text: str, pattern: str) -> str:

@@ -2,23 +2,31 @@
 
 import base64
 import json
+from collections.abc import Iterator
 
 import jsonpatch
 import pytest
 
 from kubeshare_py.admission.dialect_pods import IGNORING, LABEL, OptIn, taken_resources
-from kubeshare_py.admission.review import Rules
+from kubeshare_py.admission.review import NO_CONTAINERS, Rules
 from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.dialects.hami.hami_dialect import Hami
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
+from tests.admission.hami_pods import (
+    CASES,
+    CORES,
+    GPU,
+    MEM,
+    PERCENT,
+    PRIORITY,
+    Limits,
+    a_pod,
+    privileged,
+)
 from tests.admission.patched import Json, answered, env_of, review
 
 OURS = "hami-scheduler"
-GPU, MEM, CORES, PERCENT = (
-    f"nvidia.com/{name}" for name in ("gpu", "gpumem", "gpucores", "gpumem-percentage")
-)
-PRIORITY = "nvidia.com/priority"
 
 
 def rules(**settings: object) -> Rules:
@@ -26,20 +34,6 @@ def rules(**settings: object) -> Rules:
     choices = {OURS: IsolationChoice((IsolationBackend.NONE,))}
     taken = taken_resources(dialects, choices, contested=True)
     return Rules(choices=choices, dialects=dialects, taken=taken)
-
-
-def a_pod(*limits: dict[str, int], labels: dict[str, str] | None = None, **spec: object) -> Json:
-    """A pod that names no scheduler, with a container for each of these limits."""
-    containers = [
-        {
-            "name": f"c{at}",
-            "image": "x",
-            "resources": {"limits": {name: str(amount) for name, amount in one.items()}},
-        }
-        for at, one in enumerate(limits)
-    ]
-    fields = {"schedulerName": "default-scheduler", "containers": containers, **spec}
-    return {"metadata": {"name": "p", "labels": labels or {}}, "spec": fields}
 
 
 def admitted(pod: Json, **settings: object) -> Json:
@@ -59,6 +53,14 @@ def refused(pod: Json, **settings: object) -> str:
     return message
 
 
+def containers(pod: Json) -> Iterator[tuple[dict[str, str], str]]:
+    """The limits of each container, and its priority."""
+    for kind in ("containers", "initContainers"):
+        for at, one in enumerate(pod["spec"].get(kind, ())):
+            env = env_of(pod, kind, at)
+            yield one["resources"]["limits"], env.get("CUDA_TASK_PRIORITY", "")
+
+
 def limits_of(pod: Json, index: int = 0) -> dict[str, str]:
     found: dict[str, str] = pod["spec"]["containers"][index]["resources"]["limits"]
     return found
@@ -71,7 +73,7 @@ def test_h14_a_pod_with_memory_becomes_ours_and_its_cores_stay_absent() -> None:
 
 
 @pytest.mark.parametrize("extra", [{}, {PERCENT: 100}])
-def test_h15_a_pod_without_memory_gets_all_cores_of_its_cards(extra: dict[str, int]) -> None:
+def test_h15_a_pod_without_memory_gets_all_cores_of_its_cards(extra: Limits) -> None:
     """HAMi A.9: the exclusive default; in the limits alone."""
     made = admitted(a_pod({GPU: 1, **extra}))
     assert limits_of(made)[CORES] == "100"
@@ -126,11 +128,8 @@ def test_h20_a_pod_that_asks_and_names_its_node_is_refused() -> None:
 
 def test_h21_a_privileged_container_beside_one_that_asks_is_refused_by_name() -> None:
     """HAMi A.9-4; 4paradigm's webhook left such pods to the default scheduler."""
-    pod = a_pod({GPU: 1, MEM: 1}, {})
-    pod["spec"]["containers"][1]["securityContext"] = {"privileged": True}
-    assert "container c1 is privileged" in refused(pod)
-    alone = a_pod({})
-    alone["spec"]["containers"][0]["securityContext"] = {"privileged": True}
+    assert "container c1 is privileged" in refused(privileged(a_pod({GPU: 1, MEM: 1}, {}), 1))
+    alone = privileged(a_pod({}))
     assert admitted(alone) == alone
 
 
@@ -150,6 +149,21 @@ def test_h23_a_container_that_does_not_ask_sees_no_card() -> None:
     assert env_of(made, index=1)["NVIDIA_VISIBLE_DEVICES"] == "void"
 
 
-def test_what_is_admitted_once_is_admitted_again_unchanged() -> None:
-    made = admitted(a_pod({MEM: 3000, PRIORITY: 1}, {GPU: 2}, {}))
+def test_a_pod_without_containers_is_refused() -> None:
+    """HAMi A.9-1; here those of other schedulers are left to the API server, which refuses them."""
+    assert refused(a_pod(schedulerName=OURS)) == NO_CONTAINERS
+    assert admitted(a_pod(schedulerName="another")) == a_pod(schedulerName="another")
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if not case.refused])
+def test_a_pod_of_the_table_becomes_what_it_says_and_stays_so(name: str) -> None:
+    case = CASES[name]
+    made = admitted(case.pod)
+    assert [*containers(made)] == [*zip(case.limits, case.priorities, strict=True)]
     assert admitted(made) == made
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.refused])
+def test_a_pod_of_the_table_is_refused_with_the_sentence(name: str) -> None:
+    case = CASES[name]
+    assert case.refused in refused(case.pod)

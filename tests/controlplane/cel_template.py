@@ -1,13 +1,13 @@
 """python -m tests.controlplane.cel_template writes what the chart's templates know of the code.
 
-CEL of containers' environment, labels and results, and the names of plugins and dialects that
-profiles may list.
+CEL of containers' environment, labels, results and HAMi's pods, and the names of plugins and
+dialects that profiles may list.
 """
 
 import json
 
 from kubeshare_plugins import IN_TREE
-from kubeshare_py.admission import label_table, policy_table, result_table
+from kubeshare_py.admission import hami_rules, label_table, policy_table, result_table
 from kubeshare_py.configuration.scheduler import ProfileConfiguration
 from tests.controlplane.shipped import MANIFESTS
 
@@ -16,6 +16,7 @@ TEMPLATE = _TEMPLATES / "_environment.tpl"
 LABELS_TEMPLATE = _TEMPLATES / "_labels.tpl"
 PLUGINS = _TEMPLATES / "_plugins.tpl"
 RESULTS = _TEMPLATES / "_results.tpl"
+HAMI = _TEMPLATES / "_hami.tpl"
 
 
 def plugins() -> str:
@@ -38,3 +39,4 @@ if __name__ == "__main__":
     LABELS_TEMPLATE.write_text(label_table.template())
     PLUGINS.write_text(plugins())
     RESULTS.write_text(result_table.template())
+    HAMI.write_text(hami_rules.template())

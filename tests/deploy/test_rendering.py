@@ -45,6 +45,7 @@ HALVES = (
     ' "devicePluginKeys": {"example.com/ok": "kube-system/halves-plugin"}}, {"name": "off"}]'
 )
 NEWEST = "v1.36.3"
+NAME_OF_HAMIS = "kubeshare-hami"
 #: Every value at least once as it is not by default, in sets that go together.
 VARIANTS = {
     "names demanded": [
@@ -247,6 +248,11 @@ VARIANTS = {
         'admission.dialectPods="all"',
         "admission.contestedPods=true",
     ],
+    "pods of HAMi": [
+        'config.profiles=[{"schedulerName": "hami-scheduler", "dialects": [{"name": "sharedgpu"},'
+        ' {"name": "hami", "args": {"count": "example.com/cards", "default_gpu_num": 0}}]}, {}]',
+        "admission.contestedPods=true",
+    ],
     "with privileged MPS": [
         "mps.enabled=true",
         "mps.privileged=true",
@@ -353,6 +359,25 @@ def test_results_of_enabled_dialects_are_guarded_and_their_plugins_write_their_o
     for settings in ([], [f"extraDialects={HALVES}"]):
         assert "example.com" not in results_policy(*settings)
         assert account not in results_policy(*settings)
+
+
+def test_hamis_pods_are_admitted_by_what_their_dialect_is_configured_with() -> None:
+    kinds = ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
+
+    def policies(*settings: str) -> dict[str, str]:
+        made = rendered(*settings)
+        named = [(kind, one) for kind in kinds for one in of(made, kind)]
+        return {k: str(one["spec"]) for k, one in named if one["metadata"]["name"] == NAME_OF_HAMIS}
+
+    assert policies() == {}
+    own = VARIANTS["pods of HAMi"]
+    found = policies(*own)
+    assert found.keys() == {*kinds}
+    for text in found.values():
+        assert '"count":"example.com/cards","default_gpu_num":"0"' in text
+        assert '"memory":"nvidia.com/gpumem"' in text
+    assert policies(*own, 'admission.by="webhook"').keys() == {"ValidatingAdmissionPolicy"}
+    assert policies(*own, 'admission.by="none"') == {}
 
 
 def test_with_device_plugins_results_of_all_our_dialects_are_guarded() -> None:

@@ -3,10 +3,11 @@
 import base64
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 
+import pytest
 import yaml
 
 from kubeshare_py.admission.dialect_pods import taken_resources
@@ -14,21 +15,28 @@ from kubeshare_py.admission.review import Rules, answer, answer_of_others
 from kubeshare_py.dialects.card_visibility import CardVisibility, ContainerRule
 from kubeshare_py.dialects.dialect import OwnedKeys, ResultKeys
 from kubeshare_py.dialects.dialects import Dialects
+from kubeshare_py.dialects.hami.hami_dialect import Hami
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
 from kubeshare_py.edges.admission.admission_server import serve
 from kubeshare_py.edges.kube.certificates import make_certificates
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.errors import KubeError
 from tests.controlplane.helm import PLAIN_FOR, template
-from tests.controlplane.running import free_ports
-from tests.controlplane.shipped import RUNTIME_CLASS, Json, limits_token
+from tests.controlplane.running import ControlPlane, free_ports
+from tests.controlplane.shipped import RUNTIME_CLASS, Json, limits_token, write
 from tests.dialects.halves import HALVES, Halves
+from tests.policies.conftest import expect_let_through, expect_refused
+from tests.policies.environment import a_pod, has_policies, pods_of
 
 THIRD, QUARTER = "example.org/third", "example.net/quarter"
-OURS, BATCH = "kubeshare-scheduler", "batch"
+OURS, BATCH, HAMI = "kubeshare-scheduler", "batch", "hami-scheduler"
 #: Namespaces by what is in force; those of "plain" did not opt in.
 POLICY, WEBHOOK = "dialects-by-policy", "dialects-by-webhook"
 PLAIN_POLICY, PLAIN_WEBHOOK = "plain-by-policy", "plain-by-webhook"
 OPTED_IN = {"kubeshare.io/dialects": "true"}
+_SHARE = {"sharedgpu/gpu_request": "0.5"}
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 
 
@@ -48,8 +56,13 @@ class Others(Halves):
 
 
 THIRDS, QUARTERS = Others("thirds", THIRD), Others("quarters", QUARTER)
-DIALECTS = Dialects({OURS: (SHAREDGPU, HALVES, THIRDS), BATCH: (HALVES, QUARTERS)})
-CHOICES = {name: IsolationChoice((IsolationBackend.NONE,)) for name in (OURS, BATCH)}
+_PROFILES = {
+    OURS: (SHAREDGPU, HALVES, THIRDS),
+    BATCH: (HALVES, QUARTERS),
+    HAMI: (SHAREDGPU, Hami()),
+}
+DIALECTS = Dialects(_PROFILES)
+CHOICES = {name: IsolationChoice((IsolationBackend.NONE,)) for name in _PROFILES}
 RULES = Rules(choices=CHOICES, dialects=DIALECTS, runtime_class="nvidia")
 
 
@@ -77,7 +90,7 @@ def _extra() -> list[Json]:
 def _chart(by: str) -> list[Json]:
     profiles = [
         {"schedulerName": name, "dialects": [{"name": one.name} for one in table.dialects]}
-        for name in (OURS, BATCH)
+        for name in CHOICES
         for table in (DIALECTS.of(name),)
     ]
     rules = [
@@ -139,6 +152,66 @@ async def webhook(folder: Path) -> AsyncIterator[Json]:
         problem=lambda: "",
     ):
         yield found
+
+
+@contextmanager
+def installed(plane: ControlPlane | None, folder: Path) -> Iterator[ControlPlane]:
+    """The namespaces and policies while entered; skips the test where there are none."""
+    assert plane is not None
+    if not has_policies(plane):
+        pytest.skip("MutatingAdmissionPolicy is v1 from Kubernetes 1.36 on")
+    file = write([*objects()], folder / "objects.yaml")
+    plane.create(file)
+    yield plane
+    plane.delete(file)
+
+
+@asynccontextmanager
+async def administrator(plane: ControlPlane, folder: Path) -> AsyncIterator[KubeClient]:
+    """A client, once policies and webhook are in force."""
+    async with KubeClient(load(str(plane.kubeconfig))) as client, webhook(folder) as hook:
+        await client.create(WEBHOOKS, hook)
+        dry = {"dryRun": "All"}
+        wrong = a_pod({"sharedgpu/gpu_requset": "1"})
+        for namespace in (POLICY, PLAIN_POLICY, WEBHOOK, PLAIN_WEBHOOK):
+            paths = pods_of(namespace)
+            await expect_let_through(partial(client.create, paths, a_pod(), dry))
+            await _expect_invalid(client, paths, wrong)
+            await _expect_told(client, paths)
+        yield client
+        await client.delete(f"{WEBHOOKS}/{hook['metadata']['name']}")
+
+
+async def stored(admin: KubeClient, pod: Json, namespace: str) -> Json | str:
+    """The spec as it would be stored, or why it would not."""
+    try:
+        made = await admin.create(pods_of(namespace), pod, {"dryRun": "All"})
+    except KubeError as error:
+        return error.message.rpartition("request: ")[2]
+    found: Json = made["spec"]
+    return found
+
+
+async def _expect_invalid(client: KubeClient, path: str, pod: Json) -> None:
+    async def ask() -> Json:
+        try:
+            return await client.create(path, pod, {"dryRun": "All"})
+        except KubeError as error:
+            if error.status == 422:
+                raise KubeError(403, "Forbidden", error.message) from error
+            raise
+
+    await expect_refused(ask)
+
+
+async def _expect_told(client: KubeClient, path: str) -> None:
+    async def ask() -> Json:
+        made = await client.create(path, a_pod(_SHARE), {"dryRun": "All"})
+        if not made["spec"]["containers"][0].get("env"):
+            raise KubeError(403, "Forbidden", "not yet")
+        return made
+
+    await expect_let_through(ask)
 
 
 def _confine(part: Json, *namespaces: str) -> None:

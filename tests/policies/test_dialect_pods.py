@@ -3,7 +3,6 @@
 import json
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +15,15 @@ from msgspec import Raw
 from kubeshare_py.admission.review import new_pod_patch
 from kubeshare_py.dialects.pod_request import first_problem
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
 from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.embedded_cluster.protocol.merge import json_patch
 from kubeshare_py.embedded_cluster.protocol.mutation import environment
 from kubeshare_py.manifests.admission import read_pod
 from kubeshare_py.manifests.pods.container_amounts import container_amounts
 from tests.controlplane.running import ControlPlane
-from tests.controlplane.shipped import Json, write
+from tests.controlplane.shipped import Json
 from tests.dialects.halves import GPU, HALF
-from tests.policies.conftest import expect_let_through, expect_refused
-from tests.policies.environment import a_pod, has_policies, pods_of
+from tests.policies.environment import a_pod, pods_of
 from tests.policies.opted_in import (
     CHOICES,
     DIALECTS,
@@ -39,10 +36,10 @@ from tests.policies.opted_in import (
     RULES,
     THIRD,
     WEBHOOK,
-    WEBHOOKS,
-    objects,
+    administrator,
+    installed,
+    stored,
     taking,
-    webhook,
 )
 from tests.scale import examples
 
@@ -57,51 +54,14 @@ ONE_DIALECT = "a pod can only use one dialect"
 def opted_in(
     plane: ControlPlane | None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ControlPlane]:
-    assert plane is not None
-    if not has_policies(plane):
-        pytest.skip("MutatingAdmissionPolicy is v1 from Kubernetes 1.36 on")
-    file = write([*objects()], tmp_path_factory.mktemp("dialects") / "objects.yaml")
-    plane.create(file)
-    yield plane
-    plane.delete(file)
+    with installed(plane, tmp_path_factory.mktemp("dialects")) as found:
+        yield found
 
 
 @pytest.fixture
 async def admin(opted_in: ControlPlane, tmp_path: Path) -> AsyncIterator[KubeClient]:
-    """A client, once policies and webhook are in force."""
-    async with KubeClient(load(str(opted_in.kubeconfig))) as client, webhook(tmp_path) as hook:
-        await client.create(WEBHOOKS, hook)
-        dry = {"dryRun": "All"}
-        wrong = a_pod({"sharedgpu/gpu_requset": "1"})
-        for namespace in (POLICY, PLAIN_POLICY, WEBHOOK, PLAIN_WEBHOOK):
-            paths = pods_of(namespace)
-            await expect_let_through(partial(client.create, paths, a_pod(), dry))
-            await _expect_invalid(client, paths, wrong)
-            await _expect_told(client, paths)
+    async with administrator(opted_in, tmp_path) as client:
         yield client
-        await client.delete(f"{WEBHOOKS}/{hook['metadata']['name']}")
-
-
-async def _expect_invalid(client: KubeClient, path: str, pod: Json) -> None:
-    async def ask() -> Json:
-        try:
-            return await client.create(path, pod, {"dryRun": "All"})
-        except KubeError as error:
-            if error.status == 422:
-                raise KubeError(403, "Forbidden", error.message) from error
-            raise
-
-    await expect_refused(ask)
-
-
-async def _expect_told(client: KubeClient, path: str) -> None:
-    async def ask() -> Json:
-        made = await client.create(path, a_pod(SHARE), {"dryRun": "All"})
-        if not made["spec"]["containers"][0].get("env"):
-            raise KubeError(403, "Forbidden", "not yet")
-        return made
-
-    await expect_let_through(ask)
 
 
 def asking(name: str = "main", **amounts: str) -> Json:
@@ -114,16 +74,6 @@ def unnamed(*containers: Json, labels: Json | None = None, **spec: Any) -> Json:
     """A pod that leaves its scheduler open."""
     fields = {"schedulerName": DEFAULT, "containers": list(containers or (asking(),)), **spec}
     return a_pod(labels, **fields)
-
-
-async def stored(admin: KubeClient, pod: Json, namespace: str) -> Json | str:
-    """The spec as it would be stored, or why it would not."""
-    try:
-        made = await admin.create(pods_of(namespace), pod, {"dryRun": "All"})
-    except KubeError as error:
-        return error.message.rpartition("request: ")[2]
-    found: Json = made["spec"]
-    return found
 
 
 async def scheduler_of(admin: KubeClient, pod: Json, namespace: str) -> str:

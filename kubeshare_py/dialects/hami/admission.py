@@ -8,11 +8,14 @@ priority alone, and to its first container alone; here each container gets its o
 from collections.abc import Mapping, Sequence
 
 from kubeshare_py.dialects.admitted import NOTHING_ADDED, Admitted, NewContainer
-from kubeshare_py.dialects.hami.amounts import is_alone_by_default
+from kubeshare_py.dialects.hami.amounts import is_alone_by_default, parts_of
 from kubeshare_py.dialects.hami.keys import CARD_CORES, SEED, HamiSettings
 
 #: HAMi-core's variable for `nvidia.com/priority`.
 TASK_PRIORITY = "CUDA_TASK_PRIORITY"
+PRIVILEGED_RULE = (
+    "is privileged, so that no limit holds it: it cannot be in a pod that asks for parts of GPUs"
+)
 NODE_RULE = "it asks for GPUs and names its node: spec.nodeName must be empty"
 
 
@@ -25,10 +28,7 @@ def admitted(
         return NOTHING_ADDED
     privileged = next((one for one in containers if one.privileged), None)
     if privileged is not None:
-        return (
-            f"container {privileged.name} is privileged, so that no limit holds it: it cannot be "
-            "in a pod that asks for parts of GPUs"
-        )
+        return f"container {privileged.name} {PRIVILEGED_RULE}"
     if has_node:
         return NODE_RULE
     limits = {one.container: _limits(one.amounts, settings) for one in asking}
@@ -44,8 +44,8 @@ def admitted(
 
 
 def _asks(amounts: Mapping[str, int], settings: HamiSettings) -> bool:
-    parts = (settings.memory, settings.memory_percentage, settings.cores)
-    has_part = any(amounts.get(name) for name in parts)
+    """Whether the container gets cards; a part of 0 asks too, as it does in HAMi."""
+    has_part = any(name in amounts for name in parts_of(settings))
     by_default = has_part and settings.default_gpu_num > 0 and settings.profile != SEED
     return bool(amounts.get(settings.count)) or by_default
 
@@ -54,8 +54,7 @@ def _limits(amounts: Mapping[str, int], settings: HamiSettings) -> tuple[tuple[s
     """The count of a container that asks for parts alone; all cores of one that asks for none."""
     if settings.profile == SEED:
         return ()
-    if settings.count not in amounts:
-        return ((settings.count, settings.default_gpu_num),)
-    if settings.cores not in amounts and is_alone_by_default(amounts, settings):
-        return ((settings.cores, CARD_CORES),)
-    return ()
+    has_count = settings.count in amounts
+    count = () if has_count else ((settings.count, settings.default_gpu_num),)
+    alone = is_alone_by_default(amounts, settings)
+    return (*count, *(((settings.cores, CARD_CORES),) if alone else ()))

@@ -46,7 +46,7 @@ def amounts_of(
     asked = dict(container.amounts)
     count = _count(asked, settings)
     if not count:
-        part = next((name for name in _parts(settings) if asked.get(name)), None)
+        part = next((name for name in parts_of(settings) if asked.get(name)), None)
         return None if part is None else _invalid(part, asked[part], WITHOUT_COUNT)
     problem = _problem(asked, count, settings)
     if problem is not None:
@@ -66,15 +66,8 @@ def amounts_of(
     )
 
 
-def _count(asked: Mapping[str, int], settings: HamiSettings) -> int:
-    """The number of cards; the configured one for a container that asks for parts alone."""
-    if settings.count in asked:
-        return asked[settings.count]
-    has_part = any(name in asked for name in _parts(settings))
-    return settings.default_gpu_num if has_part and settings.profile != SEED else 0
-
-
-def _parts(settings: HamiSettings) -> tuple[str, ...]:
+def parts_of(settings: HamiSettings) -> tuple[str, ...]:
+    """The resources that are parts of a card."""
     return settings.memory, settings.memory_percentage, settings.cores
 
 
@@ -85,6 +78,14 @@ def is_alone_by_default(asked: Mapping[str, int], settings: HamiSettings) -> boo
     if settings.memory_percentage in asked:
         return asked[settings.memory_percentage] == _PERCENT
     return settings.memory not in asked
+
+
+def _count(asked: Mapping[str, int], settings: HamiSettings) -> int:
+    """The number of cards; the configured one for a container that asks for parts alone."""
+    if settings.count in asked:
+        return asked[settings.count]
+    has_part = any(name in asked for name in parts_of(settings))
+    return settings.default_gpu_num if has_part and settings.profile != SEED else 0
 
 
 def _problem(asked: Mapping[str, int], count: int, settings: HamiSettings) -> InvalidRequest | None:

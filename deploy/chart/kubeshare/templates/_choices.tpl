@@ -92,6 +92,16 @@ those of other dialects that the values name. */}}
 {{- toJson $found }}
 {{- end }}
 
+{{- /* The schedulerName of a pod that is or becomes ours. */}}
+{{- define "kubeshare.cel.scheduler" -}}
+object.spec.schedulerName in {{ include "kubeshare.cel.choices" . }} ? object.spec.schedulerName :
+{{- if ne (include "kubeshare.dialectPods" .) "none" }}
+{{ include "kubeshare.cel.asksInDialect" . }} ?
+{{ include "kubeshare.takenResources" . }}[{{ include "kubeshare.cel.taken" . }}.flatten().min()] :
+{{- end }}
+'{{ include "kubeshare.firstScheduler" . }}'
+{{- end }}
+
 {{- /* What all policies about containers' environment compute first. */}}
 {{- define "kubeshare.cel.pod" -}}
 - name: choices
@@ -101,12 +111,8 @@ those of other dialects that the values name. */}}
   expression: "object.metadata.?labels.orValue({})"
 - name: allowed
   expression: >-
-    variables.choices[object.spec.schedulerName in variables.choices ? object.spec.schedulerName :
-    {{- if ne (include "kubeshare.dialectPods" .) "none" }}
-    {{ include "kubeshare.cel.asksInDialect" . }} ?
-    {{ include "kubeshare.takenResources" . }}[{{ include "kubeshare.cel.taken" . }}.flatten().min()] :
-    {{- end }}
-    '{{ include "kubeshare.firstScheduler" . }}']
+    variables.choices[
+    {{- include "kubeshare.cel.scheduler" . | nindent 4 }}]
 - name: wish
   expression: "variables.labels[?'sharedgpu/isolation'].orValue('')"
 - name: annotations

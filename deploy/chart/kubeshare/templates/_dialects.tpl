@@ -91,3 +91,23 @@ of this chart have no namespace. */}}
 {{- end }}
 {{- toJson $users }}
 {{- end }}
+
+{{- /* What the dialect hami is configured with, by the schedulerName of each profile that lists it: texts, as JSON, which is
+CEL. Its policy depends on these. */}}
+{{- define "kubeshare.hamiSettings" -}}
+{{- $found := dict }}
+{{- range $profile := .Values.config.profiles }}
+{{- range $dialect := $profile.dialects }}
+{{- if eq $dialect.name "hami" }}
+{{- $own := include "kubeshare.hamiDefaults" $ | fromJson }}
+{{- range $key, $value := $dialect.args }}
+{{- if hasKey $own $key }}
+{{- $_ := set $own $key (kindIs "string" $value | ternary $value (toString (int64 $value))) }}
+{{- end }}
+{{- end }}
+{{- $_ := set $found ($profile.schedulerName | default "kubeshare-scheduler") $own }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- toJson $found }}
+{{- end }}

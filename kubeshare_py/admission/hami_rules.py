@@ -1,0 +1,118 @@
+"""What `dialects/hami/admission` adds to new pods, and which it refuses, as CEL variables.
+
+They need `object`, a pod, and `variables.own`, the settings of the dialect in the pod's profile as
+texts, of which the chart has the defaults from here. Amounts are read from limits alone: of an
+extended resource an API server accepts no request without a limit.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from kubeshare_py.admission.cel_text import NOTHING, Variables, as_entries, first, literal
+from kubeshare_py.dialects.hami.admission import NODE_RULE, PRIVILEGED_RULE, TASK_PRIORITY
+from kubeshare_py.dialects.hami.keys import CARD_CORES, SEED, HamiSettings
+
+_HEAD = "{{- /* Rules of kubeshare_py/dialects/hami as CEL; written by `make manifests`. */}}\n"
+#: The containers of a pod, by the names of their lists in its spec.
+LISTS = ("containers", "initContainers")
+_RESOURCES = ("count", "memory", "memory_percentage", "cores", "priority")
+_USED = (*_RESOURCES, "default_gpu_num", "profile")
+_COUNT, _MEMORY, _PERCENTAGE, _CORES, _PRIORITY = (f"variables.own.{key}" for key in _RESOURCES)
+_DEFAULT_COUNT = "variables.own.default_gpu_num"
+_IS_SEED = f"variables.own.profile == {literal(SEED)}"
+
+
+def settings(own: HamiSettings) -> Mapping[str, str]:
+    """Those that the rules depend on, as texts."""
+    return {key: str(getattr(own, key)) for key in _USED}
+
+
+def additions() -> Variables:
+    """`asks`, whether the pod asks for cards, and for each list what its containers get.
+
+    That is `…Added`, a list of limits (`name`, `value`) for each container, and `…Priority`, the
+    value of the variable `priorityName`, '' for none.
+    """
+    every = " + ".join(f"variables.{kind}Limits" for kind in LISTS)
+    named = "[" + ", ".join((_COUNT, _MEMORY, _PERCENTAGE, _CORES, _PRIORITY)) + "]"
+    found = {
+        f"{kind}Limits": (
+            f"(has(object.spec.{kind}) ? object.spec.{kind} : []).map(one,\n"
+            "has(one.resources) && has(one.resources.limits) ? one.resources.limits : {})"
+        )
+        for kind in LISTS
+    }
+    found["asks"] = (
+        f"({every}).exists(limits, {named}.exists(name, {_above_zero('name')}))\n"
+        f"&& ({every}).exists(limits, {_asks()})"
+    )
+    for kind in LISTS:
+        found[f"{kind}Added"] = (
+            f"variables.{kind}Limits.map(limits, {_IS_SEED} || !({_asks()}) ? [] :\n"
+            f"({_COUNT} in limits ? [] : [{{'name': {_COUNT}, 'value': {_DEFAULT_COUNT}}}])\n"
+            f"+ ({_is_alone()} ? [{{'name': {_CORES}, 'value': '{CARD_CORES}'}}] : []))"
+        )
+        found[f"{kind}Priority"] = (
+            f"variables.{kind}Limits.map(limits, {_PRIORITY} in limits\n"
+            f"? string({_amount(_PRIORITY)}.asInteger()) : {NOTHING})"
+        )
+    return {**found, "priorityName": literal(TASK_PRIORITY)}
+
+
+def refusals() -> Variables:
+    """`problem`: the sentence of `admitted` about a pod that is refused, '' if it is not.
+
+    They need the variables of `additions`.
+    """
+    init, others = (f"(has(object.spec.{one}) ? object.spec.{one} : [])" for one in reversed(LISTS))
+    has_node = "has(object.spec.nodeName) && object.spec.nodeName != ''"
+    privileged = literal("container "), "variables.privileged[0]", literal(f" {PRIVILEGED_RULE}")
+    return {
+        "privileged": (
+            f"({init} + {others}).filter(one, has(one.securityContext)\n"
+            "&& has(one.securityContext.privileged) && one.securityContext.privileged)"
+            ".map(one, one.name)"
+        ),
+        "problem": first(
+            [
+                ("!variables.asks", NOTHING),
+                ("size(variables.privileged) > 0", " + ".join(privileged)),
+                (has_node, literal(NODE_RULE)),
+            ]
+        ),
+    }
+
+
+def template() -> str:
+    """The content of deploy/chart/kubeshare/templates/_hami.tpl."""
+    parts = {
+        "hamiDefaults": msgspec.json.encode(settings(HamiSettings())).decode() + "\n",
+        "cel.hamiAdditions": as_entries(additions()),
+        "cel.hamiRefusals": as_entries(refusals()),
+    }
+    return _HEAD + "".join(
+        f'{{{{- define "kubeshare.{name}" -}}}}\n{text}{{{{- end }}}}\n'
+        for name, text in parts.items()
+    )
+
+
+def _amount(resource: str) -> str:
+    return f"quantity(string(limits[{resource}]))"
+
+
+def _above_zero(resource: str) -> str:
+    return f"{resource} in limits && {_amount(resource)}.isGreaterThan(quantity('0'))"
+
+
+def _asks() -> str:
+    """Whether a container with these `limits` gets cards: a bool."""
+    parts = f"[{_MEMORY}, {_PERCENTAGE}, {_CORES}].exists(part, part in limits)"
+    by_default = f"!({_IS_SEED}) && {_DEFAULT_COUNT} != '0' && {parts}"
+    return f"({_above_zero(_COUNT)})\n|| ({by_default})"
+
+
+def _is_alone() -> str:
+    """Whether its cores are all by default: a bool."""
+    whole = f"{_amount(_PERCENTAGE)}.compareTo(quantity('100')) == 0"
+    return f"!({_CORES} in limits) && ({_PERCENTAGE} in limits ? {whole} : !({_MEMORY} in limits))"
