@@ -1,5 +1,6 @@
-"""Pods with the annotations of KubeShare 1.0's SharePods: its README and samples, over HTTP."""
+"""The annotations of KubeShare 1.0's SharePods: its README and samples, on pods and SharePods."""
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
 from kubeshare_py.embedded_cluster.nodes.environment import pod_environment
 from kubeshare_py.embedded_cluster.protocol.mutation import environment
+from tests.stories import share_pods
 from tests.stories.conftest import PODS, Json, Stage, annotations
 
 DIALECTS = Dialects({"kubeshare-scheduler": (SHAREDGPU, SharePods())})
@@ -100,3 +102,51 @@ async def test_a_pod_without_all_amounts_says_which_is_missing(empty_stage: Stag
     async with stage.scheduler(dialects=DIALECTS):
         await create(stage, "a", gpu_mem="")
         await stage.expect_waiting("a", "kubeshare/gpu_mem is missing")
+
+
+@pytest.fixture
+async def shared(empty_stage: Stage) -> AsyncIterator[Stage]:
+    """A cluster with SharePods, their controller, and a scheduler."""
+    await share_pods.define(empty_stage)
+    async with (
+        empty_stage.scheduler(dialects=DIALECTS),
+        share_pods.controller_of(empty_stage),
+    ):
+        yield empty_stage
+
+
+async def shown(stage: Stage, name: str, request: str, **more: str) -> tuple[str, str]:
+    """GPUID and card that a new SharePod shows, once it runs."""
+    await share_pods.create(stage, name, share_pods.amounts(request, **more))
+    share = await share_pods.expect(
+        stage,
+        name,
+        lambda one: share_pods.phase(one) == "Running" and GPUID in annotations(one),
+    )
+    return annotations(share)[GPUID], share["status"]["BoundDeviceID"]
+
+
+async def test_share_pods_of_an_affinity_join_their_like_or_open_a_card(shared: Stage) -> None:
+    """kubeshare.md I.67, from SharePod to card."""
+    stage, red = shared, {"sched_affinity": "red"}
+    plain = await shown(stage, "plain", "0.1")
+    first = await shown(stage, "first", "0.5", **red)
+    assert await shown(stage, "joins", "0.4", **red) == first
+    second = await shown(stage, "opens", "0.4", **red)
+    third = await shown(stage, "opens-another", "0.9", **red)
+    places = (plain, first, second, third)
+    assert len({gpuid for gpuid, _ in places}) == len({uuid for _, uuid in places}) == 4
+    # Only the card without the tag has as much left.
+    await share_pods.create(stage, "waits", share_pods.amounts("0.7", **red))
+    await stage.expect_waiting("waits", "Insufficient GPU")
+    assert await shown(stage, "plain-too", "0.7") == plain
+
+
+async def test_share_pods_of_an_anti_affinity_never_share_a_card(shared: Stage) -> None:
+    """kubeshare.md I.68, from SharePod to card."""
+    stage, green = shared, {"sched_anti_affinity": "green"}
+    places = [await shown(stage, f"green-{number}", "0.1", **green) for number in range(4)]
+    assert len({uuid for _, uuid in places}) == 4
+    await share_pods.create(stage, "green-4", share_pods.amounts("0.1", **green))
+    await stage.expect_waiting("green-4", "anti-affinity tag")
+    assert await shown(stage, "plain", "0.1") in places
