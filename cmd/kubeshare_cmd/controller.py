@@ -43,6 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--leader-elect", choices=("true", "false"), default="true", help="default: true")
     add("--lease-namespace", metavar="NAME", default=ELECTION.resource_namespace)
     add("--lease-name", metavar="NAME", default=ELECTION.resource_name)
+    named = "such as its pod's uid: the next process of this name goes on at once; default: a new"
+    add("--lease-identity", metavar="NAME", default="", help=named)
     for name in ("lease-duration", "renew-deadline", "retry-period"):
         default = getattr(ELECTION, name.replace("-", "_"))
         add(f"--{name}", metavar="TIME", default=default, help=f"default: {default}")
@@ -59,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(str(error))
     settings = ControllerSettings(
         address=given.address, port=given.port, scheduler=given.scheduler_name,
-        election=election, kubeconfig=given.kubeconfig,
+        election=election, identity=given.lease_identity, kubeconfig=given.kubeconfig,
     )  # fmt: skip
     try:
         return process.run(control(settings), given.log_level)

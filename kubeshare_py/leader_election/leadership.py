@@ -66,18 +66,21 @@ class Mandate:
 class Election:
     """One candidate. It leads at most once: after a loss, a new process has a new name.
 
+    With `resumes` the name is that of a place, such as a container, where one process runs at a
+    time: a Lease of this name was left by an earlier one there, and is taken up in its term.
     `now` and `asked_at` are seconds of this process's monotonic clock. One thread calls the methods
     that change it. Others may read `leads`, `fence` and `may_send`: a mandate is replaced whole.
     """
 
-    def __init__(self, name: str, terms: Terms) -> None:
+    def __init__(self, name: str, terms: Terms, *, resumes: bool = False) -> None:
         self.name = name
         self.terms = terms
         self._mandate: Mandate | None = None
         self._known: Lease | None = None
         self._changed_at = -math.inf
-        self._over_unreleased = False
-        self._has_asked = False
+        # What an earlier process there sent may still land.
+        self._over_unreleased = resumes
+        self._has_asked = resumes
         self._latest_term: int | None = None
         self._must_look = True
         self._over = False

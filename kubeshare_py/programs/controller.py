@@ -19,25 +19,27 @@ from kubeshare_py.manifests.sharepods.share_pod_fields import share_pod
 from kubeshare_py.manifests.sharepods.share_pod_values import value_problem
 from kubeshare_py.sharepods.reconciler import Reconciler
 
-#: Short, because nothing is lost by another leader's late writes: each is about one object's uid.
-ELECTION = LeaderElection(
-    lease_duration="5s",
-    renew_deadline="3500ms",
-    retry_period="1s",
-    resource_name="kubeshare-controller",
-)
+#: Of as long durations as kube-controller-manager's: an API server that is silent for some seconds
+#: ends no controller. Another one need not wait for them after a crash: the container is started
+#: again in its pod, under the same `identity`.
+ELECTION = LeaderElection(resource_name="kubeshare-controller")
 #: Requests in flight at a time.
 CONCURRENCY = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSettings:
-    """`address` "" is all. `scheduler` is for SharePods that name none."""
+    """`address` "" is all. `scheduler` is for SharePods that name none.
+
+    `identity` is the name on the Lease, of which there is one process at a time: the next one goes
+    on at once where it was killed. "" is a new name, which waits until the Lease has expired.
+    """
 
     address: str
     port: int
     scheduler: str
     election: LeaderElection = ELECTION
+    identity: str = ""
     kubeconfig: str | None = None
 
 
@@ -48,10 +50,12 @@ async def main(
 
     Raises OSError if it cannot listen, KubeConfigError, and LeadershipLost, in groups.
     """
-    name, credentials = own_name(), load(settings.kubeconfig)
+    name, credentials = settings.identity or own_name(), load(settings.kubeconfig)
+    # Late writes of an earlier leader do no harm: each is about one object's uid.
     electing = elected(
-        settings.election, credentials, name, concurrency=CONCURRENCY, hand_over_s=0.0
-    )
+        settings.election, credentials, name,
+        concurrency=CONCURRENCY, hand_over_s=0.0, resumes=bool(settings.identity),
+    )  # fmt: skip
     async with electing as (client, leadership):
         await run(settings, client, leadership, name, on_ready)
 

@@ -70,8 +70,9 @@ class Server:
 class World:
     """True time, an agenda, and a network that is bad until the calm."""
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, *, resumes: bool) -> None:
         self.rng = rng
+        self.resumes = resumes
         self.now = 0.0
         self.server = Server()
         self.landed: list[Landed] = []
@@ -106,9 +107,10 @@ class World:
             senders = [one for one in self.living if one.election.may_send(one.clock())]
             assert len(senders) <= 1
 
-    def join(self) -> None:
+    def join(self, name: str = "") -> None:
+        """A new process, under the name of an earlier one if there is one given."""
         self._count += 1
-        candidate = Candidate(self, f"c{self._count}")
+        candidate = Candidate(self, name or f"c{self._count}", resumes=bool(name))
         self.living.append(candidate)
         candidate.attempt()
         candidate.work()
@@ -117,9 +119,9 @@ class World:
 class Candidate:
     """One process: its own clock, its attempts one after the other, its binds."""
 
-    def __init__(self, world: World, name: str) -> None:
+    def __init__(self, world: World, name: str, *, resumes: bool) -> None:
         self.world = world
-        self.election = Election(name, TERMS)
+        self.election = Election(name, TERMS, resumes=resumes)
         self._offset = world.rng.uniform(0, 1e6)
         self._rate = world.rng.uniform(0.98, 1.02)
         self._in_flight = 0
@@ -156,7 +158,8 @@ class Candidate:
     def end(self) -> None:
         """Dead at once; what is under way lands all the same. Another process follows."""
         self.world.living.remove(self)
-        self.world.later(self.world.rng.uniform(0, 5), self.world.join)
+        name = self.election.name if self.world.resumes and self.world.rng.random() < 0.7 else ""
+        self.world.later(self.world.rng.uniform(0, 5), lambda: self.world.join(name))
 
     def _send(self, asked: int) -> None:
         if self not in self.world.living or asked != self._asked:
@@ -237,10 +240,13 @@ class Candidate:
         self.end()
 
 
-def play(seed: int, *, shipped: int | None = None, edits: int = 0) -> World:
-    """`shipped`: the term on a Lease that is there before; `edits`: how often somebody writes."""
+def play(seed: int, *, shipped: int | None = None, edits: int = 0, resumes: bool = False) -> World:
+    """`shipped`: the term on a Lease that is there before; `edits`: how often somebody writes.
+
+    `resumes`: most processes follow an earlier one under its name.
+    """
     rng = random.Random(seed)
-    world = World(rng)
+    world = World(rng, resumes=resumes)
     if shipped is not None:
         world.server.lease = Lease(version="0", transitions=shipped)
     for _ in range(edits):
@@ -264,11 +270,15 @@ def leaders(world: World) -> list[str]:
 
 
 @examples(60)
-@given(seed=st.integers(0, 2**32), shipped=st.sampled_from([None, 0, LAST - 2, LAST]))
+@given(
+    seed=st.integers(0, 2**32),
+    shipped=st.sampled_from([None, 0, LAST - 2, LAST]),
+    resumes=st.booleans(),
+)
 def test_no_bind_lands_once_a_later_leader_sends_and_somebody_leads_in_the_end(
-    seed: int, shipped: int | None
+    seed: int, shipped: int | None, *, resumes: bool
 ) -> None:
-    world = play(seed, shipped=shipped)
+    world = play(seed, shipped=shipped, resumes=resumes)
     terms = [int(fence.rpartition("/")[2]) for fence in leaders(world)]
     assert all(is_later(term, than) for than, term in pairwise(terms))
     assert sum(one.election.may_send(one.clock()) for one in world.living) == 1

@@ -261,6 +261,24 @@ def test_a_name_that_others_wrote_before_it_asked_is_not_its_own_lease() -> None
     assert (one.fence, one.binds_from) == ("me/4", 121)
 
 
+def test_a_process_that_resumes_takes_up_the_lease_of_its_name_at_once_in_its_term() -> None:
+    one = Election("me", Terms(), resumes=True)
+    assert one.look(OTHERS, 90) is None
+    left = replace(OTHERS, holder="me")
+    claim = one.look(left, 100)
+    assert claim is not None
+    assert (claim.transitions, claim.acquires) == (3, False)
+    one.written(stored(claim), 100, 100)
+    # What its predecessor sent may still land.
+    assert (one.fence, one.binds_from) == ("me/3", 106)
+
+
+def test_a_process_that_resumes_waits_for_nothing_after_a_release() -> None:
+    one = Election("me", Terms(), resumes=True)
+    one.written(stored(one.look(FREE, 100)), 100, 100)
+    assert (one.fence, one.binds_from) == ("me/4", 100)
+
+
 def test_a_holder_that_announces_too_much_time_gets_ten_minutes() -> None:
     one = election()
     forged = replace(OTHERS, duration_s=LAST, renewed="9999-12-31T23:59:59.000000Z")

@@ -118,18 +118,19 @@ async def elected(
     concurrency: int,
     hand_over_s: float,
     clock: Callable[[], float] | None = None,
+    resumes: bool = False,
 ) -> AsyncIterator[tuple[KubeClient, Leadership]]:
     """A client that writes only while this process leads, and its leadership.
 
     The Lease is renewed on a thread of its own; with a `clock`, which is that of the running loop,
     on this loop. `hand_over_s` is how long (s) the last requests of an earlier leader may take to
-    land.
+    land. `resumes`: a Lease that has this `name` was left by a process that has ended.
     """
     shared = KubeClient(credentials)
     async with AsyncExitStack() as stack:
         leadership: Leadership = OnlyScheduler()
         if settings.leader_elect:
-            election = Election(name, _terms(settings, hand_over_s))
+            election = Election(name, _terms(settings, hand_over_s), resumes=resumes)
             electing = _electing(settings, election, shared, clock)
             leadership = await stack.enter_async_context(electing)
         client = KubeClient(
