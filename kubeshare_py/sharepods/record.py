@@ -113,7 +113,9 @@ class SharePodRecord:
             return None
         if self.differs_since is None:
             self.differs_since = now
-        settled_at = self.differs_since + (SETTLE_S if self.pod is not None else 0.0)
+        # An end is shown at once: by it a later process knows not to make the pod again.
+        changes_on = self.pod is not None and not share.is_finished(verdict.status.mirror.phase)
+        settled_at = self.differs_since + (SETTLE_S if changes_on else 0.0)
         if self._is_time(max(settled_at, self.write_pause.at), now):
             return WriteStatus(share, verdict.status)
         return None

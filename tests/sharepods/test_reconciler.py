@@ -92,6 +92,16 @@ def test_a_status_settles_before_it_is_written() -> None:
     assert write.status.mirror.node == "n1"
 
 
+def test_an_end_is_written_at_once() -> None:
+    reconciler = started(share(restart_policy="Never"), pods=(pod(node="n1", phase="Running"),))
+    [write] = waited(reconciler)
+    answered(reconciler, write, stored(write, 2))
+    ended = pod(version=2, node="n1", phase="Failed")
+    [write] = reconciler.handle(PodBehindSeen(ended), 9.0)
+    assert isinstance(write, WriteStatus)
+    assert write.status.mirror.phase == "Failed"
+
+
 def test_values_that_are_wrong_make_no_pod() -> None:
     reconciler = Reconciler()
     reconciler.handle(SharePodsListed((share(problem="kubeshare/gpu_mem is missing"),)), 0.0)
@@ -185,9 +195,8 @@ def test_the_restart_policy_says_whether_a_pod_is_made_again(
     policy: str, phase: str, again: bool
 ) -> None:
     """kubeshare.md E.4: not re-created if finished per restart policy."""
-    ended = pod(node="n1", phase=phase)
-    reconciler = started(share(restart_policy=policy), pods=(ended,))
-    [effect] = reconciler.handle(PodBehindGone(ended), 0.1)
+    reconciler = started(share(restart_policy=policy), pods=(pod(node="n1", phase="Running"),))
+    [effect] = reconciler.handle(PodBehindGone(pod(node="n1", phase=phase)), 0.1)
     assert isinstance(effect, CreatePod) == again
     if not again:
         assert isinstance(effect, WriteStatus)
@@ -195,8 +204,7 @@ def test_the_restart_policy_says_whether_a_pod_is_made_again(
 
 
 def test_how_it_ended_is_known_after_a_restart_too() -> None:
-    reconciler = started(share(restart_policy="Never"), pods=(pod(node="n1", phase="Succeeded"),))
-    [write] = waited(reconciler)
+    [write] = started_with(share(restart_policy="Never"), pod(node="n1", phase="Succeeded"))
     assert isinstance(write, WriteStatus)
     shown = replace(write.share_pod, status=write.status)
     assert started(shown).wake_at() == float("inf")
