@@ -22,16 +22,20 @@ def configure(folder: Path, **more: object) -> None:
     (folder / "settings.yaml").write_text(yaml.safe_dump(SETTINGS | more))
 
 
+def scheduler_options(stage: Stage, folder: Path, **more: object) -> tuple[str, ...]:
+    """The arguments of a process with these settings, which are written into the folder."""
+    configure(folder, **more)
+    kubeconfig = stage.cluster.server.write_kubeconfig(folder / "of-process", SCHEDULER)
+    return (
+        "--config", str(folder / "settings.yaml"), "--kubeconfig", str(kubeconfig),
+        "--prometheus-url", stage.cluster.collectors.url,
+    )  # fmt: skip
+
+
 @asynccontextmanager
 async def scheduler_process(
     stage: Stage, folder: Path, **more: object
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """The process with these settings, killed at the end if it still runs."""
-    configure(folder, **more)
-    kubeconfig = stage.cluster.server.write_kubeconfig(folder / "of-process", SCHEDULER)
-    options = (
-        "--config", "settings.yaml", "--kubeconfig", str(kubeconfig),
-        "--prometheus-url", stage.cluster.collectors.url,
-    )  # fmt: skip
-    async with running(folder, "scheduler", *options) as process:
+    async with running(folder, "scheduler", *scheduler_options(stage, folder, **more)) as process:
         yield process

@@ -99,6 +99,14 @@ async def controller_of(stage: Stage, settings: ControllerSettings = ALONE) -> A
             running.cancel()
 
 
+def controller_options(stage: Stage, identity: str) -> tuple[str, ...]:
+    """The arguments of a controller as a process, with this name on its Lease."""
+    return (
+        "--kubeconfig", str(stage.cluster.kubeconfig), "--lease-identity", identity,
+        "--address", "127.0.0.1", "--port", "0",
+    )  # fmt: skip
+
+
 async def create(stage: Stage, name: str, *arguments: Any, **fields: Any) -> Json:
     """Create one; its answer."""
     return await stage.client.create(SHARE_PODS, share_pod(name, *arguments, **fields))
