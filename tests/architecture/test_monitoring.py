@@ -7,7 +7,12 @@ import pytest
 import yaml
 
 from kubeshare_py.configuration.scheduler import read
-from kubeshare_py.exporters import collector_metrics, gpu_capacity, scheduler_metrics
+from kubeshare_py.exporters import (
+    collector_metrics,
+    gpu_capacity,
+    scheduler_metrics,
+    share_pod_metrics,
+)
 from tests.architecture.sources import ROOT
 from tests.controlplane.shipped import only
 
@@ -20,7 +25,12 @@ JOBS = {
     for job in yaml.safe_load((ROOT / "deploy/prometheus.yaml").read_text())["scrape_configs"]
 }
 MANUAL = (ROOT / "docs/monitoring.md").read_text()
-METRICS = {one.name: one for one in (*scheduler_metrics.CATALOGUE, *collector_metrics.CATALOGUE)}
+CATALOGUES = (
+    scheduler_metrics.CATALOGUE,
+    collector_metrics.CATALOGUE,
+    share_pod_metrics.CATALOGUE,
+)
+METRICS = {one.name: one for catalogue in CATALOGUES for one in catalogue}
 #: Names with a colon are recorded; all others are somebody's metrics.
 NAME = re.compile(r"(?<![\w:])(?:kubeshare|scheduler|rest_client|leader_election|gpu)_\w+(?![\w:])")
 ABOUT = [pytest.param(rule, id=rule.get("alert", rule.get("record"))) for rule in RULES]

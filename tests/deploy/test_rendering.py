@@ -136,12 +136,14 @@ VARIANTS = {
         "prometheusRule.enabled=true",
         'prometheusRule.labels={"release": "prometheus"}',
         'collector.name="cards"',
+        "sharePods.enabled=true",
     ],
     "watched by pods": [
         "podMonitor.enabled=true",
         'podMonitor.labels={"release": "prometheus"}',
         'podMonitor.tokenSecret={"name": "prometheus", "key": "bearer"}',
         'name="gpu-scheduler"',
+        "sharePods.enabled=true",
     ],
     "with MPS": [
         "mps.enabled=true",

@@ -150,6 +150,11 @@ Secret the scheduler writes it there itself. */}}
 - {sourceLabels: [__meta_kubernetes_pod_name], targetLabel: instance}
 {{- end }}
 
+{{- define "controller.relabelings" -}}
+- {targetLabel: job, replacement: kubeshare-controller}
+- {sourceLabels: [__meta_kubernetes_pod_name], targetLabel: instance}
+{{- end }}
+
 {{- /* Whatever pod it is, the collector of a node goes on being the same one. */}}
 {{- define "collector.relabelings" -}}
 - {targetLabel: job, replacement: kubeshare-collector}
