@@ -18,22 +18,18 @@ import statistics
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import aclosing
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import uvloop
 
 from benchmarks.burst_grounds import CONTROL_PLANES, Ground
+from benchmarks.followed_pods import FollowedPods
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
-from kubeshare_py.manifests.watch import DELETED, Codec, ListResult
 
-PODS = "/api/v1/namespaces/default/pods"
 CREATORS = 32
-LONGEST_S = 120.0
 WHOLE_MILLI = 1000
 
 
@@ -60,25 +56,12 @@ class Figures:
 
 
 class Harness:
-    """Creates and deletes pods, and follows them."""
+    """Creates and deletes pods, and says when the last one was bound."""
 
     def __init__(self, client: KubeClient, cards: int) -> None:
-        self._client = client
         self._cards = cards
-        self._pods: dict[str, UnstructuredObject] = {}
         self._bound_at = 0.0
-        self._news = asyncio.Event()
-
-    async def follow(self) -> None:
-        """Follow all pods for ever."""
-        codec: Codec[UnstructuredObject] = Codec(UnstructuredObject)
-        async with aclosing(follow(self._client, PODS, codec)) as stream:
-            async for news in stream:
-                if not isinstance(news, ListResult):
-                    for line in news.changed:
-                        if line.item is not None:
-                            self._seen(line.type, line.item)
-                self._news.set()
+        self.pods = FollowedPods(client, self._changed)
 
     async def burst(self, count: int) -> tuple[float, Burst]:
         """Create, wait, judge, delete; also the seconds that creating took."""
@@ -88,45 +71,25 @@ class Harness:
             for _ in range(CREATORS):
                 group.create_task(self._create(names))
         created = time.perf_counter()
-        await self._until(lambda: sum(map(_is_bound, self._pods.values())) == count)
+        known = self.pods.known
+        await self.pods.until(lambda: sum(map(_is_bound, known.values())) == count)
         found = Burst(last_bind_s=max(self._bound_at - created, 0.0), wrong=self._wrong())
-        query = {"gracePeriodSeconds": 0}
-        await self._client.request("DELETE", PODS, query=query)
-        await self._until(lambda: not self._pods)
+        await self.pods.delete_all()
         return created - started, found
 
     async def _create(self, names: Iterator[str]) -> None:
         labels = {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_limit": "1.0"}
         for name in names:
-            spec = {
-                "schedulerName": "kubeshare-scheduler",
-                "containers": [{"name": "main", "image": "busybox"}],
-            }
-            body = {
-                "apiVersion": "v1", "kind": "Pod",
-                "metadata": {"name": name, "labels": labels}, "spec": spec,
-            }  # fmt: skip
-            await self._client.create(PODS, body)
+            await self.pods.create({"name": name, "labels": labels}, {})
 
-    async def _until(self, wanted: Callable[[], bool]) -> None:
-        async with asyncio.timeout(LONGEST_S):
-            while not wanted():
-                self._news.clear()
-                await self._news.wait()
-
-    def _seen(self, change: str, pod: UnstructuredObject) -> None:
-        before = self._pods.get(pod.uid)
-        if change == DELETED:
-            self._pods.pop(pod.uid, None)
-            return
-        self._pods[pod.uid] = pod
+    def _changed(self, before: UnstructuredObject | None, pod: UnstructuredObject) -> None:
         if _is_bound(pod) and not (before is not None and _is_bound(before)):
             self._bound_at = time.perf_counter()
 
     def _wrong(self) -> tuple[str, ...]:
         given: Counter[str] = Counter()
         wrong = []
-        for pod in self._pods.values():
+        for pod in self.pods.known.values():
             written = (pod.metadata.annotations or {}).get("sharedgpu/allocation")
             if not _is_bound(pod):
                 wrong.append(f"{pod.key} is not bound")
@@ -149,7 +112,7 @@ async def measure(ground: Ground, folder: Path, nodes: int, cards: int, repeats:
     """So many bursts that fill this cluster exactly."""
     async with ground(folder, nodes, cards) as client, asyncio.TaskGroup() as group:
         harness = Harness(client, nodes * cards)
-        following = group.create_task(harness.follow())
+        following = group.create_task(harness.pods.follow())
         # The first one waits for the inventory; it is not counted.
         await harness.burst(2 * nodes * cards)
         bursts = [await harness.burst(2 * nodes * cards) for _ in range(repeats)]

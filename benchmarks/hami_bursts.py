@@ -23,25 +23,22 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import aclosing
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import uvloop
 
 from benchmarks.contest.cluster import Cluster, cluster
+from benchmarks.followed_pods import LONGEST_S, FollowedPods
 from benchmarks.hami_grounds import CARD_MIB, NODES, ground
 from kubeshare_py.dialects.hami.encoding import decode
 from kubeshare_py.dialects.hami.keys import HAMI, NVIDIA_KEYS, SUCCESS, SYSTEMS
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
-from kubeshare_py.manifests.watch import DELETED, Codec, ListResult
 from tests.stories.stand_in_plugin import StandInPlugin
 
-PODS = "/api/v1/namespaces/default/pods"
-CARDS, HALF_MIB, LONGEST_S = 8, CARD_MIB // 2, 120.0
+CARDS, HALF_MIB = 8, CARD_MIB // 2
 KINDS = {"node": (1, CARDS), "cluster": (CARDS, 1)}
 ALLOCATED, PHASE = NVIDIA_KEYS[HAMI].allocated, SYSTEMS[HAMI].bind_phase
 
@@ -61,45 +58,27 @@ class Figures:
 
 
 class Harness:
-    """Creates and deletes pods, and follows them."""
+    """Creates and deletes pods, and says when each was served."""
 
     def __init__(self, client: KubeClient, plugin: StandInPlugin | None) -> None:
         self._client, self._plugin = client, plugin
-        self._pods: dict[str, UnstructuredObject] = {}
         self._served: dict[str, float] = {}
-        self._news = asyncio.Event()
-
-    async def follow(self) -> None:
-        """Follow all pods for ever."""
-        codec: Codec[UnstructuredObject] = Codec(UnstructuredObject)
-        async with aclosing(follow(self._client, PODS, codec)) as stream:
-            async for news in stream:
-                if not isinstance(news, ListResult):
-                    for line in news.changed:
-                        if line.item is not None:
-                            self._seen(line.type, line.item)
-                self._news.set()
+        self.pods = FollowedPods(client, self._changed)
 
     async def burst(self, count: int) -> tuple[float, list[str]]:
         """Seconds from the last creation to the last pod that is served; and what was wrong."""
+        limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": str(HALF_MIB)}
+        asked = {"resources": {"limits": limits}}
         names = [f"half-{number}" for number in range(count)]
-        await asyncio.gather(*(self._create(name) for name in names))
+        await asyncio.gather(*(self.pods.create({"name": name}, asked) for name in names))
         created = time.perf_counter()
-        await self._until(lambda: len(self._served) == count)
+        await self.pods.until(lambda: len(self._served) == count)
         spent = max(self._served.values()) - created
         wrong = self._wrong()
-        await self._client.request("DELETE", PODS, query={"gracePeriodSeconds": 0})
-        await self._until(lambda: not self._pods)
+        await self.pods.delete_all()
         self._served.clear()
         await self._unlocked()
         return max(spent, 0.0), wrong
-
-    async def _create(self, name: str) -> None:
-        limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": str(HALF_MIB)}
-        container = {"name": "main", "image": "busybox", "resources": {"limits": limits}}
-        spec = {"schedulerName": "kubeshare-scheduler", "containers": [container]}
-        body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
-        await self._client.create(PODS, body)
 
     async def _unlocked(self) -> None:
         """Wait until no node is locked: a plugin frees its lock after the pod has its devices."""
@@ -110,17 +89,7 @@ class Harness:
             ):
                 await asyncio.sleep(0.01)
 
-    async def _until(self, wanted: Callable[[], bool]) -> None:
-        async with asyncio.timeout(LONGEST_S):
-            while not wanted():
-                self._news.clear()
-                await self._news.wait()
-
-    def _seen(self, change: str, pod: UnstructuredObject) -> None:
-        if change == DELETED:
-            self._pods.pop(pod.uid, None)
-            return
-        self._pods[pod.uid] = pod
+    def _changed(self, before: UnstructuredObject | None, pod: UnstructuredObject) -> None:
         phase = (pod.metadata.annotations or {}).get(PHASE)
         if pod.spec.get("nodeName") and (self._plugin is None or phase == SUCCESS):
             self._served.setdefault(pod.uid, time.perf_counter())
@@ -128,7 +97,7 @@ class Harness:
     def _wrong(self) -> list[str]:
         found: list[str] = []
         held: Counter[str] = Counter()
-        for pod in self._pods.values():
+        for pod in self.pods.known.values():
             text = (pod.metadata.annotations or {}).get(ALLOCATED, "")
             slots = decode(text)
             if isinstance(slots, str):
@@ -159,7 +128,7 @@ async def measure(
     async with ground(plane, folder, nodes, cards, locks=locks) as client:
         plugin = StandInPlugin(client, chosen.answers_in / 1000) if locks else None
         harness = Harness(client, plugin)
-        following = [asyncio.create_task(harness.follow())]
+        following = [asyncio.create_task(harness.pods.follow())]
         if plugin is not None:
             following.append(asyncio.create_task(plugin.run()))
         await harness.burst(2 * CARDS)
