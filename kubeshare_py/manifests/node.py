@@ -3,7 +3,7 @@
 https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/node-v1/
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 
@@ -21,7 +21,9 @@ from kubeshare_py.domain.quantity import MAX, BadQuantity, Quantity, amount
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.manifests.metadata import ObjectMeta
 
-ReadLocks = Callable[[Mapping[str, str]], tuple[NodeLock, ...]]
+#: Reads the locks of device plugins from a node's annotations, and from the names of its
+#: allocatable resources.
+ReadLocks = Callable[[Mapping[str, str], Collection[str]], tuple[NodeLock, ...]]
 
 _EVERY_NODES = ("cpu", "ephemeral-storage", "memory", "nvidia.com/gpu", "pods")
 
@@ -77,7 +79,7 @@ def to_domain(
 ) -> Node:
     """The domain's Node. Never raises.
 
-    `locks` reads the locks of device plugins from the node's annotations; None for none.
+    `locks` reads the locks of its device plugins; None for none.
 
     A resource that is not in `allocatable` (pods included), or is no quantity there, is not
     offered. At most `NODE_RESOURCES` count: those of every node, then by name.
@@ -105,7 +107,7 @@ def to_domain(
         address=_internal_ip(node.status.addresses or ()),
         agent=read_agent(node.metadata.annotations or {}),
         cordoned=_cordoned(node.metadata.annotations or {}),
-        locks=locks(node.metadata.annotations or {}) if locks is not None else (),
+        locks=locks(node.metadata.annotations or {}, offered) if locks is not None else (),
     )
 
 

@@ -2,8 +2,8 @@
 
 HAMi's value is `TIME,NAMESPACE,POD`, the ancestor's only `TIME`, in Go's RFC 3339. The plugin gives
 its devices to the pod that it names, and removes it (GetPendingPod in pkg/util/util.go and
-ParseNodeLock in pkg/util/nodelock of github.com/Project-HAMi/HAMi). For Cambricon's plugin HAMi's
-scheduler writes a time into `cambricon.com/dsmlu.lock`.
+ParseNodeLock in pkg/util/nodelock of github.com/Project-HAMi/HAMi). Other vendors' plugins have
+locks of their own: `dialects/cambricon/node_locks`.
 """
 
 import re

@@ -1,30 +1,36 @@
-"""Frees locks of nodes that HAMi's device plugins do not free any more: see `lock_ages`."""
+"""Locks of nodes whose device plugins give devices to one pod at a time, as HAMi's do.
+
+Those that the plugins do not free any more are freed: see `lock_ages`.
+"""
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
 import msgspec
 
+from kubeshare_py.dialects.cambricon.node_locks import DSMLU_LOCK, dsmlu_locks
 from kubeshare_py.dialects.hami.keys import SYSTEMS
+from kubeshare_py.dialects.hami.node_locks import node_locks
 from kubeshare_py.domain.identity import NodeName, PodKey
-from kubeshare_py.domain.node import Node
+from kubeshare_py.domain.node import Node, NodeLock
+from kubeshare_py.edges.inventory.node_book import take_update
 from kubeshare_py.edges.kube.client import JSON_PATCH, KubeClient
 from kubeshare_py.edges.kube.errors import KubeError, KubeFailure
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.inventory.hami.lock_ages import KnownLock, LockAges, LockOwner
 from kubeshare_py.manifests.devices.node_locks import node_path, unlock_patch
-from kubeshare_py.manifests.node import NodeFields
+from kubeshare_py.manifests.node import NodeFields, ReadLocks
 from kubeshare_py.manifests.undecodable import UNDECODABLE
-from kubeshare_py.manifests.watch import DELETED, Changes, ListResult
+from kubeshare_py.manifests.watch import Changes, ListResult
 
 TIMEOUT_S = 6.0
 #: Seconds between looks while this process does not lead, or no lock is held.
 IDLE_S = 5.0
-_KEYS = tuple(system.lock for system in SYSTEMS.values())
+LOCKS = (*(system.lock for system in SYSTEMS.values()), DSMLU_LOCK)
 _PHASES = tuple(system.bind_phase for system in SYSTEMS.values())
 
 
@@ -49,6 +55,15 @@ class _OwnerPod(msgspec.Struct):
 _decoder = msgspec.json.Decoder(_OwnerPod)
 
 
+def locks_of(resource: str) -> ReadLocks:
+    """Reads the locks of nodes; `resource` is what HAMi's plugin for NVIDIA advertises."""
+
+    def read(annotations: Mapping[str, str], offered: Collection[str]) -> tuple[NodeLock, ...]:
+        return node_locks(annotations, resource) + dsmlu_locks(annotations, offered)
+
+    return read
+
+
 @dataclass(slots=True)
 class HamiLocks:
     """Follows the locks by the watch of nodes. `now_s` is Unix time."""
@@ -60,28 +75,23 @@ class HamiLocks:
     def seen(self, node: NodeFields) -> None:
         """Take a node, from a list or a change."""
         annotations = node.metadata.annotations or {}
-        for key in _KEYS:
+        for key in LOCKS:
             if self.ages.take(
                 NodeName(node.metadata.name), key, annotations.get(key, ""), self.now_s()
             ):
                 self._news.set()
 
-    def changed(self, update: ListResult[Node] | Changes[NodeFields]) -> None:
-        """Take a list, whose nodes were all seen, or changes.
+    def gone(self, name: NodeName) -> None:
+        """Forget a node."""
+        self.ages.gone(name)
 
-        A node that cannot be decoded keeps its lock until it is deleted.
-        """
-        if isinstance(update, ListResult):
-            unreadable = (NodeName(problem.name) for problem in update.problems)
-            self.ages.only((*(node.name for node in update.items), *unreadable))
-            return
-        for line in update.changed:
-            if line.type == DELETED:
-                found = line.item.metadata if line.item is not None else line.problem
-                if found is not None:
-                    self.ages.gone(NodeName(found.name))
-            elif line.item is not None:
-                self.seen(line.item)
+    def only(self, names: Iterable[NodeName]) -> None:
+        """Forget all nodes but these."""
+        self.ages.only(names)
+
+    def changed(self, update: ListResult[Node] | Changes[NodeFields]) -> None:
+        """Take a list, whose nodes were all seen, or changes: see `take_update`."""
+        take_update(self, update)
 
     async def keep(self, client: KubeClient, leads: Callable[[], bool]) -> None:
         """Free locks for ever, while this process leads."""

@@ -6,8 +6,7 @@ of life by its handshake annotation, as HAMi's scheduler does it.
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -20,15 +19,14 @@ from kubeshare_py.dialects.hami.keys import (
     MOST,
     NVIDIA_KEYS,
     SEED,
-    SYSTEMS,
     VendorKeys,
 )
 from kubeshare_py.dialects.hami.register import RegisteredCard, write_json
 from kubeshare_py.domain.bounds import CARDS_OF_NODE
-from kubeshare_py.domain.events import InventoryFailed, InventoryRead
+from kubeshare_py.domain.events import InventoryRead
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.quantity import BadQuantity, Quantity, amount
+from kubeshare_py.edges.inventory.hami_locks import LOCKS
 from kubeshare_py.edges.kube.client import MERGE_PATCH, KubeClient
 from kubeshare_py.edges.kube.errors import KubeError, KubeFailure
 from kubeshare_py.edges.process import decision_log
@@ -37,14 +35,12 @@ from kubeshare_py.inventory.hami.handshake import ALIVE_S, requesting
 from kubeshare_py.inventory.hami.node_plugins import PluginKeys, PluginNode
 from kubeshare_py.inventory.hami.plugin_nodes import PluginNodes
 from kubeshare_py.manifests.node import NodeFields
-from kubeshare_py.manifests.watch import DELETED, Changes, ListResult
 
 #: Seconds until the same plugin is asked again, if the Node does not show that it was asked.
 AGAIN_S = ALIVE_S
 #: Seconds between looks at which plugins are silent.
 LOOK_S = 5.0
 TIMEOUT_S = 6.0
-_LOCKS = tuple(system.lock for system in SYSTEMS.values())
 
 
 def plugins_of(resource: str) -> tuple[PluginKeys, ...]:
@@ -80,7 +76,7 @@ def plugin_node(node: NodeFields, kinds: Sequence[PluginKeys]) -> PluginNode:
             for kind in kinds
             if kind.resource in offered
         },
-        lock=next((annotations[name] for name in _LOCKS if annotations.get(name)), ""),
+        lock=next((annotations[name] for name in LOCKS if annotations.get(name)), ""),
     )
 
 
@@ -115,65 +111,44 @@ def _amount(name: str, quantity: Quantity) -> int:
 
 @dataclass(slots=True)
 class HamiNodes:
-    """Reads the annotations, and asks silent plugins once it `follow`s. `now_s` is Unix time."""
+    """What nodes with these plugins report, as `CardReports`. `now_s` is Unix time.
+
+    Silent plugins are asked.
+    """
 
     kinds: Sequence[PluginKeys]
     now_s: Callable[[], float] = time.time
-    reported: PluginNodes = field(init=False)
-    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    plugins: PluginNodes = field(init=False)
     _asked: dict[tuple[NodeName, str], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.reported = PluginNodes(self.kinds)
+        self.plugins = PluginNodes(self.kinds)
 
-    def seen(self, node: NodeFields) -> None:
-        """Take a node, from a list or a change."""
+    @property
+    def diagnostics(self) -> tuple[str, ...]:
+        """See `CardReports`, as all others."""
+        return self.plugins.diagnostics
+
+    def take(self, node: NodeFields) -> bool:
+        """The node's annotations, and what its kubelet advertises."""
         name = NodeName(node.metadata.name)
-        if self.reported.take(name, plugin_node(node, self.kinds), self.now_s()):
-            self._changed.set()
+        return self.plugins.take(name, plugin_node(node, self.kinds), self.now_s())
 
-    def changed(self, update: ListResult[Node] | Changes[NodeFields]) -> None:
-        """Take a list, whose nodes were all seen, or changes.
+    def gone(self, name: NodeName) -> None:
+        """The node is gone."""
+        self.plugins.gone(name)
 
-        A node that cannot be decoded keeps its cards until it is deleted.
-        """
-        if isinstance(update, ListResult):
-            unreadable = (NodeName(problem.name) for problem in update.problems)
-            self.reported.only((*(node.name for node in update.items), *unreadable))
-            self._changed.set()
-            return
-        for line in update.changed:
-            if line.type == DELETED:
-                found = line.item.metadata if line.item is not None else line.problem
-                if found is not None:
-                    self.reported.gone(NodeName(found.name))
-                    self._changed.set()
-            elif line.item is not None:
-                self.seen(line.item)
+    def only(self, names: Iterable[NodeName]) -> None:
+        """Forget all others."""
+        self.plugins.only(names)
 
-    async def readings(
-        self, on_reading: Callable[[], None], interval_s: float
-    ) -> AsyncGenerator[InventoryRead | InventoryFailed, None]:
-        """Yield all cards now, then only changes; problems are logged once.
+    def read(self) -> InventoryRead:
+        """The nodes whose cards changed."""
+        return self.plugins.read(self.now_s())
 
-        `on_reading` is called with each reading, and at least once per interval.
-        """
-        logged: tuple[str, ...] = ()
-        while True:
-            self._changed.clear()
-            read = self.reported.read(self.now_s())
-            for line in self.reported.diagnostics:
-                if line not in logged:
-                    decision_log.warn("inventory", message=line)
-            logged = self.reported.diagnostics
-            on_reading()
-            yield read
-            while not self._changed.is_set() and self.reported.next_at > self.now_s():
-                on_reading()
-                left_s = min(interval_s, self.reported.next_at - self.now_s())
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(max(left_s, 0.0)):
-                        await self._changed.wait()
+    def left_s(self) -> float:
+        """Plugins that are silent for too long are dead."""
+        return self.plugins.next_at - self.now_s()
 
     async def ask_for_ever(
         self, client: KubeClient, leads: Callable[[], bool], sleep: Sleep = asyncio.sleep
@@ -188,7 +163,7 @@ class HamiNodes:
         """Ask the plugins that were found silent; never raises for errors of the server."""
         now = self.now_s()
         self._asked = {key: at for key, at in self._asked.items() if now < at + AGAIN_S}
-        for node, annotation in [*self.reported.silent]:
+        for node, annotation in [*self.plugins.silent]:
             if (node, annotation) in self._asked:
                 continue
             self._asked[node, annotation] = now

@@ -4,18 +4,16 @@ import asyncio
 import gc
 from contextlib import aclosing, suppress
 from dataclasses import replace
-from functools import partial
 
 from kubeshare_py.configuration.inventory import Inventory
 from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
-from kubeshare_py.dialects.hami.node_locks import node_locks
 from kubeshare_py.domain.card_scaling import scaled
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.domain.node import Node
-from kubeshare_py.edges.inventory.annotated_nodes import AnnotatedNodes
+from kubeshare_py.edges.inventory.annotated_nodes import AnnotatedNodes, CollectorReports
 from kubeshare_py.edges.inventory.cells_inventory import CellsInventory
 from kubeshare_py.edges.inventory.collector_scrape import CollectorTargets
-from kubeshare_py.edges.inventory.hami_locks import HamiLocks
+from kubeshare_py.edges.inventory.hami_locks import HamiLocks, locks_of
 from kubeshare_py.edges.inventory.hami_nodes import HamiNodes, plugins_of
 from kubeshare_py.edges.inventory.inventory_source import OF_NODES, OF_TARGETS, readings
 from kubeshare_py.edges.inventory.unhealthy_cards import UnhealthyCards
@@ -42,14 +40,16 @@ class InventoryWatch:
     ) -> None:
         """`settings` choose the source of the inventory."""
         self._loop = loop
-        locks = partial(node_locks, resource=settings.plugin_resource)
-        self._node_events = node_events(dialects, locks if settings.locks_nodes else None)
+        locks = locks_of(settings.plugin_resource) if settings.locks_nodes else None
+        self._node_events = node_events(dialects, locks)
         self._settings = settings
-        self._annotated: AnnotatedNodes | HamiNodes | None = None
+        self._hami: HamiNodes | None = None
+        self._annotated: AnnotatedNodes | None = None
         if settings.source == "annotation":
-            self._annotated = AnnotatedNodes()
+            self._annotated = AnnotatedNodes(CollectorReports())
         elif settings.source == "hami":
-            self._annotated = HamiNodes(plugins_of(settings.plugin_resource))
+            self._hami = HamiNodes(plugins_of(settings.plugin_resource))
+            self._annotated = AnnotatedNodes(self._hami)
         self._locks = HamiLocks() if settings.locks_nodes else None
         self._cells = CellsInventory()
         self._unhealthy = UnhealthyCards() if settings.unhealthy_config_maps else None
@@ -108,8 +108,8 @@ class InventoryWatch:
                 lock = self._cells.lock
                 group.create_task(self._unhealthy.follow(client, lock, self._take_health))
                 await self._unhealthy.known.wait()
-            if isinstance(self._annotated, HamiNodes):
-                group.create_task(self._annotated.ask_for_ever(client, lambda: self._loop.leads))
+            if self._hami is not None:
+                group.create_task(self._hami.ask_for_ever(client, lambda: self._loop.leads))
             if self._locks is not None:
                 group.create_task(self._locks.keep(client, lambda: self._loop.leads))
             async with aclosing(source) as stream:

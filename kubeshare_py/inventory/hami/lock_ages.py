@@ -14,12 +14,15 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from kubeshare_py.dialects.cambricon.node_locks import DSMLU_LOCK, DSMLU_OLDEST_S
 from kubeshare_py.dialects.hami.keys import FAILED, SUCCESS
 from kubeshare_py.dialects.hami.node_locks import HeldLock, read_lock
 from kubeshare_py.domain.identity import NodeName
 
-#: The age (s) at which any lock is freed: HAMi's `--node-lock-timeout`.
+#: The age (s) at which any lock is freed: HAMi's `--node-lock-timeout`, and what it does with the
+#: lock of Cambricon's plugin.
 OLDEST_S = 300.0
+_OLDEST_S = {DSMLU_LOCK: DSMLU_OLDEST_S}
 #: The age (s) at which the pod is looked at for the first time, and then again and again. A plugin
 #: needs milliseconds, and a watch that is behind must not make a new pod a missing one.
 LOOK_S = 1.0
@@ -57,8 +60,7 @@ class KnownLock:
 class LockAges:
     """The locks of all nodes."""
 
-    def __init__(self, oldest_s: float = OLDEST_S) -> None:
-        self._oldest_s = oldest_s
+    def __init__(self) -> None:
         self._locks: dict[tuple[NodeName, str], KnownLock] = {}
         self._look_at: dict[tuple[NodeName, str], float] = {}
 
@@ -101,7 +103,7 @@ class LockAges:
     def judge(self, lock: KnownLock, owner: LockOwner | None, now: float) -> bool:
         """Whether to free a lock; `owner` is None if its pod does not exist, or none is named."""
         age_s = lock.age_s(now)
-        if lock.held is None or age_s >= self._oldest_s:
+        if lock.held is None or age_s >= _OLDEST_S.get(lock.key, OLDEST_S):
             return True
         if lock.held.owner is None:
             return False

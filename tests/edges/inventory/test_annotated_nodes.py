@@ -1,7 +1,7 @@
 """Cards that collectors write on their Nodes, read from the scheduler's own watch of nodes."""
 
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.edges.inventory.annotated_nodes import AnnotatedNodes
+from kubeshare_py.edges.inventory.annotated_nodes import AnnotatedNodes, CollectorReports
 from kubeshare_py.inventory.card_annotation import ANNOTATION, write_cards
 from kubeshare_py.manifests import node, watch
 from kubeshare_py.manifests.metadata import ObjectMeta
@@ -30,7 +30,7 @@ def changed(nodes: AnnotatedNodes, *lines: watch.WatchLine[NodeFields]) -> None:
 
 
 def both() -> AnnotatedNodes:
-    nodes = AnnotatedNodes()
+    nodes = AnnotatedNodes(CollectorReports())
     listed(nodes, N1, N2)
     assert dict(nodes.reported.read().changed) == {N1: some_gpus(N1, 1), N2: some_gpus(N2, 1)}
     return nodes

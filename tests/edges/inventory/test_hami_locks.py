@@ -5,17 +5,26 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from kubeshare_py.dialects.cambricon.cambricon_dialect import Cambricon
+from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.dialects.hami.node_locks import write_lock
+from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.domain.identity import PodKey
-from kubeshare_py.edges.inventory.hami_locks import HamiLocks
+from kubeshare_py.domain.needs.object_writes import LockNode
+from kubeshare_py.edges.inventory.hami_locks import HamiLocks, locks_of
+from kubeshare_py.edges.inventory.hami_nodes import HamiNodes, plugins_of
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.embedded_cluster.serving.faults import Fault
 from kubeshare_py.manifests import node, watch
+from kubeshare_py.manifests.events import node_events, pod_events
 from kubeshare_py.manifests.metadata import ObjectMeta
-from kubeshare_py.manifests.node import NodeFields
+from kubeshare_py.manifests.node import NodeFields, NodeStatus
+from kubeshare_py.manifests.pods.pod_fields import PodFields
 from tests.embedded_cluster.embedded import cluster
+from tests.scheduling.turns_driver import TurnsDriver
 
 NOW = 1_700_000_000.0
 KEY = "hami.io/mutex.lock"
@@ -88,7 +97,7 @@ async def test_a_lock_whose_plugin_has_answered_is_freed(tmp_path: Path) -> None
 async def test_a_lock_that_was_replaced_meanwhile_is_kept(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """vgpu-hami H.7 77."""
+    """vgpu-hami H.7-77."""
     async with cluster(tmp_path) as (served, client):
         await a_locked_node(client, write_lock(NOW + 1, P))
         async with kept(client, write_lock(NOW, P), [NOW]):
@@ -118,6 +127,32 @@ async def test_a_lock_whose_pod_is_on_its_way_is_kept_and_failures_are_tried_aga
         for lock in locks.ages.due(clock[0]):
             await locks.look(client, lock)
         assert await lock_of(client) is None
+
+
+def test_a_pod_with_a_part_of_an_mlu_is_bound_once_the_lock_of_its_plugin_is_taken() -> None:
+    dialects = Dialects({"kubeshare-scheduler": (SHAREDGPU, Cambricon())})
+    vcore, vmemory = "cambricon.com/mlu.smlu.vcore", "cambricon.com/mlu.smlu.vmemory"
+    offered = {"cpu": "8", "memory": "64Gi", "pods": "110", vcore: "100", vmemory: "192"}
+    shown = NodeFields(metadata=ObjectMeta(name="n1"), status=NodeStatus(allocatable={**offered}))
+    mlus = HamiNodes(plugins_of("nvidia.com/gpu"), now_s=lambda: NOW)
+    mlus.take(shown)
+    limits = {"cambricon.com/vmlu": "1", vmemory: "4", vcore: "10"}
+    container = {"name": "main", "resources": {"limits": limits}}
+    body = {
+        "metadata": {"name": "p", "namespace": "default", "uid": "p"},
+        "spec": {"schedulerName": "kubeshare-scheduler", "containers": [container]},
+    }
+    driver = TurnsDriver({})
+    seen = node_events(dialects, locks_of("nvidia.com/gpu")).event("ADDED", shown)
+    asked = pod_events(dialects).event("ADDED", msgspec.convert(body, PodFields))
+    driver.tell(seen, mlus.read(), asked)
+    assert driver.decide() == []
+    (write,) = [one.write for one in driver.writes]
+    assert write == LockNode(
+        node="n1", key="cambricon.com/dsmlu.lock", namespace="default", pod="p", names_owner=False
+    )
+    driver.wrote()
+    assert [bind.key.name for bind in driver.decide()] == ["p"]
 
 
 def test_nodes_that_are_gone_have_no_locks() -> None:

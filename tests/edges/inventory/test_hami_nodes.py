@@ -8,10 +8,10 @@ import pytest
 
 from kubeshare_py.dialects.hami.register import RegisteredCard, write_json
 from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.edges.inventory.annotated_nodes import AnnotatedNodes
 from kubeshare_py.edges.inventory.hami_nodes import HamiNodes, plugin_node, plugins_of
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.embedded_cluster.serving.faults import Fault
-from kubeshare_py.manifests import node, watch
 from kubeshare_py.manifests.metadata import ObjectMeta
 from kubeshare_py.manifests.node import NodeFields, NodeStatus
 from tests.embedded_cluster.embedded import cluster
@@ -23,7 +23,6 @@ CARD = RegisteredCard(
     uuid="GPU-a", count=10, memory_mib=1024, cores=100, type="NVIDIA T4", health=True
 )
 REGISTER, HANDSHAKE = "hami.io/node-nvidia-register", "hami.io/node-handshake"
-ODD = watch.Problem(text="odd", name="n2")
 
 
 def a_node(name: str, **annotations: str) -> NodeFields:
@@ -36,34 +35,24 @@ def a_node(name: str, **annotations: str) -> NodeFields:
 def nodes() -> HamiNodes:
     found = HamiNodes(plugins_of(GPU), now_s=lambda: NOW)
     for name in ("n1", "n2"):
-        found.seen(a_node(name))
-    items = [node.to_domain(a_node(name)) for name in ("n1", "n2")]
-    found.changed(watch.ListResult(items=items, problems=[], asked_at=0.0))
-    assert [name for name, _ in found.reported.read(NOW).changed] == ["n1", "n2"]
+        found.take(a_node(name))
+    assert counts(found) == [("n1", 1), ("n2", 1)]
     return found
 
 
-def changed(found: HamiNodes, *lines: watch.WatchLine[NodeFields]) -> list[tuple[str, int]]:
-    found.changed(watch.Changes(changed=[*lines]))
-    return [(name, len(cards)) for name, cards in found.reported.read(NOW).changed]
+def counts(found: HamiNodes) -> list[tuple[str, int]]:
+    """The nodes whose cards changed, with their number."""
+    return [(name, len(cards)) for name, cards in found.read().changed]
 
 
 def test_nodes_come_and_go() -> None:
     found = nodes()
-    found.seen(a_node("n1"))
-    items = [node.to_domain(a_node("n1"))]
-    found.changed(watch.ListResult(items=items, problems=[], asked_at=0.0))
-    assert [name for name, _ in found.reported.read(NOW).changed] == ["n2"]
-    assert changed(found, watch.WatchLine(type=watch.ADDED, item=a_node("n2"))) == [("n2", 1)]
-    assert changed(found, watch.WatchLine(type=watch.DELETED, item=a_node("n2"))) == [("n2", 0)]
-
-
-def test_a_node_that_cannot_be_decoded_keeps_its_cards_until_it_is_deleted() -> None:
-    found = nodes()
-    items = [node.to_domain(a_node("n1"))]
-    found.changed(watch.ListResult(items=items, problems=[ODD], asked_at=0.0))
-    assert changed(found, watch.WatchLine(type=watch.MODIFIED, problem=ODD)) == []
-    assert changed(found, watch.WatchLine(type=watch.DELETED, problem=ODD)) == [("n2", 0)]
+    assert not found.take(a_node("n1"))
+    found.only([NodeName("n1")])
+    assert counts(found) == [("n2", 0)]
+    assert found.take(a_node("n2"))
+    found.gone(NodeName("n1"))
+    assert counts(found) == [("n1", 0), ("n2", 1)]
 
 
 def test_what_counts_of_a_node() -> None:
@@ -85,7 +74,7 @@ def test_an_amount_that_is_none_counts_as_0(amount: str) -> None:
 
 async def test_readings_come_with_changes_and_when_a_minute_is_over() -> None:
     clock = [NOW]
-    found = HamiNodes(plugins_of(GPU), now_s=lambda: clock[0])
+    found = AnnotatedNodes(HamiNodes(plugins_of(GPU), now_s=lambda: clock[0]))
     again = asyncio.Event()
     # Its plugin registered, and the kubelet has not advertised it yet.
     found.seen(NodeFields(metadata=a_node("n1").metadata))
@@ -120,8 +109,8 @@ async def test_a_silent_plugin_is_asked_once_a_minute(tmp_path: Path) -> None:
     async with cluster(tmp_path) as (_, client):
         await with_a_node(client)
         found = HamiNodes(plugins_of(GPU), now_s=lambda: clock[0])
-        found.seen(a_node("n1"))
-        found.reported.read(NOW)
+        found.take(a_node("n1"))
+        found.read()
         await found.ask(client)
         assert await handshake(client) == "Requesting_2023-11-14 22:13:20"
         clock[0] += 59  # the watch has not shown it yet
@@ -149,8 +138,8 @@ async def test_only_the_leader_asks(tmp_path: Path) -> None:
     async with cluster(tmp_path) as (_, client):
         await with_a_node(client)
         found = HamiNodes(plugins_of(GPU), now_s=lambda: NOW)
-        found.seen(a_node("n1"))
-        found.reported.read(NOW)
+        found.take(a_node("n1"))
+        found.read()
         seen: list[str | None] = []
 
         async def sleep(seconds: float) -> None:
@@ -179,8 +168,8 @@ def test_mlus_are_registered_by_the_ancestors_plugin_or_advertised_by_cambricons
     )
     found = HamiNodes(plugins_of(GPU), now_s=lambda: NOW)
     for one in (registered, advertised):
-        found.seen(one)
-    cards = dict(found.reported.read(NOW).changed)
+        found.take(one)
+    cards = dict(found.read().changed)
     first, second = cards[NodeName("n1")]
     assert (first.uuid, first.model, first.vendor) == ("MLU-1", "MLU-MLU370-X4", "MLU")
     assert (first.healthy, second.healthy, first.capacity_milli) == (True, False, 1000)
@@ -190,4 +179,4 @@ def test_mlus_are_registered_by_the_ancestors_plugin_or_advertised_by_cambricons
     ]
     assert {one.memory_bytes for one in cards[NodeName("n2")]} == {96 * 256 * 2**20}
     # Only the ancestor's plugin is asked for signs of life.
-    assert [*found.reported.silent] == [("n1", "4pd.io/node-handshake-mlu")]
+    assert [*found.plugins.silent] == [("n1", "4pd.io/node-handshake-mlu")]

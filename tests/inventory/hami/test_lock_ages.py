@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from kubeshare_py.dialects.cambricon.node_locks import DSMLU_LOCK, DSMLU_OLDEST_S
 from kubeshare_py.dialects.hami.node_locks import write_lock
 from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.inventory.hami.lock_ages import (
@@ -24,15 +25,15 @@ P = PodKey("team", "p")
 HERE = LockOwner(node=N1, phase="allocating")
 
 
-def ages(text: str) -> LockAges:
+def ages(text: str, key: str = KEY) -> LockAges:
     found = LockAges()
-    assert found.take(N1, KEY, text, NOW)
+    assert found.take(N1, key, text, NOW)
     return found
 
 
-def freed_at(text: str, owner: LockOwner | None) -> float | None:
+def freed_at(text: str, owner: LockOwner | None, key: str = KEY) -> float | None:
     """How long (s) after it was first seen this lock is freed, if ever within ten minutes."""
-    found = ages(text)
+    found = ages(text, key)
     for later in range(600):
         for lock in found.due(NOW + later):
             if found.judge(lock, owner, NOW + later):
@@ -44,7 +45,7 @@ TAKEN = write_lock(NOW, P)
 
 
 def test_a_lock_whose_pod_is_on_its_way_is_kept_for_five_minutes() -> None:
-    """vgpu-hami H.7 76: within five minutes refused, older granted."""
+    """vgpu-hami H.7-76: within five minutes refused, older granted."""
     assert freed_at(TAKEN, HERE) == OLDEST_S
     assert freed_at(write_lock(NOW - 200, P), HERE) == OLDEST_S - 200
     assert freed_at(write_lock(NOW - 400, P), HERE) == LOOK_S
@@ -55,17 +56,22 @@ def test_a_time_that_has_not_come_yet_counts_from_when_it_is_seen() -> None:
 
 
 def test_a_malformed_lock_is_freed_at_once() -> None:
-    """vgpu-hami H.7 76: HAMi's node takes no pod until an administrator removes it."""
+    """vgpu-hami H.7-76: HAMi's node takes no pod until an administrator removes it."""
     assert freed_at("garbage", None) == 0
 
 
 def test_a_bare_time_is_honoured_and_old_ones_are_freed() -> None:
-    """vgpu-hami H.7 76."""
+    """vgpu-hami H.7-76."""
     assert freed_at(write_lock(NOW, None), None) == OLDEST_S
 
 
+def test_the_lock_of_cambricons_plugin_is_freed_after_two_minutes() -> None:
+    """LockNode of HAMi's Cambricon devices takes it over then."""
+    assert freed_at(write_lock(NOW, None), None, DSMLU_LOCK) == DSMLU_OLDEST_S == 120
+
+
 def test_a_lock_whose_pod_is_gone_or_over_is_freed_soon() -> None:
-    """vgpu-hami H.7 76: the owner is deleted."""
+    """vgpu-hami H.7-76: the owner is deleted."""
     assert freed_at(TAKEN, None) == LOOK_S
     assert freed_at(TAKEN, LockOwner(node=N1, phase="allocating", is_over=True)) == LOOK_S
 
