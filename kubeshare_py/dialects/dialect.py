@@ -154,6 +154,17 @@ class PlacedNode(msgspec.Struct, frozen=True, gc=False):
     name: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class UnreadableHolding:
+    """An annotation that does not say what a bound pod holds: why, as a sentence.
+
+    `cards` are those that it names nevertheless: each of them is held wholly.
+    """
+
+    problem: str
+    cards: tuple[GpuUuid, ...] = ()
+
+
 @runtime_checkable
 class Dialect(Protocol):
     """One way of asking for GPUs. A class that inherits from this needs `name`, `owns`, `read`."""
@@ -196,12 +207,12 @@ class Dialect(Protocol):
         """
         return {}
 
-    def read_back(self, pod: PodAsk) -> Allocation | str | None:
+    def read_back(self, pod: PodAsk) -> Allocation | UnreadableHolding | str | None:
         """What a bound pod without `sharedgpu/allocation` holds, by its predecessor's annotations.
 
         A card that they name by index has `card_at` as its uuid: the ledger finds the node's card.
         The annotations of `pod` have the result keys too. None if they say nothing; a sentence if
-        they cannot be read.
+        they cannot be read, or an `UnreadableHolding` if the cards are known nevertheless.
         """
         return None
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import ParamSpec
 
 from kubeshare_py.dialects.card_visibility import CardVisibility
-from kubeshare_py.dialects.dialect import Dialect, NodeKeys, PlacedNode, PodAsk
+from kubeshare_py.dialects.dialect import Dialect, NodeKeys, PlacedNode, PodAsk, UnreadableHolding
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.printable import error_text, value_text
 from kubeshare_py.domain.request import GpuRequest, InvalidRequest
@@ -56,13 +56,13 @@ def results_by(
     return answer
 
 
-def read_back_by(dialect: Dialect, pod: PodAsk) -> Allocation | str | None:
+def read_back_by(dialect: Dialect, pod: PodAsk) -> Allocation | UnreadableHolding | str | None:
     """What a bound pod holds by the dialect's annotations; a sentence if that cannot be read."""
     try:
         answer = _answer(dialect.read_back, pod)
     except DialectFailed as error:
         return str(failure(dialect, str(error)))
-    if answer is None or isinstance(answer, (Allocation, str)):
+    if answer is None or isinstance(answer, (Allocation, UnreadableHolding, str)):
         return answer
     return str(
         failure(dialect, f"read_back answered {value_text(answer, _SHOWN)}, which is no Allocation")

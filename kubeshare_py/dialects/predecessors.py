@@ -8,12 +8,14 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from kubeshare_py.dialects.dialect import Dialect, PodAsk
+from kubeshare_py.dialects.dialect import Dialect, PodAsk, UnreadableHolding
 from kubeshare_py.dialects.dialect_calls import read_back_by
 from kubeshare_py.dialects.dialect_table import DialectTable, owned_part
 from kubeshare_py.dialects.read_back import NOTHING_HELD, ReadBack
+from kubeshare_py.dialects.unknown_allocation import held_wholly
 from kubeshare_py.domain.allocation import Allocation, CardCharge, summed
 from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.identity import DecisionToken
 from kubeshare_py.domain.request import (
     CardRelation,
     ContainerClaim,
@@ -32,9 +34,19 @@ def held_by_predecessor(table: DialectTable, pod: PodAsk, request: GpuRequest | 
         found = read_back_by(dialect, own)
         if isinstance(found, str):
             return ReadBack(None, found)
+        if isinstance(found, UnreadableHolding):
+            return ReadBack(_wholly(dialect, found), found.problem)
         if found is not None:
             return _larger(dialect, found, request)
     return NOTHING_HELD
+
+
+def _wholly(dialect: Dialect, found: UnreadableHolding) -> Allocation | None:
+    """The cards that an unreadable annotation names, each held wholly; None if it names none."""
+    if not found.cards:
+        return None
+    cards = held_wholly(found.cards)
+    return Allocation(token=DecisionToken(""), dialect=dialect.name, cards=cards)
 
 
 def _larger(dialect: Dialect, held: Allocation, request: GpuRequest | None) -> ReadBack:

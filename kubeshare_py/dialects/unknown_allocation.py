@@ -4,6 +4,7 @@ A newer scheduler placed the pod, so its cards are in use, but what it holds of 
 Each card is then held wholly: no other pod gets a part of it.
 """
 
+from collections.abc import Iterable
 from typing import Annotated
 
 import msgspec
@@ -61,11 +62,16 @@ def whole_cards_of(text: str) -> Allocation | None:
     token, group = placement.token, placement.group
     return Allocation(
         token=DecisionToken(token if isinstance(token, str) else ""),
-        cards=tuple(CardCharge(GpuUuid(one), WHOLE_MILLI, 0, exclusive=True) for one in uuids),
+        cards=held_wholly(map(GpuUuid, uuids)),
         port=_integer(placement.port, 1, _LAST_PORT),
         group=group if isinstance(group, str) else None,
         min_available=_integer(placement.min, 0, GROUP_MINIMUM.most) or 0,
     )
+
+
+def held_wholly(uuids: Iterable[GpuUuid]) -> tuple[CardCharge, ...]:
+    """The cards as a pod holds them of which it is not known how much of them it holds."""
+    return tuple(CardCharge(uuid, WHOLE_MILLI, 0, exclusive=True) for uuid in uuids)
 
 
 def _uuids(claim: _AnyClaim) -> list[str]:

@@ -10,13 +10,29 @@ from kubeshare_py.dialects.cambricon.keys import (
     PROFILE,
     SMLU,
     SYSTEMS,
+    mlu_uuid_problem,
 )
 from kubeshare_py.dialects.cambricon.request import read
 from kubeshare_py.dialects.card_visibility import CardVisibility
-from kubeshare_py.dialects.dialect import Dialect, OwnedKeys, PlacedNode, PodAsk, ResultKeys, Words
-from kubeshare_py.dialects.hami.encoding import DeviceRecord, decode, encode, encode_as_seed
+from kubeshare_py.dialects.dialect import (
+    Dialect,
+    OwnedKeys,
+    PlacedNode,
+    PodAsk,
+    ResultKeys,
+    UnreadableHolding,
+    Words,
+)
+from kubeshare_py.dialects.hami.encoding import (
+    DeviceRecord,
+    decode,
+    encode,
+    encode_as_seed,
+    first_fields,
+)
 from kubeshare_py.dialects.hami.keys import HAMI, MIB
 from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge, summed
+from kubeshare_py.domain.bounds import CARDS_OF_NODE
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
 from kubeshare_py.domain.request import GpuRequest, InvalidRequest
@@ -77,14 +93,14 @@ class Cambricon(Dialect):
             found |= {ASSIGNED: "false", PROFILE: f"{index}_{record.cores}_{units}"}
         return found
 
-    def read_back(self, pod: PodAsk) -> Allocation | str | None:
+    def read_back(self, pod: PodAsk) -> Allocation | UnreadableHolding | None:
         """What a pod holds that HAMi's scheduler bound."""
         text = pod.annotations.get(MLU_KEYS[HAMI].allocated)
         if not text:
             return None
         slots = decode(text)
         if isinstance(slots, str):
-            return f"{MLU_KEYS[HAMI].allocated}: {slots}"
+            return UnreadableHolding(f"{MLU_KEYS[HAMI].allocated}: {slots}", _named(text))
         claims = tuple(
             ClaimCharge(container=one.container, cards=tuple(_charge(record) for record in slot))
             for one, slot in zip(pod.containers, slots, strict=False)
@@ -94,6 +110,13 @@ class Cambricon(Dialect):
             return None
         cards = summed(card for claim in claims for card in claim.cards)
         return Allocation(token=DecisionToken(""), dialect=self.name, cards=cards, claims=claims)
+
+
+def _named(text: str) -> tuple[GpuUuid, ...]:
+    """The MLUs that an unreadable text names; none if a record of it names none."""
+    names = first_fields(text)
+    are_cards = CARDS_OF_NODE.allows(len(names)) and not any(map(mlu_uuid_problem, names))
+    return tuple(map(GpuUuid, names)) if are_cards else ()
 
 
 def _record(card: CardCharge) -> DeviceRecord:

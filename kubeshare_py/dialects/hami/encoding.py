@@ -19,6 +19,7 @@ CARD_END = ":"
 CONTAINER_END = ";"
 _FIELDS = 4
 _SEPARATORS = re.compile("[,:;]")
+_ENDS = re.compile("[:;]")
 _INTEGER = re.compile("[+-]?[0-9]{1,32}")
 _MAX_SHOWN = 64
 
@@ -70,6 +71,12 @@ def decode(text: str) -> Slots | str:
             return slot
         slots.append(slot)
     return tuple(slots)
+
+
+def first_fields(text: str) -> tuple[str, ...]:
+    """The first field of each part of a text, each once; of a record that is its uuid."""
+    parts = filter(None, _ENDS.split(text))
+    return tuple(dict.fromkeys(part.partition(",")[0] for part in parts))
 
 
 def int32(text: str) -> int | None:

@@ -13,6 +13,7 @@ from kubeshare_py.dialects.dialect import (
     PlacedNode,
     PodAsk,
     ResultKeys,
+    UnreadableHolding,
     Words,
 )
 from kubeshare_py.dialects.hami.admission import admitted
@@ -90,7 +91,7 @@ class Hami(Dialect):
         """See `results.results`."""
         return results(allocation, node, self.settings)
 
-    def read_back(self, pod: PodAsk) -> Allocation | str | None:
+    def read_back(self, pod: PodAsk) -> Allocation | UnreadableHolding | None:
         """See `read_back.read_back`."""
         return read_back(pod, self.settings)
 

@@ -5,12 +5,13 @@ out the slots of containers without cards, and the ancestor has one for all cont
 is follows from which containers ask.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from kubeshare_py.dialects.dialect import PodAsk
-from kubeshare_py.dialects.hami.encoding import DeviceRecord, Slot, decode
+from kubeshare_py.dialects.dialect import PodAsk, UnreadableHolding
+from kubeshare_py.dialects.hami.encoding import DeviceRecord, Slot, decode, first_fields
 from kubeshare_py.dialects.hami.keys import (
     CARD_CORES,
     MIB,
@@ -20,29 +21,49 @@ from kubeshare_py.dialects.hami.keys import (
 )
 from kubeshare_py.dialects.hami.request import asked_by
 from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge, summed
-from kubeshare_py.domain.bounds import CARD_NAME, HELD_BYTES, HELD_MILLI
+from kubeshare_py.domain.bounds import CARD_NAME, CARDS_OF_NODE, HELD_BYTES, HELD_MILLI
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
+from kubeshare_py.domain.printable import value_text
 from kubeshare_py.domain.request import ContainerRef, InvalidRequest
 
 _MILLI_OF_CORE = WHOLE_MILLI // CARD_CORES
 #: What older releases put behind the uuid of a card in mode `mig`: `GPU-…[template-slot]`.
 _INSTANCE = "["
+#: A card of NVIDIA's, or an instance of one.
+_CARD = re.compile("(GPU|MIG)-[0-9A-Za-z/-]{1,200}")
+_MAX_SHOWN = 64
 
 
-def read_back(pod: PodAsk, settings: HamiSettings) -> Allocation | str | None:
-    """The cards of a bound pod; None if it has no annotation, a sentence if that is unreadable."""
+def read_back(pod: PodAsk, settings: HamiSettings) -> Allocation | UnreadableHolding | None:
+    """The cards of a bound pod; None if it has no annotation.
+
+    Of an annotation that cannot be read, the cards that it names if each of its records names one.
+    """
     for vendor in NVIDIA_KEYS.values():
         text = pod.annotations.get(vendor.allocated, "")
         if not text.strip(":;"):
             continue
         slots = decode(text)
         if isinstance(slots, str):
-            return f"{vendor.allocated}: {slots}"
+            return UnreadableHolding(f"{vendor.allocated}: {slots}", _named(text))
+        if not any(slots):
+            shown = value_text(text, _MAX_SHOWN)
+            return UnreadableHolding(f"{vendor.allocated}: {shown} has no records")
         sidecars = frozenset(one.container for one in pod.containers if one.sidecar)
         found = _held([slot for slot in slots if slot], _asking(pod, settings), sidecars)
-        return f"{vendor.allocated}: {found}" if isinstance(found, str) else found
+        if isinstance(found, str):
+            return UnreadableHolding(f"{vendor.allocated}: {found}", _named(text))
+        return found
     return None
+
+
+def _named(text: str) -> tuple[GpuUuid, ...]:
+    """The cards that an unreadable text names; none if a record of it names none."""
+    names = [name.partition(_INSTANCE)[0] for name in first_fields(text)]
+    if not all(map(_CARD.fullmatch, names)) or not CARDS_OF_NODE.allows(len(names)):
+        return ()
+    return tuple(map(GpuUuid, dict.fromkeys(names)))
 
 
 def _asking(pod: PodAsk, settings: HamiSettings) -> Mapping[ContainerRef, int]:

@@ -5,6 +5,7 @@ Admission policies prevent most of them; others are charged as the pod states an
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from kubeshare_py.cluster.native.native_gpus import native_gpus
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.effects import PodWarning, ReportPodWarning
 from kubeshare_py.domain.gpu import Gpu
@@ -20,12 +21,7 @@ _NAMED = 8
 def warnings_of(pod: Pod, is_ours: bool) -> Iterator[ReportPodWarning]:
     """Problems of a bound pod by itself; `is_ours`: it names this scheduler."""
     if pod.allocation_problem:
-        note = "what it holds of GPUs is not charged"
-        if pod.allocation is not None:
-            cards = _named([card.uuid for card in pod.allocation.cards])
-            note = (
-                f"all of {cards} is charged, because it is not known how much of it the pod holds"
-            )
+        note = _charged_instead(pod)
         yield _report(pod, PodWarning.UNREADABLE, f"{note}: {pod.allocation_problem}")
     elif pod.mismatch:
         note = f"its containers may use what it does not hold: {pod.mismatch}"
@@ -36,6 +32,18 @@ def warnings_of(pod: Pod, is_ours: bool) -> Iterator[ReportPodWarning]:
     elif is_ours and pod.allocation is None and pod.shape.claims:
         note = f"it asks for GPUs, but somebody else bound it to {pod.node_name} without any"
         yield _report(pod, PodWarning.MISSING, note)
+
+
+def _charged_instead(pod: Pod) -> str:
+    """What is charged of a pod whose allocation cannot be read."""
+    if pod.allocation is not None:
+        cards = _named([card.uuid for card in pod.allocation.cards])
+        return f"all of {cards} is charged, because it is not known how much of it the pod holds"
+    count = native_gpus(pod.shape.resources)
+    if count:
+        which = "an idle GPU is" if count == 1 else f"{count} idle GPUs are"
+        return f"{which} held back on {pod.node_name}, because it is not known what the pod holds"
+    return "what it holds of GPUs is not charged"
 
 
 def standing(

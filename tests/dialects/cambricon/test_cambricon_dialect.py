@@ -5,7 +5,13 @@ import pytest
 from kubeshare_py.dialects.cambricon.cambricon_dialect import Cambricon
 from kubeshare_py.dialects.cambricon.keys import ASSIGNED, MLU, PROFILE, mlu_uuid_problem
 from kubeshare_py.dialects.card_visibility import CardVisibility
-from kubeshare_py.dialects.dialect import ContainerAmounts, NodeCard, PlacedNode, PodAsk
+from kubeshare_py.dialects.dialect import (
+    ContainerAmounts,
+    NodeCard,
+    PlacedNode,
+    PodAsk,
+    UnreadableHolding,
+)
 from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
 from kubeshare_py.domain.request import ContainerRef, GpuClaim, GpuRequest, InvalidRequest
@@ -156,10 +162,16 @@ def test_what_it_wrote_is_read_back() -> None:
     assert (found.cards, found.claims) == ((charge,), (container,))
 
 
-@pytest.mark.parametrize("text", ["", ";", "a,b:;"])
-def test_what_says_nothing_or_is_odd_charges_nothing(text: str) -> None:
+@pytest.mark.parametrize("text", ["", ";"])
+def test_what_says_nothing_charges_nothing(text: str) -> None:
+    assert Cambricon().read_back(asking({VMLU: 1}, **{ALLOCATED: text})) is None
+
+
+@pytest.mark.parametrize(("text", "cards"), [("a,b:;", ()), (f"{CARD},MLU,1:;", (CARD,))])
+def test_what_is_odd_may_name_its_mlus(text: str, cards: tuple[GpuUuid, ...]) -> None:
     found = Cambricon().read_back(asking({VMLU: 1}, **{ALLOCATED: text}))
-    assert found is None or isinstance(found, str)
+    assert isinstance(found, UnreadableHolding)
+    assert (found.cards, "fields, not 4" in found.problem) == (cards, True)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.dialects.dialect import PodAsk
+from kubeshare_py.dialects.dialect import PodAsk, UnreadableHolding
 from kubeshare_py.dialects.dialect_calls import read_back_by
 from kubeshare_py.domain.allocation import Allocation
 from tests.dialects.hami.pods import GPU, HAMI, MEM, MIB, containers
@@ -16,11 +16,11 @@ Held = dict[str, list[tuple[str, int, int]]]
 
 def held(
     text: str, *apps: Mapping[str, int], key: str = NEW, **more: Any
-) -> Allocation | str | None:
+) -> Allocation | UnreadableHolding | str | None:
     return read_back_by(HAMI, PodAsk({}, {key: text}, containers(*apps, **more)))
 
 
-def by_container(found: Allocation | str | None) -> Held:
+def by_container(found: Allocation | UnreadableHolding | str | None) -> Held:
     """MiB and thousandths of each card, by container."""
     assert isinstance(found, Allocation), found
     return {
@@ -127,13 +127,34 @@ def test_an_annotation_without_such_cards_says_nothing(text: str) -> None:
         ("u,NVIDIA,-1,1:;", "'u,NVIDIA,-1,1:' has an amount that no GPU has"),
         ("u,NVIDIA,1,99999:;", "'u,NVIDIA,1,99999:' has an amount that no GPU has"),
         (",NVIDIA,1,1:;", "',NVIDIA,1,1:' names no GPU"),
+        ("garbage", "'garbage' has no records"),
     ],
 )
 def test_what_cannot_be_read_is_a_sentence(text: str, problem: str) -> None:
-    assert held(text, ASKS) == f"{NEW}: {problem}"
+    assert held(text, ASKS) == UnreadableHolding(f"{NEW}: {problem}")
+
+
+@pytest.mark.parametrize(
+    ("text", "cards"),
+    [
+        ("GPU-a,NVIDIA,100:;GPU-a,NVIDIA,1,1:GPU-b:;", ("GPU-a", "GPU-b")),
+        ("GPU-a[1-0],NVIDIA,x,1:;", ("GPU-a",)),
+        ("GPU-a,NVIDIA,-1,1:;", ("GPU-a",)),
+        # One record that names no card makes all of them unknown.
+        ("GPU-a,NVIDIA,100:;all,NVIDIA,1,1:;", ()),
+        ("GPU-a NVIDIA,100:;", ()),
+    ],
+)
+def test_an_unreadable_text_may_name_its_cards(text: str, cards: tuple[str, ...]) -> None:
+    found = held(text, ASKS)
+    assert isinstance(found, UnreadableHolding)
+    assert found.cards == cards
 
 
 def test_a_sum_that_no_card_has_is_a_sentence() -> None:
     most = 2**28
-    text = f"u,NVIDIA,{most},1:;u,NVIDIA,{most},1:;"
-    assert "is not within" in str(held(text, ASKS, ASKS))
+    text = f"GPU-u,NVIDIA,{most},1:;GPU-u,NVIDIA,{most},1:;"
+    found = held(text, ASKS, ASKS)
+    assert isinstance(found, UnreadableHolding)
+    assert "is not within" in found.problem
+    assert found.cards == ("GPU-u",)
