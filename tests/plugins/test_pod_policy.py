@@ -155,6 +155,25 @@ def test_a_share_of_nothing_needs_a_card_with_some_share_left() -> None:
     assert taken(cluster, a_shape(a_claim(0, memory_bytes=1), needs_port=False)) == ["a"]
 
 
+def test_a_card_with_too_little_memory_says_how_much_is_asked_for_and_free() -> None:
+    """vgpu-hami H.4-35."""
+    cluster = a_cluster()
+    cluster.node("n1", card("a", 128))
+    assert cluster.why(a_pod(1, 512)) == {"Insufficient GPU memory": 1}
+    (found,) = cluster.explain(a_pod(1, 512))
+    assert (found.asked, found.free) == (512 * MIB, 128 * MIB)
+
+
+def test_of_an_unhealthy_card_that_is_the_first_reason() -> None:
+    """vgpu-hami H.4-43: HAMi counts it for that alone."""
+    cluster = a_cluster()
+    cluster.node("n1", card("a", 128, healthy=False, max_tenants=1))
+    use(cluster, "a", 1, 0, 128)
+    reasons = [one.reason for one in cluster.explain(a_pod(1, 512))]
+    assert reasons[0] == "unhealthy GPU"
+    assert "Too many pods on GPU" in reasons[1:]
+
+
 def test_a_card_takes_as_many_pods_as_it_was_split_for() -> None:
     """vgpu-hami H.4-37."""
     cluster = a_cluster()

@@ -108,7 +108,7 @@ async def node_annotations(stage: Stage, node: str) -> dict[str, str]:
 
 
 async def test_registered_cards_are_the_inventory(registered: Stage) -> None:
-    """vgpu-hami H.3 31: today's JSON."""
+    """vgpu-hami H.3-31: today's JSON."""
     async with registered.scheduler(SETTINGS):
         await registered.create("p", gpu("0.5"), **HERE)
         node, uuid = await registered.place("p")
@@ -116,7 +116,7 @@ async def test_registered_cards_are_the_inventory(registered: Stage) -> None:
 
 
 async def test_the_ancestors_annotations_are_the_inventory(empty_stage: Stage) -> None:
-    """vgpu-hami H.3 31: records of seven fields."""
+    """vgpu-hami H.3-31: records of seven fields."""
     stage = empty_stage
     await allow_node_patches(stage.client)
     await register_as_seed(stage, "n1", cards(stage, "n1"), "now")
@@ -128,7 +128,7 @@ async def test_the_ancestors_annotations_are_the_inventory(empty_stage: Stage) -
 
 
 async def test_a_card_that_turns_unhealthy_takes_no_pods(registered: Stage) -> None:
-    """vgpu-hami H.7 80: a changed register annotation counts with the next pass."""
+    """vgpu-hami H.7-80: a changed register annotation counts with the next pass."""
     stage = registered
     first, second = cards(stage, "n1")
     ill = msgspec.structs.replace(first, health=False)
@@ -148,7 +148,7 @@ async def test_a_card_that_turns_unhealthy_takes_no_pods(registered: Stage) -> N
 async def test_without_its_annotation_a_node_has_no_cards_and_its_pods_stay(
     registered: Stage,
 ) -> None:
-    """vgpu-hami H.7 80: annotation removed, cards removed."""
+    """vgpu-hami H.7-80: annotation removed, cards removed."""
     stage = registered
     async with stage.scheduler(SETTINGS):
         await stage.create("p", gpu("0.7"), **HERE)
@@ -179,7 +179,7 @@ async def test_a_malformed_annotation_is_an_error_of_its_node_alone(
 
 
 async def test_a_dead_plugins_cards_take_no_pods_until_it_lives_again(registered: Stage) -> None:
-    """vgpu-hami H.7 79: allocatable of 0 where there was more."""
+    """vgpu-hami H.7-79: allocatable of 0 where there was more."""
     stage = registered
     async with stage.scheduler(SETTINGS):
         await stage.warm_up()
@@ -212,7 +212,7 @@ async def test_a_silent_plugin_is_asked_for_a_sign_of_life(registered: Stage) ->
 
 
 async def test_a_cordoned_card_takes_no_pods_and_keeps_its_own(registered: Stage) -> None:
-    """vgpu-hami H.4 44."""
+    """vgpu-hami H.4-44."""
     stage = registered
     async with stage.scheduler(SETTINGS):
         await stage.create("p", gpu("0.5"), **HERE)
@@ -275,7 +275,7 @@ async def test_a_plugin_that_does_not_answer_blocks_one_pod_and_its_node_alone(
 
 
 async def test_locks_that_no_plugin_frees_are_freed(registered: Stage) -> None:
-    """vgpu-hami H.7 76: malformed, and of a pod that is gone."""
+    """vgpu-hami H.7-76: malformed, and of a pod that is gone."""
     stage = registered
     await annotate(stage, "n1", **{LOCK: "garbage"})
     await annotate(stage, "n2", **{LOCK: "2020-01-01T00:00:00Z,default,gone"})

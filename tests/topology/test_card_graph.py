@@ -69,11 +69,13 @@ def test_nearer_cards_have_more_of_the_same_bus() -> None:
 
 
 def test_nvlink_is_as_fast_as_it_says_or_else_by_the_number_of_links() -> None:
+    """vgpu-hami H.5-64."""
     assert between({(0, 1): ("NV2", 51_562)}) == 51_562
     assert between({(0, 1): ("NV2", 0)}) == 100_000
 
 
 def test_over_a_switch_the_card_with_fewer_links_decides() -> None:
+    """vgpu-hami H.5-64."""
     matrix = board("dgx-a100-links-down").bandwidth
     assert matrix[0] == (0, 600_000, 600_000, 500_000, 600_000, 600_000, 600_000, 600_000)
     assert set(matrix[3]) == {0, 500_000}

@@ -52,6 +52,7 @@ def test_nodes_of_equal_hardware_have_one_wiring() -> None:
 
 
 def test_a_link_that_is_told_twice_is_one_and_the_slower_counts() -> None:
+    """vgpu-hami H.5-64: HAMi counts links that differ in both directions as none."""
     links = [link("GPU-a", "GPU-b", speed=50), link("GPU-a", "GPU-b", speed=40)]
     assert wiring_of([A, B], links, {}, {}).links == ((0, (PeerLink(1, "NV2", 40),)),)
 

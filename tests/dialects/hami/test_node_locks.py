@@ -17,13 +17,13 @@ SEED = {NVIDIA_KEYS["4paradigm"].register: ":"}
 
 
 def test_a_lock_names_time_namespace_and_pod() -> None:
-    """vgpu-hami H.7 76."""
+    """vgpu-hami H.7-76."""
     assert write_lock(NOW, P) == "2023-11-14T22:13:20Z,team,p"
     assert read_lock(write_lock(NOW, P)) == HeldLock(NOW, P)
 
 
 def test_a_bare_time_of_an_old_version_is_a_lock_too() -> None:
-    """vgpu-hami H.7 76."""
+    """vgpu-hami H.7-76."""
     assert write_lock(NOW, None) == "2023-11-14T22:13:20Z"
     assert read_lock(write_lock(NOW, None)) == HeldLock(NOW)
 
@@ -49,7 +49,7 @@ def test_a_time_is_read_in_any_timezone(text: str) -> None:
     ],
 )  # fmt: skip
 def test_other_texts_are_malformed(text: str) -> None:
-    """vgpu-hami H.7 76."""
+    """vgpu-hami H.7-76."""
     assert read_lock(text) is None
 
 

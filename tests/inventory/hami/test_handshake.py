@@ -29,18 +29,22 @@ def asked(age_s: float, offered: int = 0) -> Handshake:
 
 
 def test_a_plugin_that_was_asked_less_than_a_minute_ago_lives() -> None:
+    """vgpu-hami H.7-79."""
     assert asked(59).is_alive(NOW)
 
 
 def test_a_plugin_that_was_asked_a_minute_ago_lives_if_the_kubelet_offers_its_devices() -> None:
+    """vgpu-hami H.7-79."""
     assert asked(61, offered=80).is_alive(NOW)
 
 
 def test_a_plugin_that_was_asked_a_minute_ago_is_dead_without_devices() -> None:
+    """vgpu-hami H.7-79."""
     assert not asked(61).is_alive(NOW)
 
 
 def test_the_time_is_written_and_read_in_utc_whatever_the_timezone() -> None:
+    """vgpu-hami H.7-79."""
     assert requesting(NOW) == "Requesting_2023-11-14 22:13:20"
     assert time_in(requesting(NOW)) == NOW
     assert not asked(61).is_alive(NOW)

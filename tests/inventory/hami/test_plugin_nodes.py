@@ -83,6 +83,7 @@ def test_a_node_that_shows_the_same_is_not_read_again() -> None:
 
 
 def test_a_changed_register_annotation_is_read_and_a_removed_one_removes_the_cards() -> None:
+    """vgpu-hami H.7-80."""
     found = nodes(A, B)
     found.take(N1, shown(A, card("GPU-b", 1, health=False)), NOW)
     assert healthy(found.read(NOW)) == {N1: [True, False]}

@@ -81,6 +81,7 @@ def test_cores_of_0_are_not_divided() -> None:
 def test_a_card_that_takes_no_pods_is_there_and_unhealthy(
     odd: dict[str, object], words: str
 ) -> None:
+    """vgpu-hami H.8-88 for one in mode mig, which HAMi divides anew for each pod."""
     read = found(write_json([card(), card(uuid="GPU-b", index=1, **odd)]))
     assert [one.healthy for one in read.cards] == [True, False]
     (problem,) = read.problems

@@ -29,7 +29,7 @@ async def patched(client: KubeClient, body: bytes) -> int:
 
 
 async def test_a_lock_is_taken_once_and_freed_by_its_text_alone(tmp_path: Path) -> None:
-    """vgpu-hami H.7 77: a lock that was replaced meanwhile is never erased."""
+    """vgpu-hami H.7-77: a lock that was replaced meanwhile is never erased."""
     async with cluster(tmp_path) as (_, client):
         metadata = {"name": "n1", "annotations": {"other": "text"}}
         node = {"apiVersion": "v1", "kind": "Node", "metadata": metadata}

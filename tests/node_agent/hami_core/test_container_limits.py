@@ -58,7 +58,7 @@ def test_a_container_gets_its_memory_its_cores_and_its_region_c3() -> None:
 
 
 def test_limits_are_those_of_the_right_cards_on_unequal_ones_h10_91() -> None:
-    """24 and 80 GiB, half of each: HAMi counts in the order of its annotation."""
+    """vgpu-hami H.10-91: 24 and 80 GiB, half of each; HAMi counts as its annotation does."""
     found = variables(charge(A, 40960), charge(C, 12288))
     assert found["CUDA_DEVICE_MEMORY_LIMIT_0"] == "12288m"
     assert found["CUDA_DEVICE_MEMORY_LIMIT_1"] == "40960m"
@@ -90,6 +90,7 @@ def test_a_whole_card_gets_nothing_of_the_library_2641() -> None:
 
 
 def test_settings_of_the_node_are_told_c3_h8_85() -> None:
+    """vgpu-hami H.8-85."""
     settings = HamiCoreSettings(core_policy="disable", oversubscribe=True, log_level="3")
     found = variables(charge(A, 1), settings=settings)
     assert found["GPU_CORE_UTILIZATION_POLICY"] == "disable"
@@ -120,7 +121,7 @@ def test_mounts_are_hamis_c3() -> None:
     [("true", False), ("1", False), ("T", False), ("false", True), ("yes", True), ("", True)],
 )
 def test_a_container_may_do_without_the_library_h8_83(value: str, is_there: bool) -> None:
-    """The mount is left out for that container alone; its limits stay known to the node."""
+    """vgpu-hami H.8-83: the mount is left out for that container alone; its limits stay known."""
     found = mounts(variables={"CUDA_DISABLE_CONTROL": value})
     assert ("/etc/ld.so.preload" in found) is is_there
     assert "/usr/local/vgpu/libvgpu.so" in found

@@ -46,7 +46,7 @@ def first_bound() -> TurnsDriver:
 
 
 def test_a_pod_asks_for_the_lock_and_is_bound_when_it_has_it() -> None:
-    """vgpu-hami H.7 76: no annotation, the lock is taken."""
+    """vgpu-hami H.7-76: no annotation, the lock is taken."""
     driver = waiting()
     write = driver.writes[0].write
     assert write == LockNode(node="n1", key=KEY, namespace="default", pod="p")
@@ -57,7 +57,7 @@ def test_a_pod_asks_for_the_lock_and_is_bound_when_it_has_it() -> None:
 
 
 def test_the_next_pod_waits_until_the_lock_is_free_and_then_asks_at_once() -> None:
-    """vgpu-hami H.7 76: a second pod waits, without a backoff."""
+    """vgpu-hami H.7-76: a second pod waits, without a backoff."""
     driver = first_bound()
     assert driver.asked() == [("n1", "p")]
     driver.show_lock(FREE)
@@ -68,7 +68,7 @@ def test_the_next_pod_waits_until_the_lock_is_free_and_then_asks_at_once() -> No
 
 
 def test_a_lock_that_the_pod_has_already_is_its_turn() -> None:
-    """vgpu-hami H.7 76: the same pod is granted, as after a restart."""
+    """vgpu-hami H.7-76: the same pod is granted, as after a restart."""
     driver = TurnsDriver({"n1": 1}, locks=(held_by("p"),))
     assert names(driver.show(P)) == ["p"]
     assert driver.asked() == []
