@@ -21,7 +21,7 @@ from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.collector.collectors import Collector, start
 from tests.controlplane.helm import NAMESPACE
 from tests.controlplane.prometheus import NOT_HERE, find
-from tests.controlplane.running import free_ports
+from tests.controlplane.running import ControlPlane, free_ports
 from tests.controlplane.shipped import Json
 from tests.deploy.conftest import NAME, PODS, Release, expect_eventually
 from tests.deploy.scraping import SELECTORS, Scraper, discovered, scraper
@@ -108,7 +108,7 @@ async def assembled(
             for pod in agents
         }
         asked.scrape(COLLECTORS, discovered(agents, addresses))
-        await enter(scheduler(stage, release, tmp_path))
+        await enter(scheduler(stage, release.plane, tmp_path))
         [pod] = await pods_of(stage, NAME)
         name = pod["metadata"]["name"]
         asked.scrape(NAME, discovered([pod], {name: f"127.0.0.1:{port}"}))
@@ -190,10 +190,10 @@ async def read_to_the_end(found: Collector) -> None:
 
 
 @asynccontextmanager
-async def scheduler(stage: Stage, release: Release, folder: Path) -> AsyncIterator[None]:
+async def scheduler(stage: Stage, plane: ControlPlane, folder: Path) -> AsyncIterator[None]:
     """A scheduler with the installed configuration and rights, once it leads."""
     server = stage.cluster.server
-    server.tokens[SCHEDULER] = await asyncio.to_thread(release.plane.token_of, NAMESPACE, NAME)
+    server.tokens[SCHEDULER] = await asyncio.to_thread(plane.token_of, NAMESPACE, NAME)
     kubeconfig = server.write_kubeconfig(folder / "of-scheduler", SCHEDULER)
     settings = (await stage.client.get(CONFIG))["data"]["scheduler.yaml"]
     (folder / "scheduler.yaml").write_text(settings)
