@@ -72,14 +72,14 @@ def answer(body: bytes, rules: Rules) -> bytes | None:
         return _left_alone(request, pod)
     if not _is_new(request):
         ours = pod.spec.scheduler_name in rules.choices
-        return _added(request, pod) if ours else allowed(request.uid)
+        return _added(request, pod) if ours else allowed(request)
     scheduler = _scheduler_of(pod, rules)
     if scheduler not in rules.choices:
-        return allowed(request.uid)
+        return allowed(request)
     problem = _refusal(pod, rules.dialects.of(scheduler), rules)
     if problem:
-        return refused(request.uid, problem)
-    return allowed(request.uid, new_pod_patch(pod, rules))
+        return refused(request, problem)
+    return allowed(request, new_pod_patch(pod, rules))
 
 
 def new_pod_patch(pod: CreatedPod, rules: Rules) -> list[Operation]:
@@ -129,7 +129,7 @@ def answer_of_others(body: bytes) -> bytes | None:
     if isinstance(pod, str):
         return _left_alone(request, pod)
     return (
-        allowed(request.uid, pod_patch(pod, PodInjection(NO_CARD)))
+        allowed(request, pod_patch(pod, PodInjection(NO_CARD)))
         if _is_new(request)
         else _added(request, pod)
     )
@@ -169,13 +169,13 @@ def _problem(pod: CreatedPod, table: DialectTable) -> str:
 def _added(request: Request, pod: CreatedPod) -> bytes:
     """The answer about containers that may have been added to the pod; otherwise it allows."""
     if request.sub_resource != "ephemeralcontainers":
-        return allowed(request.uid)
+        return allowed(request)
     before = read_pod(request.old_object)
     if isinstance(before, str):
         return _left_alone(request, before)
-    return allowed(request.uid, ephemeral_patch(pod, before))
+    return allowed(request, ephemeral_patch(pod, before))
 
 
 def _left_alone(request: Request, problem: str) -> bytes:
     warning = f"kubeshare-admission leaves this pod as it is: {problem}"
-    return allowed(request.uid, warnings=(warning,))
+    return allowed(request, warnings=(warning,))

@@ -15,7 +15,9 @@ from kubeshare_py.manifests.pods.pod_fields import ContainerResources
 from kubeshare_py.manifests.shallow_json import decoded
 from kubeshare_py.manifests.undecodable import UNDECODABLE
 
-VERSION = "admission.k8s.io/v1"
+#: The versions of AdmissionReviews; HAMi's registration asks for v1beta1 alone. Of what is here
+#: they differ in nothing, but an API server finds no answer in the other version.
+VERSION, OLD_VERSION = "admission.k8s.io/v1", "admission.k8s.io/v1beta1"
 
 
 class _ReviewFields(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -98,9 +100,13 @@ class CreatedPod(_ReviewFields, frozen=True):
 
 
 class Request(_ReviewFields, frozen=True):
-    """The request; objects are decoded separately, so that a bad one does not prevent an answer."""
+    """The request; objects are decoded separately, so that a bad one does not prevent an answer.
+
+    `version` is the review's, in which it is answered.
+    """
 
     uid: str
+    version: str = VERSION
     operation: str = ""
     sub_resource: str = ""
     object: Raw = Raw(b"null")
@@ -109,6 +115,7 @@ class Request(_ReviewFields, frozen=True):
 
 class _AdmissionReview(_ReviewFields, frozen=True):
     request: Request
+    api_version: str = VERSION
 
 
 class Operation(_ReviewFields, frozen=True):
@@ -144,9 +151,11 @@ _ENCODER = msgspec.json.Encoder()
 def read_review(body: bytes) -> Request | None:
     """The request; None if the body is none, and no answer is possible."""
     try:
-        return decoded(_REVIEW, body).request
+        review = decoded(_REVIEW, body)
     except UNDECODABLE:
         return None
+    version = OLD_VERSION if review.api_version == OLD_VERSION else VERSION
+    return msgspec.structs.replace(review.request, version=version)
 
 
 def read_pod(raw: Raw) -> CreatedPod | str:
@@ -157,20 +166,23 @@ def read_pod(raw: Raw) -> CreatedPod | str:
         return str(error)
 
 
-def allowed(uid: str, patch: Sequence[Operation] = (), warnings: tuple[str, ...] = ()) -> bytes:
+def allowed(
+    request: Request, patch: Sequence[Operation] = (), warnings: tuple[str, ...] = ()
+) -> bytes:
     """The answer that lets the pod through with this patch."""
-    response = _Response(uid=uid, allowed=True, warnings=tuple(map(printable, warnings)))
+    response = _Response(uid=request.uid, allowed=True, warnings=tuple(map(printable, warnings)))
     if patch:
         response.patch_type = "JSONPatch"
         response.patch = base64.b64encode(_ENCODER.encode(patch)).decode()
-    return _answer(response)
+    return _answer(request, response)
 
 
-def refused(uid: str, message: str) -> bytes:
+def refused(request: Request, message: str) -> bytes:
     """The answer that refuses the pod as invalid."""
     status = _AdmissionStatus(message=printable(message), reason="Invalid", code=422)
-    return _answer(_Response(uid=uid, allowed=False, status=status))
+    return _answer(request, _Response(uid=request.uid, allowed=False, status=status))
 
 
-def _answer(response: _Response) -> bytes:
-    return _ENCODER.encode({"apiVersion": VERSION, "kind": "AdmissionReview", "response": response})
+def _answer(request: Request, response: _Response) -> bytes:
+    head = {"apiVersion": request.version, "kind": "AdmissionReview"}
+    return _ENCODER.encode({**head, "response": response})

@@ -48,11 +48,18 @@ def test_others_are_told_void() -> None:
     assert json.loads(found)["response"]["patchType"] == "JSONPatch"
 
 
-def test_the_answer_is_of_the_version_that_was_asked() -> None:
-    found = answer(review(a_pod()), ALL)
-    assert found is not None
-    assert json.loads(found)["apiVersion"] == "admission.k8s.io/v1"
-    assert json.loads(found)["kind"] == "AdmissionReview"
+@pytest.mark.parametrize(
+    ("asked", "version"),
+    [("v1", "v1"), ("v1beta1", "v1beta1"), ("v2", "v1"), ("v1beta1/x", "v1")],
+)
+def test_the_answer_is_of_the_version_that_was_asked(asked: str, version: str) -> None:
+    """HAMi's registration asks for v1beta1; what is not known is answered in v1."""
+    body = json.loads(review(a_pod())) | {"apiVersion": f"admission.k8s.io/{asked}"}
+    for one in (body, body | {"request": {**body["request"], "object": 1}}):
+        found = answer(json.dumps(one).encode(), ALL)
+        assert found is not None
+        assert json.loads(found)["apiVersion"] == f"admission.k8s.io/{version}"
+        assert json.loads(found)["kind"] == "AdmissionReview"
 
 
 VALIDATING = replace(ALL, validates=True)

@@ -198,12 +198,13 @@ async def test_a_pod_of_another_scheduler_is_refused_with_what_to_configure(
 
 async def test_what_is_no_request_of_kube_scheduler_is_a_bad_request(empty_stage: Stage) -> None:
     async with calling(empty_stage) as caller:
-        for verb in ("filter", "prioritize", "bind"):
+        for verb in ("filter", "prioritize", "bind", "webhook"):
             async with caller.session.post(f"{caller.url}/{verb}", data=b"{}") as response:
                 assert response.status == 400
-        large = io.BytesIO(b"x" * (4 * 2**20 + 1))
-        async with caller.session.post(f"{caller.url}/bind", data=large) as response:
-            assert response.status == 413
+        for verb in ("bind", "webhook"):
+            large = io.BytesIO(b"x" * (4 * 2**20 + 1))
+            async with caller.session.post(f"{caller.url}/{verb}", data=large) as response:
+                assert response.status == 413
         async with caller.session.get(f"{caller.url}/readyz") as response:
             assert response.status == 200
 

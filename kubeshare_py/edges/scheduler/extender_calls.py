@@ -3,6 +3,8 @@
 import asyncio
 from dataclasses import dataclass, field
 
+from kubeshare_py.admission.dialect_pods import taken_resources
+from kubeshare_py.admission.review import Rules, answer
 from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import AnswerBind, ReportWaiting
@@ -49,6 +51,7 @@ class ExtenderCalls:
     _refused: dict[PodUid, Pod] = field(default_factory=dict)
     _expected: PodUid | None = None
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    _reviewing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
         self.loop.answer_bind = self.answered
@@ -98,6 +101,23 @@ class ExtenderCalls:
                 return bind_result(await answer)
         except TimeoutError:
             return bind_result(f"it is not known after {BIND_S:.0f} s whether the pod is bound")
+
+    async def review(self, body: bytes) -> bytes | None:
+        """Answer /webhook; None if the body is no AdmissionReview.
+
+        Pods that name no scheduler become kube-scheduler's, as by HAMi's webhook: its registration
+        says in which namespaces. One review after the other is answered on another thread: a pod
+        with thousands of containers takes seconds.
+        """
+        profiles = self.loop.machine.profiles
+        extended = [name for name, one in profiles.items() if one.extender]
+        rules = Rules(
+            choices={name: one.isolation for name, one in profiles.items()},
+            dialects=self.dialects,
+            taken=taken_resources(self.dialects, extended, contested=True),
+        )
+        async with self._reviewing:
+            return await asyncio.to_thread(answer, body, rules)
 
     async def wake_refused(self) -> None:
         """Have kube-scheduler try pods again for which cards became free, for ever.

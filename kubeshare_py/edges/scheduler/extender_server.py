@@ -2,7 +2,8 @@
 
 POST /filter, /prioritize and /bind answer as k8s.io/kube-scheduler/extender/v1 defines. Questions
 only read the machine; /bind hands it a request and waits for what becomes of the Binding. While
-another process leads, every request gets 503, and /readyz says so.
+another process leads, these requests get 503, and /readyz says so. POST /webhook answers
+AdmissionReviews of API servers that call HAMi's webhook, at any time.
 """
 
 import asyncio
@@ -33,7 +34,10 @@ from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
 from kubeshare_py.edges.scheduler.extender_calls import ExtenderCalls
 from kubeshare_py.manifests.calls.extender import BadExtenderRequest
 
-#: The largest body: the names of some 60,000 nodes, or some 400 Node objects.
+#: Where HAMi's MutatingWebhookConfiguration finds its webhook.
+WEBHOOK = "/webhook"
+#: The largest body: the names of some 60,000 nodes, or some 400 Node objects; of a review, two pods
+#: as large as etcd takes them.
 MAX_BYTES = 4 * 2**20
 #: kube-scheduler binds up to some dozens of pods at a time, each on a connection.
 BOUNDS = Bounds(connections=64)
@@ -56,6 +60,9 @@ class ExtenderAnswers(Protocol):
 
     async def bind(self, body: bytes) -> bytes:
         """Answer /bind."""
+
+    async def review(self, body: bytes) -> bytes | None:
+        """Answer /webhook; None if the body is no AdmissionReview."""
 
 
 async def extend(
@@ -110,6 +117,7 @@ async def serve_extender(
         "/bind": calls.bind,
     }
     app.add_routes([web.post(path, _handler(calls, one)) for path, one in answers.items()])
+    app.add_routes([web.post(WEBHOOK, _reviewer(calls))])
     alive = probes.HealthCheck("ping", lambda: "")
     leads = probes.HealthCheck("leader", lambda: calls.problem)
     app.add_routes(probes.routes(lambda: [alive], lambda: [alive, leads]))
@@ -128,8 +136,7 @@ async def serve_extender(
 
 def _handler(calls: ExtenderAnswers, answer: _Answer) -> Handler:
     async def handler(request: web.Request) -> web.StreamResponse:
-        if (request.content_length or 0) > MAX_BYTES:
-            raise web.HTTPRequestEntityTooLarge(MAX_BYTES, request.content_length or 0)
+        _check_length(request)
         if calls.problem:
             return _text(HTTPStatus.SERVICE_UNAVAILABLE, calls.problem)
         try:
@@ -139,6 +146,23 @@ def _handler(calls: ExtenderAnswers, answer: _Answer) -> Handler:
         return web.Response(body=body, content_type="application/json")
 
     return handler
+
+
+def _reviewer(calls: ExtenderAnswers) -> Handler:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        _check_length(request)
+        body = await calls.review(await request.read())
+        if body is None:
+            return _text(HTTPStatus.BAD_REQUEST, "not an AdmissionReview")
+        return web.Response(body=body, content_type="application/json")
+
+    return handler
+
+
+def _check_length(request: web.Request) -> None:
+    """Refuse a body that says itself that it is too large. Raises HTTPRequestEntityTooLarge."""
+    if (request.content_length or 0) > MAX_BYTES:
+        raise web.HTTPRequestEntityTooLarge(MAX_BYTES, request.content_length or 0)
 
 
 def _text(status: HTTPStatus, text: str) -> web.Response:

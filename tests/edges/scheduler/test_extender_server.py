@@ -32,6 +32,9 @@ class Calls:
     async def bind(self, body: bytes) -> bytes:
         return b'"bind"'
 
+    async def review(self, body: bytes) -> bytes | None:
+        return b'"review"' if body == b"{}" else None
+
 
 @asynccontextmanager
 async def serving(folder: Path, settings: Extender, calls: Calls) -> AsyncIterator[str]:
@@ -41,11 +44,13 @@ async def serving(folder: Path, settings: Extender, calls: Calls) -> AsyncIterat
         yield url
 
 
-async def post(url: str, context: ssl.SSLContext) -> tuple[int, str]:
+async def post(
+    url: str, context: ssl.SSLContext, path: str = "/bind", body: bytes = b"{}"
+) -> tuple[int, str]:
     connector = aiohttp.TCPConnector(ssl=context)
     async with (
         aiohttp.ClientSession(connector=connector) as session,
-        session.post(f"{url}/bind", data=b"{}") as answer,
+        session.post(f"{url}{path}", data=body) as answer,
     ):
         return answer.status, await answer.text()
 
@@ -95,6 +100,14 @@ async def test_while_another_process_leads_requests_get_503_and_it_is_not_ready(
                     assert answer.status == status
         calls.problem = ""
         assert await post(url, trusting(tmp_path)) == (200, '"bind"')
+
+
+async def test_reviews_are_answered_whoever_leads(tmp_path: Path) -> None:
+    settings = Extender(bind_address="127.0.0.1", port=0)
+    async with serving(tmp_path, settings, Calls("another process leads")) as url:
+        context = trusting(tmp_path)
+        assert await post(url, context, "/webhook") == (200, '"review"')
+        assert await post(url, context, "/webhook", b"?") == (400, "not an AdmissionReview\n")
 
 
 async def test_a_port_that_is_taken_is_an_error_that_names_it(tmp_path: Path) -> None:
