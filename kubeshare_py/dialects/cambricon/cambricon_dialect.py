@@ -25,22 +25,21 @@ from kubeshare_py.dialects.dialect import (
 )
 from kubeshare_py.dialects.hami.encoding import (
     DeviceRecord,
-    decode,
     encode,
     encode_as_seed,
-    first_fields,
 )
 from kubeshare_py.dialects.hami.keys import HAMI, MIB
-from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge, summed
-from kubeshare_py.domain.bounds import CARDS_OF_NODE
+from kubeshare_py.dialects.hami.read_back import CardKind, read_assignment
+from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.gpu import WHOLE_MILLI
-from kubeshare_py.domain.identity import DecisionToken, GpuUuid
 from kubeshare_py.domain.request import GpuRequest, InvalidRequest
 
 #: The ServiceAccount of Cambricon's device plugin.
 _PLUGIN = "kube-system/cambricon-device-plugin"
 _CORES = 100
 _MILLI_OF_CORE = WHOLE_MILLI // _CORES
+_COUNTS = frozenset(one.count for one in SYSTEMS)
+_MLUS = CardKind(MLU, lambda name: not mlu_uuid_problem(name))
 
 
 class Cambricon(Dialect):
@@ -95,39 +94,13 @@ class Cambricon(Dialect):
 
     def read_back(self, pod: PodAsk) -> Allocation | UnreadableHolding | None:
         """What a pod holds that HAMi's scheduler bound."""
-        text = pod.annotations.get(MLU_KEYS[HAMI].allocated)
-        if not text:
-            return None
-        slots = decode(text)
-        if isinstance(slots, str):
-            return UnreadableHolding(f"{MLU_KEYS[HAMI].allocated}: {slots}", _named(text))
-        claims = tuple(
-            ClaimCharge(container=one.container, cards=tuple(_charge(record) for record in slot))
-            for one, slot in zip(pod.containers, slots, strict=False)
-            if slot
-        )
-        if not claims:
-            return None
-        cards = summed(card for claim in claims for card in claim.cards)
-        return Allocation(token=DecisionToken(""), dialect=self.name, cards=cards, claims=claims)
-
-
-def _named(text: str) -> tuple[GpuUuid, ...]:
-    """The MLUs that an unreadable text names; none if a record of it names none."""
-    names = first_fields(text)
-    are_cards = CARDS_OF_NODE.allows(len(names)) and not any(map(mlu_uuid_problem, names))
-    return tuple(map(GpuUuid, names)) if are_cards else ()
+        asking = {
+            one.container: count
+            for one in pod.containers
+            if (count := sum(number for name, number in one.amounts if name in _COUNTS))
+        }
+        return read_assignment(pod, MLU_KEYS[HAMI].allocated, asking, _MLUS)
 
 
 def _record(card: CardCharge) -> DeviceRecord:
     return DeviceRecord(card.uuid, MLU, card.memory_bytes // MIB, card.milli // _MILLI_OF_CORE)
-
-
-def _charge(record: DeviceRecord) -> CardCharge:
-    cores = min(max(record.cores, 0), _CORES)
-    return CardCharge(
-        GpuUuid(record.uuid),
-        cores * _MILLI_OF_CORE,
-        max(record.memory_mib, 0) * MIB,
-        exclusive=cores == _CORES,
-    )

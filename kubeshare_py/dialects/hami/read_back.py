@@ -6,9 +6,9 @@ is follows from which containers ask.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from kubeshare_py.dialects.dialect import PodAsk, UnreadableHolding
 from kubeshare_py.dialects.hami.encoding import DeviceRecord, Slot, decode, first_fields
@@ -30,38 +30,57 @@ from kubeshare_py.domain.request import ContainerRef, InvalidRequest
 _MILLI_OF_CORE = WHOLE_MILLI // CARD_CORES
 #: What older releases put behind the uuid of a card in mode `mig`: `GPU-…[template-slot]`.
 _INSTANCE = "["
-#: A card of NVIDIA's, or an instance of one.
-_CARD = re.compile("(GPU|MIG)-[0-9A-Za-z/-]{1,200}")
 _MAX_SHOWN = 64
 
 
-def read_back(pod: PodAsk, settings: HamiSettings) -> Allocation | UnreadableHolding | None:
-    """The cards of a bound pod; None if it has no annotation.
+@dataclass(frozen=True, slots=True)
+class CardKind:
+    """The cards of one vendor: the word in their records, and whether a name is one of theirs."""
 
-    Of an annotation that cannot be read, the cards that it names if each of its records names one.
-    """
-    for vendor in NVIDIA_KEYS.values():
-        text = pod.annotations.get(vendor.allocated, "")
-        if not text.strip(":;"):
-            continue
-        slots = decode(text)
-        if isinstance(slots, str):
-            return UnreadableHolding(f"{vendor.allocated}: {slots}", _named(text))
-        if not any(slots):
-            shown = value_text(text, _MAX_SHOWN)
-            return UnreadableHolding(f"{vendor.allocated}: {shown} has no records")
-        sidecars = frozenset(one.container for one in pod.containers if one.sidecar)
-        found = _held([slot for slot in slots if slot], _asking(pod, settings), sidecars)
-        if isinstance(found, str):
-            return UnreadableHolding(f"{vendor.allocated}: {found}", _named(text))
-        return found
+    vendor: str
+    is_card: Callable[[str], object]
+
+
+#: NVIDIA's cards, and instances of them.
+GPUS = CardKind(NVIDIA, re.compile("(GPU|MIG)-[0-9A-Za-z/-]{1,200}").fullmatch)
+
+
+def read_back(pod: PodAsk, settings: HamiSettings) -> Allocation | UnreadableHolding | None:
+    """The cards of a bound pod; None if it has no annotation."""
+    for keys in NVIDIA_KEYS.values():
+        if pod.annotations.get(keys.allocated, "").strip(":;"):
+            return read_assignment(pod, keys.allocated, _asking(pod, settings), GPUS)
     return None
 
 
-def _named(text: str) -> tuple[GpuUuid, ...]:
+def read_assignment(
+    pod: PodAsk, annotation: str, asking: Mapping[ContainerRef, int], kind: CardKind
+) -> Allocation | UnreadableHolding | None:
+    """The cards of one kind in an annotation of a bound pod; None if it has no records of them.
+
+    `asking` are the containers that ask, in order, with how many cards each asks for. Of an
+    annotation that cannot be read, the cards that it names if each of its records names one.
+    """
+    text = pod.annotations.get(annotation, "")
+    if not text.strip(":;"):
+        return None
+    slots = decode(text)
+    if isinstance(slots, str):
+        return UnreadableHolding(f"{annotation}: {slots}", _named(text, kind))
+    if not any(slots):
+        shown = value_text(text, _MAX_SHOWN)
+        return UnreadableHolding(f"{annotation}: {shown} has no records")
+    sidecars = frozenset(one.container for one in pod.containers if one.sidecar)
+    found = _held([slot for slot in slots if slot], asking, sidecars, kind.vendor)
+    if isinstance(found, str):
+        return UnreadableHolding(f"{annotation}: {found}", _named(text, kind))
+    return found
+
+
+def _named(text: str, kind: CardKind) -> tuple[GpuUuid, ...]:
     """The cards that an unreadable text names; none if a record of it names none."""
     names = [name.partition(_INSTANCE)[0] for name in first_fields(text)]
-    if not all(map(_CARD.fullmatch, names)) or not CARDS_OF_NODE.allows(len(names)):
+    if not all(map(kind.is_card, names)) or not CARDS_OF_NODE.allows(len(names)):
         return ()
     return tuple(map(GpuUuid, dict.fromkeys(names)))
 
@@ -75,9 +94,12 @@ def _asking(pod: PodAsk, settings: HamiSettings) -> Mapping[ContainerRef, int]:
 
 
 def _held(
-    slots: Sequence[Slot], asking: Mapping[ContainerRef, int], sidecars: AbstractSet[ContainerRef]
+    slots: Sequence[Slot],
+    asking: Mapping[ContainerRef, int],
+    sidecars: AbstractSet[ContainerRef],
+    vendor: str,
 ) -> Allocation | str | None:
-    charges = [[_charge(record) for record in slot if record.vendor == NVIDIA] for slot in slots]
+    charges = [[_charge(record) for record in slot if record.vendor == vendor] for slot in slots]
     wrong = next((one for slot in charges for one in slot if isinstance(one, str)), None)
     if wrong is not None:
         return wrong
@@ -91,6 +113,9 @@ def _held(
         cards = summed(one for slot in slots_of for one in slot)
     except ValueError as error:
         return str(error)
+    over = next((card for card in cards if not HELD_MILLI.allows(card.milli)), None)
+    if over is not None:
+        return f"the cores of {over.uuid} together are more than a GPU has"
     return Allocation(token=DecisionToken(""), cards=cards, claims=claims)
 
 

@@ -162,6 +162,20 @@ def test_what_it_wrote_is_read_back() -> None:
     assert (found.cards, found.claims) == ((charge,), (container,))
 
 
+@pytest.mark.parametrize(
+    ("containers", "places"),
+    [(({}, {VMLU: 1}), ""), (({}, {VMLU: 1}), ";"), (({VMLU: 1}, {VMLU: 1}), ""), ((), ";;")],
+)
+def test_a_card_is_charged_wherever_its_place_is_in_the_text(
+    containers: tuple[dict[str, int], ...], places: str
+) -> None:
+    """HAMi leaves out the places of leading containers without cards (#2899)."""
+    text = f"{places}{CARD},MLU,5120,10:;"
+    found = Cambricon().read_back(asking(*containers, **{ALLOCATED: text}))
+    assert isinstance(found, Allocation)
+    assert found.cards == (CardCharge(CARD, 100, 5120 * MIB),)
+
+
 @pytest.mark.parametrize("text", ["", ";"])
 def test_what_says_nothing_charges_nothing(text: str) -> None:
     assert Cambricon().read_back(asking({VMLU: 1}, **{ALLOCATED: text})) is None
