@@ -1,4 +1,4 @@
-"""What users write on HAMi's pods, and the assignments that schedulers wrote on bound ones."""
+"""What users write on HAMi's pods, and what schedulers wrote on bound ones."""
 
 import re
 from collections import defaultdict
@@ -304,5 +304,5 @@ def _place(charge: Any) -> tuple[bool, int]:
 
 FAMILIES = (
     Family(name="hami-asks", make=_odd_asks, judge=judge_asks, share=4),
-    Family(name="hami-assignments", make=_odd_held, judge=judge_held, share=4),
+    Family(name="hami-held", make=_odd_held, judge=judge_held, share=4),
 )

@@ -29,7 +29,7 @@ from kubeshare_py.dialects.hami.encoding import (
     encode_as_seed,
 )
 from kubeshare_py.dialects.hami.keys import HAMI, MIB
-from kubeshare_py.dialects.hami.read_back import CardKind, read_assignment
+from kubeshare_py.dialects.hami.read_back import CardKind, held_by_records
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.request import GpuRequest, InvalidRequest
@@ -99,7 +99,7 @@ class Cambricon(Dialect):
             for one in pod.containers
             if (count := sum(number for name, number in one.amounts if name in _COUNTS))
         }
-        return read_assignment(pod, MLU_KEYS[HAMI].allocated, asking, _MLUS)
+        return held_by_records(pod, MLU_KEYS[HAMI].allocated, asking, _MLUS)
 
 
 def _record(card: CardCharge) -> DeviceRecord:

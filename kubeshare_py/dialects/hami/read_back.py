@@ -49,11 +49,11 @@ def read_back(pod: PodAsk, settings: HamiSettings) -> Allocation | UnreadableHol
     """The cards of a bound pod; None if it has no annotation."""
     for keys in NVIDIA_KEYS.values():
         if pod.annotations.get(keys.allocated, "").strip(":;"):
-            return read_assignment(pod, keys.allocated, _asking(pod, settings), GPUS)
+            return held_by_records(pod, keys.allocated, _asking(pod, settings), GPUS)
     return None
 
 
-def read_assignment(
+def held_by_records(
     pod: PodAsk, annotation: str, asking: Mapping[ContainerRef, int], kind: CardKind
 ) -> Allocation | UnreadableHolding | None:
     """The cards of one kind in an annotation of a bound pod; None if it has no records of them.
