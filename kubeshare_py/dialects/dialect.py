@@ -14,6 +14,7 @@ import msgspec
 from kubeshare_py.dialects.card_visibility import CardVisibility, ContainerRule
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.identity import GpuUuid
+from kubeshare_py.domain.needs.gpu_quota import QuotaNames
 from kubeshare_py.domain.needs.node_rules import NodeRule
 from kubeshare_py.domain.request import ContainerRef, GpuRequest, InvalidRequest
 
@@ -176,8 +177,9 @@ class Dialect(Protocol):
     result_keys: ResultKeys = ResultKeys()
     #: What people call it, and where its keys are explained.
     words: Words = Words()
-    #: Whether ResourceQuotas of namespaces limit its pods; its requests then have `quota`.
-    has_quotas: bool = False
+    #: The names by which ResourceQuotas of namespaces limit its pods, whose requests then have them
+    #: as `quota`.
+    quota_names: QuotaNames | None = None
     #: Whether its keys mean nothing to it on pods that ask in another dialect too.
     gives_way: bool = False
     #: Whether what it reads depends on the pod's namespace, as tags do.

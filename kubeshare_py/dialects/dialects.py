@@ -18,6 +18,7 @@ from kubeshare_py.dialects.nvidia_dialect import Nvidia
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.dialects.sharepod.dialect import SharePods
 from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.needs.gpu_quota import QuotaNames
 from kubeshare_py.domain.node import NodeAtDecision
 
 #: The owners of contested resource names on a node, as sorted (resource, dialect) pairs; names
@@ -49,8 +50,10 @@ class Dialects:
             for name, dialects in profiles.items()
         }
         self._by_name = {one.name: one for one in self.every.dialects}
-        #: Whether ResourceQuotas of namespaces limit pods of some dialect.
-        self.has_quotas = any(one.has_quotas for one in self.every.dialects)
+        #: The names by which ResourceQuotas of namespaces limit pods of some dialect.
+        self.quota_names: tuple[QuotaNames, ...] = tuple(
+            one.quota_names for one in self.every.dialects if one.quota_names is not None
+        )
         self._contesting = [one for one in self.every.dialects if one.owns.contested]
         #: Resource names that have different owners on different nodes.
         self.contested: frozenset[str] = frozenset().union(

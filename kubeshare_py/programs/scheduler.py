@@ -59,7 +59,7 @@ async def run(
     reports = ReportLane(client, instance=machine.name)
     process_health = ProcessHealth(machine, asyncio.get_running_loop().time)
     logging = logging_events(options.event_log, configuration, process_health)
-    server = endpoints(configuration, client, process_health, reports, leadership)
+    server = endpoints(configuration, client, process_health, reports, leadership, options.dialects)
     async with server as url, logging as log, asyncio.TaskGroup() as binds:
         on_ready(url)
         api = KubeApi(client, reports, fence=leadership.fence, dialects=options.dialects)
@@ -76,7 +76,7 @@ async def run(
                 group.create_task(nodes.follow(client))
                 group.create_task(watch_pod_groups(client, machine, loop.deliver))
                 holders = HoldersKnown(
-                    spreads=machine.spreads_by_default, quotas=options.dialects.has_quotas
+                    spreads=machine.spreads_by_default, quotas=bool(options.dialects.quota_names)
                 )
                 group.create_task(watch_objects(client, machine, loop.deliver, holders))
                 if options.updates is not None:

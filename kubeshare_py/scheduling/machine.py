@@ -49,6 +49,7 @@ from kubeshare_py.framework.scheduler_profile import Profile, ProfilesReplaced
 from kubeshare_py.scheduling.assembly import assemble
 from kubeshare_py.scheduling.binding import external_binds
 from kubeshare_py.scheduling.binding.found_cards import found_cards
+from kubeshare_py.scheduling.binding.gpu_quotas import GpuQuotas
 from kubeshare_py.scheduling.binding.overcommitment import Overcommitment
 from kubeshare_py.scheduling.pod_groups.gang_repair import RepairRules
 from kubeshare_py.scheduling.preemption.rules import PreemptionRules
@@ -212,9 +213,14 @@ class Machine:
         """The number of changes of nodes and cards so far."""
         return self.ledger.changed.end
 
+    @property
+    def quotas(self) -> GpuQuotas:
+        """What pods of each namespace hold of GPUs, and may hold; to be read."""
+        return self._parts.steps.assumer.quotas
+
     def quota_refusal(self, pod: Pod) -> str | None:
         """Why quotas of its namespace keep the pod from any place now; None if they do not."""
-        return self._parts.steps.assumer.quotas.refusal(pod)
+        return self.quotas.refusal(pod)
 
     def shape_of(self, pod: Pod) -> Shape:
         """What a pod without a record would ask for, as its profile understands it."""

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from kubeshare_py.exporters.build_info import Build
 from kubeshare_py.exporters.hami_metrics import CATALOGUE, LEGACY_NAMES, HamiSchedulerPage
 from kubeshare_py.exporters.hami_node_metrics import CATALOGUE as NODE_CATALOGUE
+from kubeshare_py.views.quota_use import QuotaUse
 from kubeshare_py.views.shared_cards import HeldPart, SharedCard
 from tests.builders import GIB
 
@@ -26,6 +28,7 @@ CARD = SharedCard(
     allocated_milli=125,
     tenants=2,
 )
+BUILD = Build(version="1.2.3", python_version="3.11.7")
 PART = HeldPart(namespace="team", pod="p", of=CARD, memory_bytes=1500 * MIB, milli=100)
 #: What the board queries of the scheduler, and the labels that its legends show: expressions of
 #: dashboards/hami-vgpu-dashboard.json in Project-HAMi/HAMi, 4707fb02 (August 2026).
@@ -65,16 +68,19 @@ FoundSeries = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def series(
-    *, legacy: bool = False, card: SharedCard = CARD, part: HeldPart | None = PART
+    *quotas: QuotaUse, legacy: bool = False, card: SharedCard = CARD, part: HeldPart | None = PART
 ) -> FoundSeries:
     """What a page says, without the label zone."""
-    page = HamiSchedulerPage(legacy=legacy)
+    page = HamiSchedulerPage(BUILD, legacy=legacy)
     page.add([card], [] if part is None else [part])
+    page.add_quotas(quotas)
     found: FoundSeries = {}
     text = b"".join(page.chunks()).decode()
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
-            assert sample.labels.pop("zone") == "vGPU"
+            if sample.name != "hami_build_info":
+                assert sample.labels.pop("zone") == "vGPU"
+            assert (sample.name, frozenset(sample.labels.items())) not in found
             found[sample.name, frozenset(sample.labels.items())] = sample.value
     return found
 
@@ -133,7 +139,7 @@ def test_h86_a_part_of_a_card_has_the_pod_that_holds_it() -> None:
 
 def test_h86_older_names_come_by_option_with_the_same_values() -> None:
     """HAMi H.8-86: GPUDeviceMemoryAllocated has the value of its successor."""
-    found = series(legacy=True)
+    found = series(QUOTA, legacy=True)
     labels, value = one(found, "GPUDeviceMemoryAllocated")
     assert value == 2097152000
     assert labels == {
@@ -148,7 +154,7 @@ def test_h86_older_names_come_by_option_with_the_same_values() -> None:
     assert (labels["podname"], labels["deviceusedcore"], value) == ("p", "10", 1500 * MIB)
     assert one(found, "vGPUMemoryPercentage")[1] == pytest.approx(1500 / 16384)
     assert {name for name, _ in found} >= LEGACY_NAMES
-    assert not {name for name, _ in series()} & LEGACY_NAMES
+    assert not {name for name, _ in series(QUOTA)} & LEGACY_NAMES
 
 
 def test_what_is_not_known_has_no_series_and_is_never_0() -> None:
@@ -161,10 +167,43 @@ def test_what_is_not_known_has_no_series_and_is_never_0() -> None:
     assert not names & unknown
 
 
-def test_a_mig_instance_is_named_with_its_card() -> None:
-    instance = replace(CARD, uuid="MIG-b", model="NVIDIA-A100-1g.5gb", parent="GPU-a")
-    labels, value = one(series(card=instance), "hami_node_gpu_mig_instance_info")
+@pytest.mark.parametrize("profile", ["1g.5gb", "2g.10gb", "1c.3g.20gb", "1g.10gb+me", "other"])
+def test_a_mig_instance_is_named_with_its_card_and_its_profile(profile: str) -> None:
+    """HAMi D.1; the ids of an instance, by which nodeGPUMigInstance names it, are not known."""
+    model = f"NVIDIA-A100-SXM4-40GB-MIG-{profile}"
+    instance = replace(CARD, uuid="MIG-b", model=model, parent="GPU-a")
+    found = series(card=instance, legacy=True)
+    labels, value = one(found, "hami_node_gpu_mig_instance_info")
     assert (labels["device_uuid"], labels["mig_uuid"], value) == ("GPU-a", "MIG-b", 1)
+    assert labels["profile"] == (model if profile == "other" else profile)
+    assert "nodeGPUMigInstance" not in {name for name, _ in found}
+
+
+#: 12.5 hundredths of a card of 200.
+QUOTA = QuotaUse(namespace="team", resource="nvidia.com/gpucores", used=125, unit=10, limit=200)
+
+
+def test_a_quotas_use_and_limit_are_in_units_of_the_quota() -> None:
+    """HAMi D.1, B.9: with a memory factor of 2 HAMi's use is in MiB, and its limit in 2 MiB."""
+    memory = replace(QUOTA, resource="nvidia.com/gpumem", used=3000 * MIB, unit=2 * MIB, limit=4000)
+    found = series(memory, legacy=True)
+    name = {"namespace": "team", "quota_name": "nvidia.com/gpumem"}
+    assert one(found, "hami_resource_quota_used") == ({**name, "limit": "4000"}, 1500)
+    assert one(found, "hami_resource_quota_limit") == (name, 4000)
+    old = {"quotanamespace": "team", "quotaName": "nvidia.com/gpumem", "limit": "4000"}
+    assert one(found, "QuotaUsed") == (old, 1500)
+    assert one(series(QUOTA), "hami_resource_quota_used")[1] == 12.5
+
+
+def test_a_namespace_without_a_limit_has_its_use_alone_and_a_limit_of_0_is_one() -> None:
+    found = series(replace(QUOTA, limit=None))
+    assert one(found, "hami_resource_quota_used")[0]["limit"] == ""
+    assert "hami_resource_quota_limit" not in {name for name, _ in found}
+    assert one(series(replace(QUOTA, limit=0)), "hami_resource_quota_limit")[1] == 0
+
+
+def test_the_build_is_named_as_ours() -> None:
+    assert one(series(), "hami_build_info") == ({"version": "kubeshare-py 1.2.3"}, 1)
 
 
 def test_labels_of_users_cannot_break_a_line() -> None:

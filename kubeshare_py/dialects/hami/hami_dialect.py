@@ -28,7 +28,7 @@ from kubeshare_py.dialects.hami.keys import (
     HamiSettings,
 )
 from kubeshare_py.dialects.hami.read_back import read_back
-from kubeshare_py.dialects.hami.request import read
+from kubeshare_py.dialects.hami.request import quota_names, read
 from kubeshare_py.dialects.hami.results import results
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.needs.node_rules import NodeRule
@@ -44,7 +44,6 @@ class Hami(Dialect):
     """
 
     name = "hami"
-    has_quotas = True
     words = Words(title="HAMi", documentation="https://project-hami.io/docs")
     #: HAMi's device plugin runs on nodes with this label.
     node_rules = (NodeRule(GPU_NODE, (GPU_NODE_ON,)),)
@@ -55,6 +54,7 @@ class Hami(Dialect):
         if unknown:
             raise ValueError(f"{unknown[0]}: there are {', '.join(SETTINGS)}")
         own = self.settings = HamiSettings(**settings)
+        self.quota_names = quota_names(own)
         self.owns = OwnedKeys(
             annotations=ASKS | own.resources,
             resources=own.resources - {own.count},

@@ -52,11 +52,16 @@ def read(pod: PodAsk, settings: HamiSettings, dialect: str) -> GpuRequest | Inva
         guarantee=pod.guarantee,
         notes=notes_of(pod.containers, asked),
         policy=wishes.policy,
-        quota=QuotaNames(
-            memory=settings.memory,
-            cores=settings.cores,
-            unit_bytes=MIB * settings.memory_factor,
-        ),
+        quota=quota_names(settings),
+    )
+
+
+def quota_names(settings: HamiSettings) -> QuotaNames:
+    """The names by which quotas limit its pods."""
+    return QuotaNames(
+        memory=settings.memory,
+        cores=settings.cores,
+        unit_bytes=MIB * settings.memory_factor,
     )
 
 

@@ -5,6 +5,7 @@ enable is one object, because names of resources and annotations belong to it in
 """
 
 from collections.abc import Callable, Mapping
+from types import NoneType
 from typing import Any
 
 from kubeshare_py.configuration.scheduler import (
@@ -15,18 +16,19 @@ from kubeshare_py.configuration.scheduler import (
 from kubeshare_py.dialects.dialect import Dialect, OwnedKeys, ResultKeys, Words
 from kubeshare_py.dialects.dialect_table import DialectConflict, DialectTable
 from kubeshare_py.dialects.dialects import IN_TREE, Dialects
+from kubeshare_py.domain.needs.gpu_quota import QuotaNames
 from kubeshare_py.domain.printable import error_text
 from kubeshare_py.edges.process.plugin_entry_points import DIALECTS, with_entry_points
 
 Factories = Mapping[str, Callable[..., object]]
 
 _METHODS = ("read", "results", "read_back", "visibility", "owns_on", "has_mark")
-_VALUES: Mapping[str, type] = {
+_VALUES: Mapping[str, type | tuple[type, ...]] = {
     "owns": OwnedKeys,
     "result_keys": ResultKeys,
     "words": Words,
     "gives_way": bool,
-    "has_quotas": bool,
+    "quota_names": (QuotaNames, NoneType),
     "container_rules": tuple,
     "node_rules": tuple,
     "marks": tuple,
@@ -95,7 +97,8 @@ def _problem(dialect: object, name: str) -> str:
         return f"its name is {own!r}"
     for field, kind in _VALUES.items():
         if not isinstance(getattr(dialect, field, None), kind):
-            return f"{field} is no {kind.__name__}"
+            first = kind[0] if isinstance(kind, tuple) else kind
+            return f"{field} is no {first.__name__}"
     for method in _METHODS:
         if not callable(getattr(dialect, method, None)):
             return f"it has no method {method}"

@@ -9,6 +9,7 @@ from pathlib import Path
 from aiohttp import web
 
 from kubeshare_py.configuration.scheduler import SchedulerConfiguration
+from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.edges.kube.certificate_files import CertificateFiles
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.delegated_auth import MAX_ASKED, DelegatedAuth
@@ -42,6 +43,7 @@ async def endpoints(
     process_health: ProcessHealth,
     reports: ReportLane,
     leadership: Leadership,
+    dialects: Dialects,
 ) -> AsyncIterator[str]:
     """Serve while entered; yields the URL. Raises ConfigurationError for unusable files.
 
@@ -83,7 +85,8 @@ async def endpoints(
                 denial=reviews.denial,
             )
         )
-        await stack.enter_async_context(serve_hami_metrics(configuration.hami_metrics, machine))
+        hami_page = serve_hami_metrics(configuration.hami_metrics, machine, dialects.quota_names)
+        await stack.enter_async_context(hami_page)
         group = await stack.enter_async_context(asyncio.TaskGroup())
         running = [group.create_task(certificate.keep())]
         if configuration.server.api_service:

@@ -1,16 +1,18 @@
 """HAMi's metrics on a port of their own, without TLS and tokens, as HAMi's scheduler has them."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from aiohttp import web
 
 from kubeshare_py.configuration.scheduler import ConfigurationError, HamiMetrics
+from kubeshare_py.domain.needs.gpu_quota import QuotaNames
 from kubeshare_py.edges.process import probes
 from kubeshare_py.edges.process.bounded_server import Bounds, listening
-from kubeshare_py.edges.process.build import say_listening, url
+from kubeshare_py.edges.process.build import running_build, say_listening, url
 from kubeshare_py.exporters.hami_metrics import HamiSchedulerPage
+from kubeshare_py.scheduling.explain.quota_uses import quota_uses
 from kubeshare_py.scheduling.explain.shared_cards import shared_cards
 from kubeshare_py.scheduling.machine import Machine
 
@@ -21,8 +23,12 @@ _BOUNDS = Bounds(connections=16)
 
 
 @asynccontextmanager
-async def serve_hami_metrics(settings: HamiMetrics, machine: Machine) -> AsyncIterator[str]:
+async def serve_hami_metrics(
+    settings: HamiMetrics, machine: Machine, quotas: Collection[QuotaNames] = ()
+) -> AsyncIterator[str]:
     """Serve while entered; yields the URL of the page, "" if its port is 0.
+
+    `quotas` are the names by which ResourceQuotas limit pods of some dialect.
 
     Raises ConfigurationError if it cannot listen.
     """
@@ -36,9 +42,12 @@ async def serve_hami_metrics(settings: HamiMetrics, machine: Machine) -> AsyncIt
             # A page without cards would mean that there are none.
             return web.Response(status=503, text="the scheduler has not read the cluster yet\n")
         async with scrapes:
-            page = HamiSchedulerPage(legacy=settings.legacy)
+            page = HamiSchedulerPage(running_build(), legacy=settings.legacy)
             for cards, parts in shared_cards(machine):
                 page.add(cards, parts)
+                await asyncio.sleep(0)
+            for uses in quota_uses(machine, quotas):
+                page.add_quotas(uses)
                 await asyncio.sleep(0)
             return web.Response(body=b"".join(page.chunks()), headers={"Content-Type": _TYPE})
 

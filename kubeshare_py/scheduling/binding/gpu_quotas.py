@@ -6,19 +6,20 @@ holds of cards ends.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from kubeshare_py.cluster.cluster_objects import ClusterObjects
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.domain.needs.cluster_objects import WatchedKind
 from kubeshare_py.domain.needs.gpu_quota import LIMITS, QuotaNames, QuotaObject
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import GpuClaim, GpuRequest
 
 #: How the sentence of a refused pod begins; HAMi's word.
 NOT_FIT = "ResourceQuotaNotFit"
-_MILLI_OF_CORE = WHOLE_MILLI // 100
+MILLI_OF_CORE = WHOLE_MILLI // 100
 _NOTHING = (0, 0)
 #: Bytes and milli.
 _HeldAmounts = tuple[int, int]
@@ -54,14 +55,36 @@ class GpuQuotas:
         request = pod.request
         if request is None or request.quota is None:
             return None
-        names, used = request.quota, self._sums[pod.key.namespace]
+        names, used = request.quota, self.held(pod.key.namespace)
         asked = _least(request) if allocation is None else _amounts(request, allocation)
         return next(self._exceeded(pod.key.namespace, names, used, asked), None)
+
+    def held(self, namespace: str) -> _HeldAmounts:
+        """What its pods hold together, in bytes and milli."""
+        return self._sums.get(namespace, _NOTHING)
+
+    def holding(self) -> Iterable[str]:
+        """The namespaces whose pods hold anything."""
+        return self._sums.keys()
+
+    def limits(self) -> Mapping[tuple[str, str], int] | None:
+        """The smallest limits by namespace and resource, in the resource's units.
+
+        None while ResourceQuotas are not known.
+        """
+        if not self._objects.is_listed(WatchedKind.RESOURCE_QUOTA):
+            return None
+        found: dict[tuple[str, str], int] = {}
+        for key, quota in self._objects.of(QuotaObject).items():
+            for resource, amount in quota.hard_limits:
+                at = key.namespace, resource
+                found[at] = min(found.get(at, amount), amount)
+        return found
 
     def _exceeded(
         self, namespace: str, names: QuotaNames, used: _HeldAmounts, asked: _HeldAmounts
     ) -> Iterator[str]:
-        units = (names.memory, names.unit_bytes), (names.cores, _MILLI_OF_CORE)
+        units = (names.memory, names.unit_bytes), (names.cores, MILLI_OF_CORE)
         for (name, unit), there, wanted in zip(units, used, asked, strict=True):
             limit = self._limit(namespace, name)
             if limit is not None and there + wanted > limit * unit:

@@ -34,7 +34,7 @@ class Ownerless(Halves):
 
 
 class Readless:
-    name, owns, gives_way, has_quotas = "readless", OwnedKeys(), False, False
+    name, owns, gives_way, quota_names = "readless", OwnedKeys(), False, None
     result_keys, words = Halves.result_keys, Halves.words
     container_rules, node_rules, marks = (Halves.container_rules, Halves.node_rules, Halves.marks)
 

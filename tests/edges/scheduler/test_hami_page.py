@@ -7,7 +7,10 @@ import aiohttp
 import pytest
 
 from kubeshare_py.configuration.scheduler import ConfigurationError, HamiMetrics
-from kubeshare_py.domain.events import PodSeen
+from kubeshare_py.dialects.hami.hami_dialect import Hami
+from kubeshare_py.domain.events import ObjectsListed, PodSeen
+from kubeshare_py.domain.needs.cluster_objects import WatchedKind
+from kubeshare_py.domain.needs.gpu_quota import QuotaNames, QuotaObject
 from kubeshare_py.edges.scheduler.hami_page import serve_hami_metrics
 from kubeshare_py.scheduling.machine import Machine
 from tests.builders import GIB, a_claim, a_machine, a_pod, a_shape
@@ -20,9 +23,11 @@ def settings(port: int, *, legacy: bool = False) -> HamiMetrics:
 
 
 @asynccontextmanager
-async def page_of(machine: Machine, *, legacy: bool = False) -> AsyncIterator[str]:
+async def page_of(
+    machine: Machine, *quotas: QuotaNames, legacy: bool = False
+) -> AsyncIterator[str]:
     [port] = free_ports(1)
-    async with serve_hami_metrics(settings(port, legacy=legacy), machine) as url:
+    async with serve_hami_metrics(settings(port, legacy=legacy), machine, quotas) as url:
         yield url
 
 
@@ -47,6 +52,23 @@ async def test_the_ledger_is_scraped_under_hamis_names(*, legacy: bool) -> None:
     assert f'hami_vgpu_core_allocated_ratio{{{part},zone="vGPU"}} 25' in lines
     assert sum(line.startswith("hami_gpu_memory_limit_bytes{") for line in lines) == 2
     assert any(line.startswith("vGPUCoreAllocated{") for line in lines) == legacy
+
+
+async def test_quotas_are_on_the_page_where_a_dialect_has_them() -> None:
+    driver = a_driver()
+    limits = (("nvidia.com/gpumem", 4096),)
+    quota = QuotaObject(name="q", namespace="default", hard_limits=limits)
+    driver.tell(ObjectsListed(WatchedKind.RESOURCE_QUOTA, (quota,)))
+    names = Hami().quota_names
+    assert names is not None
+    async with page_of(driver.machine, names) as url:
+        lines = (await get(url))[1].splitlines()
+    of = 'namespace="default",quota_name="nvidia.com/gpumem"'
+    assert f'hami_resource_quota_used{{{of},limit="4096",zone="vGPU"}} 2048' in lines
+    assert f'hami_resource_quota_limit{{{of},zone="vGPU"}} 4096' in lines
+    assert any(line.startswith('hami_build_info{version="kubeshare-py ') for line in lines)
+    async with page_of(driver.machine) as url:
+        assert "hami_resource_quota" not in (await get(url))[1]
 
 
 async def test_scraping_changes_nothing() -> None:

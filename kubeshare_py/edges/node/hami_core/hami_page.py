@@ -11,7 +11,8 @@ from kubeshare_py.edges.node.card_sampler import CardSampler
 from kubeshare_py.edges.node.collector_server import CannotListen
 from kubeshare_py.edges.node.hami_core.hami_part import HamiPart
 from kubeshare_py.edges.process.bounded_server import listening
-from kubeshare_py.edges.process.build import say_listening, url
+from kubeshare_py.edges.process.build import running_build, say_listening, url
+from kubeshare_py.exporters.build_info import hami_build_text
 from kubeshare_py.exporters.hami_node_metrics import CONTENT_TYPE, HamiCard, HamiUse, hami_page
 from kubeshare_py.node_agent.hami_core.container_limits import HamiCoreSettings
 
@@ -69,6 +70,7 @@ class HamiPage:
         # Of a driver that does not answer, nothing is known.
         cards = () if self._sampler.unread() else self._sampler.cards()
         text = hami_page(self._sampler.node, _cards(cards), [*self._uses()], legacy=self._legacy)
+        text += hami_build_text(running_build())
         return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
 
     def _uses(self) -> Iterator[HamiUse]:

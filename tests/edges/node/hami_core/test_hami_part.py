@@ -163,7 +163,8 @@ async def test_what_is_not_known_is_absent_and_never_0(tmp_path: Path, vgpu: Pat
     region(vgpu, "uid-i_.init", newest())
     region(vgpu, "uid-elsewhere_main", newest())
     found = await page(part)
-    assert {*found} == {"hami_host_gpu_memory_used_bytes", "hami_host_gpu_utilization_ratio"}
+    of_card = {"hami_host_gpu_memory_used_bytes", "hami_host_gpu_utilization_ratio"}
+    assert {*found} == {*of_card, "hami_build_info"}
 
 
 async def test_a_container_without_a_limit_of_memory_shows_none(tmp_path: Path, vgpu: Path) -> None:
@@ -198,7 +199,8 @@ async def test_cards_of_a_driver_that_does_not_answer_are_absent(tmp_path: Path)
         aiohttp.ClientSession() as session,
         session.get(f"{url}/metrics") as answer,
     ):
-        assert await answer.text() == ""
+        [line] = [one for one in (await answer.text()).splitlines() if not one.startswith("#")]
+    assert line.startswith('hami_build_info{version="kubeshare-py ')
 
 
 def said(vgpu: Path, folder: str) -> tuple[int, bool]:
