@@ -227,15 +227,19 @@ async def test_pods_of_the_old_schedulers_are_charged(empty_stage: Stage) -> Non
     for pod in (
         a_pod("hami", ask, inits=({},), told=new, **bound),
         a_pod("seed", {GPU: 1, MEM: 1000}, {GPU: 1, MEM: 2000}, told=old, **bound),
-        a_pod("bad", ask, told={"hami.io/vgpu-devices-allocated": "GPU-1,NVIDIA,1"}, **bound),
+        a_pod("bad", ask, told={"hami.io/vgpu-devices-allocated": f"{two},NVIDIA,1"}, **bound),
     ):
         await stage.client.create(PODS, pod)
     async with stage.scheduler(DOCUMENT, dialects=DIALECTS) as machine:
         event = await stage.expect_event("bad", "AllocationUnreadable")
+        assert f"all of {two} is charged" in event["note"]
         assert "has 3 fields, not 4" in event["note"]
-        await stage.expect_deleted("bad")  # until then a whole card is kept for what it may hold
-        await cards_of(stage, "p", {GPU: 1, MEM: 1})
-        assert sorted(free(machine)) == sorted([40000 - 4000, 40000 - 2000 - 1])
+        [[(uuid, *_)]] = await cards_of(stage, "p", {GPU: 1, MEM: 1})
+        assert uuid == one  # though the other one would be the emptier
+        await stage.expect_deleted("bad")
+        [[(uuid, *_)]] = await cards_of(stage, "q", {GPU: 1, MEM: 1})
+        assert uuid == two
+        assert sorted(free(machine)) == sorted([40000 - 4000 - 1, 40000 - 2000 - 1])
 
 
 async def test_what_cannot_be_meant_is_said_on_the_pod(empty_stage: Stage) -> None:
