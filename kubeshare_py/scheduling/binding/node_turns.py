@@ -6,7 +6,7 @@ so that a free lock costs one write; pods of other nodes are not concerned. The 
 cluster: a scheduler that starts anew finds it there, and a pod that has it gets its turn at once.
 
 If a lock does not change hands for long, its pod is lost: then all pods but one that wait behind it
-are placed anew. Who ends old locks: `dialects/hami/lock_age`.
+are placed anew. Old locks are freed by `inventory/hami/lock_ages`.
 """
 
 import math
