@@ -47,10 +47,11 @@ class ResultKeys:
     carries as labels too, as far as a label can have their value. Users may write these labels, so
     nothing may be decided by them; API servers before Kubernetes 1.35 leave them out. `answered`
     are annotations by which pods ask, and which the Binding overwrites with what the pod got; users
-    may write them, so nothing may be decided by them once the pod is bound.
+    may write them, so nothing may be decided by them once the pod is bound. `common` are those
+    that other dialects of the same system write too, each on its own pods.
 
-    Invariants, else ValueError: a prefix has a slash and text before it, and labels are in
-    `scheduler`.
+    Invariants, else ValueError: a prefix has a slash and text before it, labels are in `scheduler`,
+    and `common` are whole keys.
     """
 
     scheduler: frozenset[str] = frozenset()
@@ -58,8 +59,11 @@ class ResultKeys:
     prefixes: tuple[str, ...] = ()
     labels: frozenset[str] = frozenset()
     answered: frozenset[str] = frozenset()
+    common: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
+        if self.common - self.every:
+            raise ValueError(f"{min(self.common - self.every)} is common, and no annotation")
         for prefix in self.prefixes:
             if "/" not in prefix[1:]:
                 raise ValueError(f"prefix {prefix!r}: needs a slash and text before it")

@@ -292,10 +292,11 @@ def _check_pair(one: Dialect, other: Dialect) -> None:
     if one.name == other.name:
         raise DialectConflict(f"{one.name} is there twice")
     first, second = one.owns, other.owns
+    common = one.result_keys.common & other.result_keys.common
     both = (
         (first.labels & second.labels)
         | (first.annotations & second.annotations)
-        | (one.result_keys.every & other.result_keys.every)
+        | (one.result_keys.every & other.result_keys.every) - common
         | (first.resources & (second.resources | second.contested))
         | (second.resources & first.contested)
         | _below(_prefixes(one), second.labels | second.annotations | other.result_keys.every)

@@ -231,6 +231,25 @@ def test_dialects_that_own_the_same_cannot_be_used_together(
         DialectTable(dialects)
 
 
+class Kin(Exact):
+    """Writes what its kin writes too; the kin says so as well, or not."""
+
+    def __init__(self, name: str, *, common: bool = True) -> None:
+        self.name = name
+        key = frozenset({"system/node"})
+        self.owns = OwnedKeys()
+        self.result_keys = ResultKeys(scheduler=key, common=key if common else frozenset())
+
+
+def test_dialects_of_one_system_write_what_both_call_common() -> None:
+    table = DialectTable((Kin("one"), Kin("other")))
+    assert table.is_result("system/node")
+    with pytest.raises(DialectConflict, match="one and other both own system/node"):
+        DialectTable((Kin("one"), Kin("other", common=False)))
+    with pytest.raises(ValueError, match="system/node is common, and no annotation"):
+        ResultKeys(common=frozenset({"system/node"}))
+
+
 def test_the_table_names_the_resources_that_its_dialects_own() -> None:
     assert BOTH.resources == {HALF, "nvidia.com/gpu"}
     assert not DialectTable().resources

@@ -29,6 +29,7 @@ from kubeshare_py.dialects.hami.encoding import (
     encode_as_seed,
 )
 from kubeshare_py.dialects.hami.keys import HAMI, MIB
+from kubeshare_py.dialects.hami.keys import SYSTEMS as HAMI_SYSTEMS
 from kubeshare_py.dialects.hami.read_back import CardKind, held_by_records
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.gpu import WHOLE_MILLI
@@ -36,6 +37,8 @@ from kubeshare_py.domain.request import GpuRequest, InvalidRequest
 
 #: The ServiceAccount of Cambricon's device plugin.
 _PLUGIN = "kube-system/cambricon-device-plugin"
+#: The annotations that HAMi writes whatever the vendor.
+_HAMI = HAMI_SYSTEMS[HAMI]
 _CORES = 100
 _MILLI_OF_CORE = WHOLE_MILLI // _CORES
 _COUNTS = frozenset(one.count for one in SYSTEMS)
@@ -58,8 +61,10 @@ class Cambricon(Dialect):
         )
         own = MLU_KEYS[HAMI]
         self.result_keys = ResultKeys(
-            scheduler=frozenset({PROFILE, own.allocated}),
+            scheduler=frozenset({PROFILE, own.allocated}) | _HAMI.on_pods,
             device_plugin=dict.fromkeys((ASSIGNED, own.to_allocate), _PLUGIN),
+            labels=frozenset({_HAMI.node}),
+            common=_HAMI.on_pods,
         )
 
     def read(self, pod: PodAsk) -> GpuRequest | InvalidRequest | None:
@@ -71,9 +76,9 @@ class Cambricon(Dialect):
         return CardVisibility.VOID
 
     def results(self, allocation: Allocation, node: PlacedNode) -> Mapping[str, str]:
-        """Each container's cards, twice, and for HAMi's names what Cambricon's plugin reads.
+        """The node and when, each container's cards, twice, and what Cambricon's plugin reads.
 
-        Its profile has one card, the pod's first.
+        The last is for HAMi's names alone. Its profile has one card, the pod's first.
         """
         (_, system), *containers = node.notes
         held = {str(one.container): one.cards for one in allocation.containers}
@@ -82,7 +87,8 @@ class Cambricon(Dialect):
         ]
         own = MLU_KEYS[HAMI]
         text = encode(slots) if system == HAMI else encode_as_seed(slots)
-        found = {own.to_allocate: text, own.allocated: text}
+        found = _HAMI.bound(node.name, node.decided_at_ns)
+        found |= {own.to_allocate: text, own.allocated: text}
         if system == HAMI and allocation.cards:
             first = allocation.cards[0]
             known = node.cards.get(first.uuid)

@@ -21,6 +21,7 @@ from kubeshare_py.dialects.hami.keys import (
     ASKS,
     GPU_NODE,
     GPU_NODE_ON,
+    HAMI,
     MIG_ALLOCATIONS,
     NVIDIA_KEYS,
     SETTINGS,
@@ -73,6 +74,7 @@ class Hami(Dialect):
                 own.device_plugin,
             ),
             labels=frozenset({own.system.node}),
+            common=SYSTEMS[HAMI].on_pods,
         )
         self.container_rules = tuple(
             ContainerRule(resource, CardVisibility.SHARE)

@@ -64,6 +64,7 @@ NODE_AGENT = "kubeshare-node-agent"
 
 #: Amounts of HAMi are Go's int32.
 MOST = 2**31 - 1
+_NS = 10**9
 
 _QUALIFIED = re.compile(
     r"([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?"
@@ -106,6 +107,21 @@ class SystemKeys:
     def of_pods(self) -> frozenset[str]:
         """Those that only the scheduler writes on pods: all but `bind_phase`."""
         return frozenset({self.node, self.time, self.bind_time})
+
+    @property
+    def on_pods(self) -> frozenset[str]:
+        """All those of pods, of whatever vendor their cards are."""
+        return self.of_pods | {self.bind_phase}
+
+    def bound(self, node: str, decided_at_ns: int) -> dict[str, str]:
+        """The values of `on_pods` for a pod that is bound to this node."""
+        moment = str(decided_at_ns // _NS)
+        return {
+            self.node: node,
+            self.time: moment,
+            self.bind_time: moment,
+            self.bind_phase: ALLOCATING,
+        }
 
 
 SYSTEMS: Mapping[str, SystemKeys] = {

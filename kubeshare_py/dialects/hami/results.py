@@ -2,11 +2,9 @@
 
 from kubeshare_py.dialects.dialect import PlacedNode
 from kubeshare_py.dialects.hami.encoding import DeviceRecord, Slots, encode, encode_as_seed
-from kubeshare_py.dialects.hami.keys import ALLOCATING, MIB, SEED, HamiSettings
+from kubeshare_py.dialects.hami.keys import MIB, SEED, HamiSettings
 from kubeshare_py.dialects.hami.request import read_note
 from kubeshare_py.domain.allocation import Allocation, CardCharge
-
-_NS = 10**9
 
 
 def results(allocation: Allocation, node: PlacedNode, settings: HamiSettings) -> dict[str, str]:
@@ -14,12 +12,8 @@ def results(allocation: Allocation, node: PlacedNode, settings: HamiSettings) ->
     system, vendor = settings.system, settings.nvidia
     slots = slots_of(allocation, node, vendor.word)
     text = encode_as_seed(slots) if settings.profile == SEED else encode(slots)
-    moment = str(node.decided_at_ns // _NS)
     return {
-        system.node: node.name,
-        system.time: moment,
-        system.bind_time: moment,
-        system.bind_phase: ALLOCATING,
+        **system.bound(node.name, node.decided_at_ns),
         vendor.to_allocate: text,
         vendor.allocated: text,
     }
