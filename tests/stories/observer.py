@@ -5,7 +5,7 @@ memory and ports from the result annotations, capacities from the cluster file.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import aclosing
 
 from kubeshare_py.edges.kube.client import KubeClient
@@ -29,6 +29,11 @@ class Observer:
         self._on: defaultdict[str, dict[str, UnstructuredObject]] = defaultdict(dict)
         self._node_of: dict[str, str] = {}
         self.problems: list[str] = []
+
+    def know(self, node: str, cards: Mapping[str, int]) -> None:
+        """Cards that the cluster file does not have: their bytes, by uuid."""
+        self._capacity.update(cards)
+        self._home.update(dict.fromkeys(cards, node))
 
     async def run(self, client: KubeClient) -> None:
         """Watch until cancelled."""

@@ -6,6 +6,7 @@ can be asked for of an MLU370 only.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from kubeshare_py.dialects.cambricon.keys import (
     CARD_CORES,
@@ -19,9 +20,10 @@ from kubeshare_py.dialects.cambricon.keys import (
     MluNames,
 )
 from kubeshare_py.dialects.dialect import ContainerAmounts, PodAsk
+from kubeshare_py.dialects.hami.keys import HAMI
 from kubeshare_py.domain.bounds import CLAIMED_CARDS, CLAIMED_UUIDS, HELD_BYTES, POD_CLAIMS
 from kubeshare_py.domain.gpu import WHOLE_MILLI
-from kubeshare_py.domain.gpu_models import ANY, PreferredModels, name_part
+from kubeshare_py.domain.gpu_models import ANY, PreferredModels, name_part, names_model
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.domain.request import (
     ContainerClaim,
@@ -31,6 +33,7 @@ from kubeshare_py.domain.request import (
 )
 
 _MILLI_OF_CORE = WHOLE_MILLI // CARD_CORES
+_370 = MLU370.strip(ANY)
 
 
 def read(pod: PodAsk, dialect: str) -> GpuRequest | InvalidRequest | None:
@@ -91,19 +94,48 @@ def _claim(
             return InvalidRequest(field=f"resources[{field}]", value=str(value), rule=rule)
     models, uuids, denied = wishes
     is_alone = cores >= CARD_CORES if names.cores else not memory
-    if not names.cores and memory:
-        models = PreferredModels(tiers=((MLU370,),), denied=models.denied)
     return GpuClaim(
         count=count,
         milli=WHOLE_MILLI if is_alone else cores * _MILLI_OF_CORE,
         exclusive=is_alone,
         memory_bytes=memory * names.unit if memory else None,
         memory_milli=None if memory or is_alone else WHOLE_MILLI,
-        preferred=models,
+        preferred=_of_system(models, names, is_part=memory > 0),
         uuids=uuids,
         denied_uuids=denied,
         vendor=MLU,
     )
+
+
+def _of_system(wished: PreferredModels, names: MluNames, *, is_part: bool) -> PreferredModels:
+    """Of the accepted models those of one system: HAMi's are `MLU`, its ancestor's `MLU-…`.
+
+    A node's plugin serves the resources of its own system only.
+    """
+    [accepted] = wished.tiers
+    if names.system == HAMI:
+        return replace(wished, denied=(*wished.denied, f"{MLU}-{ANY}"))
+    if is_part:
+        accepted = _of_mlu370s(accepted)
+    longer = tuple(f"{one}-{ANY}" if names_model(one, MLU) else one for one in accepted)
+    return replace(wished, tiers=(longer,))
+
+
+def _of_mlu370s(accepted: Sequence[str]) -> tuple[str, ...]:
+    """Parts of names that have one of these parts, and 370: before it, behind it, or within it."""
+    if MLU in accepted:
+        return (MLU370,)
+    found = []
+    for one in accepted:
+        part = one.strip(ANY)
+        joined = [part if part not in _370 else _370, f"{_370}{ANY}{part}", f"{part}{ANY}{_370}"]
+        for common in range(1, len(_370)):
+            if part.endswith(_370[:common]):
+                joined.append(part + _370[common:])
+            if part.startswith(_370[-common:]):
+                joined.append(_370[:-common] + part)
+        found += [f"{ANY}{text}{ANY}" for text in joined if _370 in text]
+    return tuple(found)
 
 
 def _wishes(annotations: Mapping[str, str]) -> _Wishes | InvalidRequest:

@@ -82,6 +82,22 @@ def test_the_ancestors_memory_is_in_mib_and_of_an_mlu370_alone() -> None:
     assert whole.takes("MLU-MLU270-F4")
 
 
+@pytest.mark.parametrize(
+    "part", ["370", "mlu", "X4", "MLU370-X4", "70-x", "mlu37", "37", "7", "cambricon,x4"]
+)
+def test_memory_is_of_those_mlu370s_that_the_pod_accepts(part: str) -> None:
+    found = claim({MLUNUM: 1, MLUMEM: 1}, **{"cambricon.com/use-mlutype": part})
+    assert found.takes("MLU-MLU370-X4")
+    assert not found.takes("MLU-MLU270-F4")
+
+
+@pytest.mark.parametrize("part", ["270", "X8", "MLU370-X8"])
+def test_memory_is_of_no_mlu370_that_the_pod_does_not_accept(part: str) -> None:
+    """4paradigm's example asks for 10240 MiB of a 270, which no card has."""
+    found = claim({MLUNUM: 1, MLUMEM: 10240}, **{"cambricon.com/use-mlutype": part})
+    assert not any(found.takes(f"MLU-MLU{name}") for name in ("370-X4", "270-F4"))
+
+
 def test_types_and_uuids_are_chosen_and_denied() -> None:
     found = claim(
         {MLUNUM: 1},
