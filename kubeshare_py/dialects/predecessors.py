@@ -4,7 +4,7 @@ Its dialect reads that scheduler's annotations. The ledger counts the larger of 
 what the pod's spec asks for: a charge that is too small would give the same share away again.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
@@ -13,12 +13,11 @@ from kubeshare_py.dialects.dialect_calls import read_back_by
 from kubeshare_py.dialects.dialect_table import DialectTable, owned_part
 from kubeshare_py.dialects.read_back import NOTHING_HELD, ReadBack
 from kubeshare_py.dialects.unknown_allocation import held_wholly
-from kubeshare_py.domain.allocation import Allocation, CardCharge, summed
+from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge, summed
 from kubeshare_py.domain.gpu import WHOLE_MILLI
-from kubeshare_py.domain.identity import DecisionToken
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid
 from kubeshare_py.domain.request import (
     CardRelation,
-    ContainerClaim,
     ContainerRef,
     GpuClaim,
     GpuRequest,
@@ -37,7 +36,7 @@ def held_by_predecessor(table: DialectTable, pod: PodAsk, request: GpuRequest | 
         if isinstance(found, UnreadableHolding):
             return ReadBack(_wholly(dialect, found), found.problem)
         if found is not None:
-            return _larger(dialect, found, request)
+            return _larger(dialect, found, request, pod)
     return NOTHING_HELD
 
 
@@ -49,7 +48,9 @@ def _wholly(dialect: Dialect, found: UnreadableHolding) -> Allocation | None:
     return Allocation(token=DecisionToken(""), dialect=dialect.name, cards=cards)
 
 
-def _larger(dialect: Dialect, held: Allocation, request: GpuRequest | None) -> ReadBack:
+def _larger(
+    dialect: Dialect, held: Allocation, request: GpuRequest | None, pod: PodAsk
+) -> ReadBack:
     """The allocation with the larger of its charges and the claims; the differences in words."""
     held = replace(held, dialect=dialect.name)
     if request is None:
@@ -59,27 +60,80 @@ def _larger(dialect: Dialect, held: Allocation, request: GpuRequest | None) -> R
         cards = _cards(held.cards, _together(request), "", differences)
         held = replace(held, cards=cards)
     else:
-        asked = {one.container: one for one in request.claims}
-        claims = []
-        for charge in held.claims:
-            one: ContainerClaim | None = asked.get(charge.container)
-            where = f"{charge.container}: "
-            cards = _cards(charge.cards, one.claim if one else None, where, differences)
-            claims.append(replace(charge, cards=cards))
+        asked = {one.container: one.claim for one in request.claims}
+        held = replace(held, claims=_claims(held.claims, asked, _ending(pod), differences))
         differences += _without_cards(asked, {charge.container for charge in held.claims})
-        held = replace(
-            held,
-            claims=tuple(claims),
-            cards=summed(card for charge in claims for card in charge.cards),
-        )
+        held = replace(held, cards=summed(card for one in held.claims for card in one.cards))
     return ReadBack(held, difference="; ".join(differences))
 
 
+def _ending(pod: PodAsk) -> AbstractSet[ContainerRef]:
+    """The init containers that have ended when the others start."""
+    return {one.container for one in pod.containers if one.container.init and not one.sidecar}
+
+
+def _claims(
+    held: Sequence[ClaimCharge],
+    asked: Mapping[ContainerRef | None, GpuClaim],
+    ending: AbstractSet[ContainerRef],
+    differences: list[str],
+) -> tuple[ClaimCharge, ...]:
+    """The larger charges of each container.
+
+    Of a card that an init container uses before others do, only what it asks for beyond these.
+    """
+    cards = {
+        one.container: _cards(
+            one.cards, asked.get(one.container), f"{one.container}: ", differences
+        )
+        for one in held
+        if one.container not in ending
+    }
+    most = {
+        card.uuid: (card.milli, card.memory_bytes)
+        for card in summed(card for each in cards.values() for card in each)
+    }
+    for one in held:
+        if one.container in ending:
+            claim = asked.get(one.container)
+            where = f"{one.container}: "
+            cards[one.container] = _beyond(one.cards, claim, most, where, differences)
+    return tuple(replace(one, cards=cards[one.container]) for one in held)
+
+
+def _beyond(
+    cards: tuple[CardCharge, ...],
+    claim: GpuClaim | None,
+    most: dict[GpuUuid, tuple[int, int]],
+    where: str,
+    differences: list[str],
+) -> tuple[CardCharge, ...]:
+    """The cards of an init container; of each, `most` is held beside it, and is added to."""
+    if claim is not None and len(cards) != claim.count:
+        differences.append(_other_count(cards, claim, where))
+    found = []
+    for card in cards:
+        milli, memory = most.get(card.uuid, (0, 0))
+        part = card
+        if claim is not None:
+            part = replace(
+                card,
+                milli=max(card.milli, claim.milli - milli),
+                memory_bytes=max(card.memory_bytes, (claim.memory_bytes or 0) - memory),
+                exclusive=card.exclusive or claim.exclusive,
+            )
+            if (part.milli, part.memory_bytes) != (card.milli, card.memory_bytes):
+                differences.extend(f"{where}{one}" for one in _differences(card, claim))
+        most[card.uuid] = milli + part.milli, memory + part.memory_bytes
+        found.append(part)
+    return tuple(found)
+
+
 def _without_cards(
-    asked: Mapping[ContainerRef | None, ContainerClaim], told: AbstractSet[ContainerRef]
+    asked: Mapping[ContainerRef | None, GpuClaim], told: AbstractSet[ContainerRef]
 ) -> list[str]:
     return [
-        f"{one}: its annotations name no GPU, its spec asks for {asked[one].claim.count}"
+        f"{one}: its annotations name no GPU, its spec asks for {asked[one].count}"
         for one in asked
         if one is not None and one not in told
     ]
@@ -101,9 +155,7 @@ def _cards(
     if claim is None:
         return cards
     if len(cards) != claim.count:
-        differences.append(
-            f"{where}its annotations name {len(cards)} GPUs, its spec asks for {claim.count}"
-        )
+        differences.append(_other_count(cards, claim, where))
     larger = []
     for card in cards:
         differences.extend(f"{where}{one}" for one in _differences(card, claim))
@@ -116,6 +168,10 @@ def _cards(
             )
         )
     return tuple(larger)
+
+
+def _other_count(cards: Sequence[CardCharge], claim: GpuClaim, where: str) -> str:
+    return f"{where}its annotations name {len(cards)} GPUs, its spec asks for {claim.count}"
 
 
 def _differences(card: CardCharge, claim: GpuClaim) -> Iterator[str]:

@@ -144,6 +144,15 @@ def test_a_limit_of_0_blocks_all_and_ends_with_its_quota() -> None:
     assert any(isinstance(effect, Bind) for effect in story.send(gone))
 
 
+def test_a_changed_limit_counts_at_once() -> None:
+    """vgpu-hami H.6-67: there is no moment without one."""
+    story = Story()
+    story.limit("q", mem=0)
+    assert "is 0" in story.create("a", {GPU: 1, MEM: 100})
+    assert not any(isinstance(effect, Bind) for effect in story.limit("q", mem=99))
+    assert any(isinstance(effect, Bind) for effect in story.limit("q", mem=100))
+
+
 def test_of_two_quotas_the_smaller_limit_counts() -> None:
     """vgpu-hami H.10-95: HAMi's clash, and deleting one lifts both."""
     story = Story()

@@ -1,6 +1,6 @@
 """HAMi's pods through the machine: bound by its scheduler, or placed by ours."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -142,6 +142,64 @@ def test_a_terminating_pod_keeps_its_part_until_it_is_gone_and_a_finished_one_ha
     assert free_mib(driver) == [8000, 16000]
     driver.tell(event("old", HALF, text, "n1", about=ending, phase="Failed"))
     assert free_mib(driver) == [16000, 16000]
+
+
+def with_inits(*inits: Mapping[str, int], apps: int = 1, app: Mapping[str, int]) -> dict[str, Any]:
+    """The spec of a pod with these init containers, and so many containers of one kind."""
+
+    def written(kind: str, each: Sequence[Mapping[str, int]]) -> list[dict[str, Any]]:
+        return [
+            {"name": f"{kind}{at}", "resources": {"limits": {k: str(n) for k, n in one.items()}}}
+            for at, one in enumerate(each)
+        ]
+
+    return {"initContainers": written("i", inits), "containers": written("c", [app] * apps)}
+
+
+@pytest.mark.parametrize("init", [{GPU: 1, MEM: 4000}, {GPU: 1, MEM: 10, CORES: 30}])
+def test_an_init_container_that_fits_nowhere_keeps_its_pod_waiting(init: dict[str, int]) -> None:
+    """vgpu-hami H.6-70: though the other container would fit."""
+    driver = a_driver()
+    held = {GPU: 1, MEM: WHOLE_MIB - 500, CORES: 80}
+    for at in range(2):
+        driver.tell(event(f"old{at}", held, f"GPU-{at},NVIDIA,{held[MEM]},80:;", "n1"))
+    app = {GPU: 1, MEM: 100}
+    assert placed(driver, event("p", {}, spec=with_inits(init, app=app))) == {}
+    assert placed(driver, event("q", {}, spec=with_inits({GPU: 1, MEM: 90}, app=app)))
+
+
+def test_containers_of_one_pod_take_one_place_of_a_card_together() -> None:
+    """vgpu-hami H.6-71: HAMi counts one for each container."""
+    driver = a_driver(cards=1)
+    for at in range(3):
+        spec = with_inits(app={GPU: 1, MEM: 100}, apps=3)
+        assert placed(driver, event(f"p{at}", {}, spec=spec)) == {f"p{at}": ["GPU-0"]}
+    assert driver.machine.ledger.columns.tenants.item(0, 0) == 3
+    assert free_mib(driver) == [WHOLE_MIB - 900]
+
+
+def test_what_an_init_container_held_is_free_when_its_pod_ends() -> None:
+    """vgpu-hami H.6-68: HAMi gives it back when the init container has ended."""
+    driver = a_driver(cards=1)
+    spec = with_inits({GPU: 1, MEM: 9000}, app={GPU: 1, MEM: 4000})
+    text = "GPU-0,NVIDIA,9000,0:;GPU-0,NVIDIA,4000,0:;"
+    told = warnings(driver, event("old", {}, text, "n1", spec=spec))
+    assert PodWarning.DIFFERENCE not in told
+    assert free_mib(driver) == [WHOLE_MIB - 9000]
+    driver.tell(event("old", {}, text, "n1", spec=spec, phase="Succeeded"))
+    assert free_mib(driver) == [WHOLE_MIB]
+
+
+def test_an_init_container_of_which_too_little_is_told_holds_what_it_asks_for() -> None:
+    driver = a_driver(cards=1)
+    spec = with_inits({GPU: 1, MEM: 9000}, app={GPU: 1, MEM: 4000})
+    text = "GPU-0,NVIDIA,5000,0:;GPU-0,NVIDIA,4000,0:;"
+    told = warnings(driver, event("old", {}, text, "n1", spec=spec))
+    assert (
+        f"init-0: of GPU GPU-0 its annotations say {1000 * MIB} bytes"
+        in (told[PodWarning.DIFFERENCE])
+    )
+    assert free_mib(driver) == [WHOLE_MIB - 9000]
 
 
 def test_the_same_pods_on_the_same_cluster_get_the_same_cards() -> None:
