@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -10,6 +11,7 @@ from http import HTTPStatus
 
 from kubeshare_py.edges.kube.errors import KubeError, KubeUnreachable
 from kubeshare_py.embedded_cluster.nodes.run_plan import RUN_SECONDS
+from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest
 from tests.stories.conftest import PODS, Json, Stage, annotations
 from tests.stories.crashing import Killable
 from tests.stories.share_pods import (
@@ -28,26 +30,20 @@ RIGHT_S = 5.0
 SPOILT = [
     ("POST", "/pods$"), ("PATCH", "/status$"), ("PATCH", "/sharepods/"), ("POST", "/binding$")
 ]  # fmt: skip
+#: What is written, by programs and kubelets, at each step of a SharePod's life.
+_STEP = re.compile(r"/pods$|/pods/[^/]+/(binding|status)$|/sharepods/")
 
 
 class CrashHistory:
-    """As a seed says. `most` is how many requests (programs' and users') go before a kill at most,
-    `longest_s` how long (s) they are waited for.
-    """
+    """As a seed says. `longest_s` is how long (s) programs get at most before one is killed."""
 
     def __init__(
-        self,
-        stage: Stage,
-        programs: Sequence[Killable],
-        seed: int,
-        *,
-        most: int = 12,
-        longest_s: float = 0.3,
+        self, stage: Stage, programs: Sequence[Killable], seed: int, *, longest_s: float = 0.3
     ) -> None:
         self.rng = random.Random(seed)
         self._stage = stage
         self._programs = programs
-        self._most, self._longest_s = most, longest_s
+        self._longest_s = longest_s
 
     @property
     def kills(self) -> int:
@@ -55,7 +51,7 @@ class CrashHistory:
         return sum(program.kills for program in self._programs)
 
     async def run(self, faults: int) -> None:
-        """Start the programs, and kill one of them as often, each time after some requests more."""
+        """Start the programs, and kill one of them as often, each time at some request."""
         for program in self._programs:
             await program.start()
         for _ in range(faults):
@@ -63,7 +59,7 @@ class CrashHistory:
                 await self._act()
             if self.rng.random() < 0.3:
                 self._spoil()
-            await self._requests(self.rng.randrange(self._most))
+            await self._go_on()
             program = self.rng.choice(self._programs)
             await program.kill()
             await program.start()
@@ -96,12 +92,18 @@ class CrashHistory:
             found += why_wrong(share, pods.get(uid))
         return found + overcommitted(pods.values())
 
-    async def _requests(self, more: int) -> None:
-        """Return after so many requests more, or when there are none."""
-        wanted = len(self._stage.requests) + more
+    async def _go_on(self) -> None:
+        """Return at one of the next requests of any kind, or of the steps of SharePods' lives."""
+        requests, before = self._stage.requests, len(self._stage.requests)
+        only_steps = self.rng.random() < 0.5
+        more = self.rng.randrange(4 if only_steps else 12)
+
+        def done() -> bool:
+            return sum(not only_steps or is_step(one) for one in requests[before:]) > more
+
         with suppress(TimeoutError):
             async with asyncio.timeout(self._longest_s):
-                await self._stage.expect_sent(lambda: len(self._stage.requests) >= wanted)
+                await self._stage.expect_sent(done)
 
     def _spoil(self) -> None:
         method, path = self.rng.choice(SPOILT)
@@ -109,7 +111,7 @@ class CrashHistory:
 
     async def _act(self) -> None:
         name = self.rng.choice(NAMES)
-        acts = [self._create] * 4 + [self._delete, self._delete_pod, self._edit]
+        acts = [self._create] * 4 + [self._delete, self._delete_pod] * 2 + [self._edit]
         try:
             await self.rng.choice(acts)(name)
         except KubeError as error:
@@ -136,6 +138,11 @@ class CrashHistory:
     async def _edit(self, name: str) -> None:
         change = {"metadata": {"annotations": {"kubeshare/gpu_request": "0.4"}}}
         await self._stage.client.merge_patch(f"{SHARE_PODS}/{name}", change)
+
+
+def is_step(request: ApiRequest) -> bool:
+    """Whether it is a step of a SharePod's life."""
+    return request.method != "GET" and _STEP.search(request.path) is not None
 
 
 def owner_of(pod: Json) -> str:

@@ -70,7 +70,7 @@ async def test_processes_killed_at_any_point_leave_no_orphan_and_lose_no_card(
         KilledCommand(tmp_path, "controller", *controller_options(stage, "pod-1")) as controller,
         KilledCommand(tmp_path, "scheduler", *alone) as scheduler,
     ):
-        history = CrashHistory(stage, [controller, scheduler], seed, most=40, longest_s=2.0)
+        history = CrashHistory(stage, [controller, scheduler], seed, longest_s=4.0)
         await history.run(faults)
         await create(stage, "sign-of-life")
         await expect_running(stage, "sign-of-life")
