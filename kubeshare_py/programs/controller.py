@@ -19,9 +19,10 @@ from kubeshare_py.manifests.sharepods.share_pod_fields import share_pod
 from kubeshare_py.manifests.sharepods.share_pod_values import value_problem
 from kubeshare_py.sharepods.reconciler import Reconciler
 
-#: Of as long durations as kube-controller-manager's: an API server that is silent for some seconds
-#: ends no controller. Another one need not wait for them after a crash: the container is started
-#: again in its pod, under the same `identity`.
+#: As long as kube-controller-manager's: an API server that is silent for some seconds ends no
+#: controller. After a crash nothing waits for it: the container is started again in its pod, under
+#: the same `identity`. From SIGKILL to the pod of the next SharePod it took 3 s on two busy cores;
+#: under a new name 15 s with a Lease of 5 s, and 22 s with this one.
 ELECTION = LeaderElection(resource_name="kubeshare-controller")
 #: Requests in flight at a time.
 CONCURRENCY = 32
