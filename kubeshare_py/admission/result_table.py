@@ -55,6 +55,7 @@ def _keys(dialect: Dialect) -> dict[str, object]:
         "prefixes": sorted(owns.prefixes),
         "resources": sorted(owns.resources),
         "contested": sorted(owns.contested),
+        "givesWay": dialect.gives_way,
         "sharedBy": sorted(dialect.shared_by),
         "answered": sorted(keys.answered),
         "resultKeys": sorted(keys.scheduler),

@@ -21,7 +21,8 @@ def test_it_has_the_keys_of_every_placement() -> None:
 def test_a_dialect_adds_its_own_keys_and_the_account_of_its_device_plugin() -> None:
     asks = (
         '"halves":{"labels":[],"annotations":[],"prefixes":["example.com/"],'
-        '"resources":["example.com/half"],"contested":["nvidia.com/gpu"],"sharedBy":[],"answered":[],'
+        '"resources":["example.com/half"],"contested":["nvidia.com/gpu"],"givesWay":false,'
+        '"sharedBy":[],"answered":[],'
     )
     results_of_it = (
         '"resultKeys":["example.com/cards","example.com/state"],'

@@ -42,7 +42,8 @@ HALVES = (
     '[{"name": "halves", "resources": ["example.com/half"], "labels": ["example.com/kind"],'
     ' "annotations": ["example.com/how"], "prefixes": ["keys.example.com/"],'
     ' "contested": ["nvidia.com/gpu"], "resultKeys": ["example.com/cards"],'
-    ' "devicePluginKeys": {"example.com/ok": "kube-system/halves-plugin"}}, {"name": "off"}]'
+    ' "devicePluginKeys": {"example.com/ok": "kube-system/halves-plugin"}},'
+    ' {"name": "off", "givesWay": true}]'
 )
 NEWEST = "v1.36.3"
 NAME_OF_HAMIS = "kubeshare-hami"

@@ -16,6 +16,7 @@ from kubeshare_py.dialects.card_visibility import CardVisibility, ContainerRule
 from kubeshare_py.dialects.dialect import OwnedKeys, ResultKeys
 from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.dialects.hami.hami_dialect import Hami
+from kubeshare_py.dialects.nvidia_dialect import Nvidia
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
 from kubeshare_py.edges.admission.admission_server import serve
@@ -59,7 +60,7 @@ THIRDS, QUARTERS = Others("thirds", THIRD), Others("quarters", QUARTER)
 _PROFILES = {
     OURS: (SHAREDGPU, HALVES, THIRDS),
     BATCH: (HALVES, QUARTERS),
-    HAMI: (SHAREDGPU, Hami()),
+    HAMI: (SHAREDGPU, Nvidia(), Hami()),
 }
 DIALECTS = Dialects(_PROFILES)
 CHOICES = {name: IsolationChoice((IsolationBackend.NONE,)) for name in _PROFILES}

@@ -98,6 +98,21 @@ async def test_h19_pods_of_other_schedulers_and_dialects_stay_as_they_are(
             assert limits == [{GPU: "1"}, {CORES: "30"}]
 
 
+async def test_the_dialect_nvidia_gives_way_to_hami_and_to_labels(admin: KubeClient) -> None:
+    """Its profile enables all three: `nvidia.com/gpu` is HAMi's, unless labels ask for a share."""
+    share = {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_limit": "1.0"}
+    for namespace in (POLICY, WEBHOOK):
+        made = await stored(admin, a_pod({GPU: 1}, schedulerName=HAMI), namespace)
+        assert not isinstance(made, str), made
+        assert containers(made)[0]["resources"]["limits"] == {GPU: "1", CORES: "100"}
+        said = await stored(admin, a_pod({GPU: 1}, labels=share, schedulerName=HAMI), namespace)
+        # Of the other two, neither gives way.
+        assert said == (
+            f"sharedgpu/gpu_limit asks in dialect sharedgpu, and resources[{GPU}] in dialect hami:"
+            " a pod can only use one dialect"
+        )
+
+
 async def test_a_priority_of_the_containers_own_stays(admin: KubeClient) -> None:
     """H.2-17."""
     pod = a_pod({GPU: 1, MEM: 1, PRIORITY: 1}, schedulerName=HAMI)

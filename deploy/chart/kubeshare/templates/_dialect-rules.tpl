@@ -10,6 +10,7 @@ ask for GPUs where no profile enables them too. */}}
 {{- $one := get $known $name | default dict }}
 {{- $own = append $own (dict
   "name" (list $name) "enabled" (has $name $names | ternary (list "true") list)
+  "givesWay" ($one.givesWay | default false | ternary (list "true") list)
   "labels" ($one.labels | default list) "annotations" ($one.annotations | default list)
   "prefixes" ($one.prefixes | default list)
   "resources" (concat ($one.resources | default list) ($one.contested | default list) | default list)
@@ -50,7 +51,7 @@ or in one that its profile does not enable, '' if there is none. `.spec` is the 
     ({{ .spec }}.containers + {{ .spec }}.?initContainers.orValue([])).map(container,
     [container.?resources.?limits.orValue({}), container.?resources.?requests.orValue({})].map(amounts,
     amounts.filter(name, name.contains('/') && quantity(string(amounts[name])).isGreaterThan(quantity('0')))).flatten()).flatten()
-- name: asks
+- name: everyAsk
   expression: >-
     variables.own.map(one, [one.name[0], size(one.enabled) > 0 ? 'enabled' : '',
     ([variables.labels.filter(key, key in one.labels || (one.prefixes.exists(start, key.startsWith(start))
@@ -59,7 +60,12 @@ or in one that its profile does not enable, '' if there is none. `.spec` is the 
     && !(key in one.results) && !one.resultPrefixes.exists(start, key.startsWith(start))))]
     .filter(keys, size(keys) > 0).map(keys, string(keys.min()))
     + [variables.resources.filter(name, name in one.resources)].filter(names, size(names) > 0)
-    .map(names, 'resources[' + string(names.min()) + ']') + [''])[0]]).filter(one, one[2] != '')
+    .map(names, 'resources[' + string(names.min()) + ']') + [''])[0], size(one.givesWay) > 0 ? 'gives way' : ''])
+    .filter(one, one[2] != '')
+# Some dialects give way to any other.
+- name: asks
+  expression: >-
+    variables.everyAsk.exists(one, one[3] == '') ? variables.everyAsk.filter(one, one[3] == '') : variables.everyAsk
 - name: dialectProblem
   expression: >-
     size(variables.asks) > 1 ? variables.asks[0][2] + ' asks in dialect ' + variables.asks[0][0] + ', and '

@@ -2,7 +2,7 @@
 {{- define "kubeshare.knownDialects" -}}
 {{- $known := include "kubeshare.dialects" . | fromJson }}
 {{- range .Values.extraDialects }}
-{{- $_ := set $known .name (dict "labels" (.labels | default list) "annotations" (.annotations | default list) "prefixes" (.prefixes | default list) "resources" (.resources | default list) "contested" (.contested | default list) "sharedBy" (.sharedBy | default list) "answered" (.answered | default list) "resultKeys" (.resultKeys | default list) "resultPrefixes" (.resultPrefixes | default list) "resultLabels" (.resultLabels | default list) "devicePluginKeys" (.devicePluginKeys | default dict)) }}
+{{- $_ := set $known .name (dict "labels" (.labels | default list) "annotations" (.annotations | default list) "prefixes" (.prefixes | default list) "resources" (.resources | default list) "contested" (.contested | default list) "givesWay" (.givesWay | default false) "sharedBy" (.sharedBy | default list) "answered" (.answered | default list) "resultKeys" (.resultKeys | default list) "resultPrefixes" (.resultPrefixes | default list) "resultLabels" (.resultLabels | default list) "devicePluginKeys" (.devicePluginKeys | default dict)) }}
 {{- end }}
 {{- toJson $known }}
 {{- end }}
