@@ -118,6 +118,9 @@ class DevicePods:
         held = read_back(annotations)
         if ALLOCATION not in annotations:
             held = self._by_predecessor(pod)
+            if held.problem:
+                # Its cards are charged wholly, which is a guess: no container gets them for it.
+                held = ReadBack(None, held.problem)
         return DevicePod(
             key=PodKey(pod.metadata.namespace, pod.metadata.name),
             uid=PodUid(pod.metadata.uid),

@@ -1,0 +1,45 @@
+"""Pods of a node, as the node's agent asks for them when their containers start."""
+
+from pathlib import Path
+
+import pytest
+
+from kubeshare_py.domain.identity import NodeName, PodKey
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.node.kubelet.device_pods import DevicePods
+from kubeshare_py.node_agent.device_plugin.container_cards import CardsUnknown, placed_cards
+from tests.builders import a_gpu
+from tests.embedded_cluster.embedded import cluster
+
+GPU = "nvidia.com/gpu"
+PODS = "/api/v1/namespaces/default/pods"
+
+
+async def bound(client: KubeClient, told: str) -> None:
+    """A pod on n1 with this annotation of HAMi's scheduler."""
+    annotations = {"hami.io/vgpu-devices-allocated": told}
+    limits = {GPU: "1", "nvidia.com/gpumem": "3000"}
+    container = {"name": "main", "image": "busybox", "resources": {"limits": limits}}
+    metadata = {"name": "p", "annotations": annotations}
+    spec = {"nodeName": "n1", "containers": [container]}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    await client.create(PODS, body)
+
+
+async def test_a_pod_that_hami_bound_gets_the_part_that_its_annotation_says(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as (_, client):
+        await bound(client, "GPU-a,NVIDIA,3000,0:;")
+        pod = await DevicePods(client, NodeName("n1")).pod(PodKey("default", "p"))
+        (charge,) = placed_cards(pod, "main", GPU, [a_gpu("GPU-a")])
+        assert (charge.uuid, charge.memory_bytes) == ("GPU-a", 3000 << 20)
+
+
+async def test_a_card_that_is_only_held_because_it_is_named_is_given_to_no_container(
+    tmp_path: Path,
+) -> None:
+    """The scheduler charges all of it; a container would see all of it, without limits."""
+    async with cluster(tmp_path) as (_, client):
+        await bound(client, "GPU-a,NVIDIA,3000:;")
+        pod = await DevicePods(client, NodeName("n1")).pod(PodKey("default", "p"))
+        with pytest.raises(CardsUnknown, match="has 3 fields, not 4"):
+            placed_cards(pod, "main", GPU, [a_gpu("GPU-a")])
