@@ -4,6 +4,7 @@ kube-scheduler is configured as docs/extender.md shows it, and this scheduler as
 by the values of that page.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -21,8 +22,10 @@ from tests.controlplane.token_limits import limits_of
 from tests.deploy.page_commands import blocks
 from tests.dialects import vendor_formats
 from tests.stories.conftest import PODS, Json, Stage, annotations, bound, scheduled_condition
-from tests.stories.hami_plugin import cards, register
+from tests.stories.hami_plugin import SETTINGS, allow_node_patches, cards, register
 from tests.stories.kube_schedulers import kube_scheduler
+from tests.stories.stand_in_plugin import StandInPlugin
+from tests.stories.stand_in_plugin import devices_of as uuids_of
 from tests.stories.test_hami import CORES, GPU, MEM, PERCENT, a_pod
 
 pytestmark = pytest.mark.real_only("it needs kube-scheduler and Helm, which make e2e builds")
@@ -69,14 +72,19 @@ def document(
 
 
 @asynccontextmanager
-async def both(stage: Stage, plane: ControlPlane | None, document: Json) -> AsyncIterator[None]:
-    """This scheduler, and kube-scheduler with it as its extender; the cards are known."""
+async def both(
+    stage: Stage, plane: ControlPlane | None, document: Json, **more: object
+) -> AsyncIterator[None]:
+    """This scheduler, and kube-scheduler with it as its extender; the cards are known.
+
+    `more` are settings of this scheduler beside those of the chart.
+    """
     assert plane is not None
     for node in stage.nodes:
         await register(stage, node.name, cards(stage, node.name))
     [port] = free_ports(1)
     extender = {**document.get("extender", {}), "bindAddress": "127.0.0.1", "port": port}
-    settings = {"profiles": document["profiles"], "extender": extender}
+    settings = {"profiles": document["profiles"], "extender": extender, **more}
     _, configuration = of_page()
     configuration["extenders"][0]["urlPrefix"] = f"https://127.0.0.1:{port}"
     async with stage.scheduler(settings, dialects=configured(read(settings))):
@@ -206,6 +214,30 @@ async def expect_refused(stage: Stage, name: str, text: str) -> None:
         name, lambda pod: text in scheduled_condition(pod).get("message", "")
     )
     assert scheduled_condition(pod)["reason"] == "Unschedulable"
+
+
+async def test_hamis_device_plugin_goes_on_and_gives_each_pod_its_devices(
+    empty_stage: Stage, plane: ControlPlane | None, document: Json
+) -> None:
+    """Only its scheduler is replaced: /bind waits for the lock of the node."""
+    stage, names = empty_stage, [f"half-{number}" for number in range(4)]
+    await allow_node_patches(stage.client)
+    plugin = StandInPlugin(stage.client, answers_in_s=0.01)
+    async with both(stage, plane, document, **SETTINGS), asyncio.TaskGroup() as group:
+        running = group.create_task(plugin.run())
+        for name in names:
+            await create(stage, name, HALF, **{"nvidia.com/use-gputype": "t4"})
+
+        def all_done(pods: list[Json]) -> bool:
+            phases = [annotations(pod).get("hami.io/bind-phase") for pod in pods]
+            return phases == ["success"] * len(names)
+
+        pods = await stage.expect_all(all_done)
+        running.cancel()
+    assert plugin.wrong == []
+    for pod in pods:
+        [uuid] = uuids_of(plugin.given[f"default/{pod['metadata']['name']}"])
+        assert annotations(pod)["hami.io/vgpu-devices-allocated"].startswith(f"{uuid},")
 
 
 class TestEightCards:

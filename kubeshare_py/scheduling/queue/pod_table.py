@@ -35,11 +35,17 @@ TRANSITIONS: Mapping[PodState, tuple[PodState, ...]] = {
         PodState.BOUND,
     ),
     PodState.BACKOFF: (PodState.GATED, PodState.WAITING, PodState.BACKOFF, PodState.BOUND),
-    PodState.DELEGATED: (PodState.DELEGATED, PodState.ASSUMED, PodState.BOUND),
+    PodState.DELEGATED: (
+        PodState.DELEGATED,
+        PodState.PREBINDING,
+        PodState.ASSUMED,
+        PodState.BOUND,
+    ),
     PodState.PREBINDING: (
         PodState.GATED,
         PodState.WAITING,
         PodState.BACKOFF,
+        PodState.DELEGATED,
         PodState.ASSUMED,
         PodState.BOUND,
     ),

@@ -12,17 +12,21 @@ from kubeshare_py.domain.effects import (
     Effect,
     ReportScheduled,
     ReportWaiting,
+    WriteObject,
 )
 from kubeshare_py.domain.events import (
     BindAsked,
     BindRefused,
+    BindSlotsFree,
     BindUnknown,
     Bound,
+    ObjectWritten,
     PodGone,
     PodSeen,
     PodsListed,
     Refusal,
     TimePassed,
+    WriteOutcome,
 )
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod
@@ -34,6 +38,7 @@ from kubeshare_py.scheduling.queue.pod_records import PodState
 from tests.builders import a_claim, a_machine, a_pod, a_shape, whole
 from tests.scheduling.driver import Driver
 from tests.scheduling.gang_driver import a_group
+from tests.scheduling.turns_driver import FREE
 
 NAME = "hami-scheduler"
 DOCUMENT = {"profiles": [{}, {"schedulerName": NAME, "extender": True}]}
@@ -278,3 +283,39 @@ def test_other_profiles_at_run_time_keep_what_is_under_way() -> None:
     assert driver.machine.records[delegated("b").uid].state is PodState.DELEGATED
     assert problem(driver.answer(bind, Bound())) == ""
     assert the_bind(ask(driver, delegated("b"))).node == NODE
+
+
+def in_line(*pods: Pod) -> tuple[Driver, list[WriteObject]]:
+    """kube-scheduler asked to bind the pods to a node with a lock; what they write for it."""
+    driver = Driver({"n1": 1}, DOCUMENT, locks=(FREE,))
+    driver.decide()
+    effects: list[Effect] = []
+    for pod in pods:
+        driver.seen(pod)
+        effects += ask(driver, pod)
+    return driver, [effect for effect in effects if isinstance(effect, WriteObject)]
+
+
+def test_a_pod_waits_for_its_turn_at_the_device_plugin_of_its_node_before_it_is_bound() -> None:
+    """vgpu-hami C.2: HAMi's device plugin goes on under its extender's successor."""
+    first, second = delegated("a"), delegated("b")
+    driver, [write] = in_line(first, second)
+    assert (write.uid, driver.machine.records[second.uid].state) == (
+        first.uid,
+        PodState.PREBINDING,
+    )
+    done = ObjectWritten(write.uid, write.token, write.write, WriteOutcome.DONE, "")
+    assert driver.tell(done) == []
+    bind = the_bind(list(driver.decide()))
+    assert bind.uid == first.uid
+    answered = driver.answer(bind, Bound())
+    assert AnswerBind(first.uid, first.key, NODE, "") in answered
+
+
+def test_kube_scheduler_hears_why_a_pod_got_no_turn_and_tries_it_again() -> None:
+    pod = delegated()
+    driver, [write] = in_line(pod)
+    driver.tell(ObjectWritten(write.uid, write.token, write.write, WriteOutcome.REFUSED, "no"))
+    assert problem(driver.tell(BindSlotsFree(1))) == "locking node n1: no"
+    assert driver.machine.records[pod.uid].state is PodState.DELEGATED
+    assert driver.machine.ledger.charge_of(pod.uid) is None

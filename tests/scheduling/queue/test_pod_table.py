@@ -11,16 +11,19 @@ import pytest
 
 import kubeshare_py.scheduling
 from kubeshare_py.domain.allocation import Allocation
-from kubeshare_py.domain.effects import Bind
+from kubeshare_py.domain.effects import Bind, WriteObject
 from kubeshare_py.domain.events import (
     BindAsked,
     BindOutcome,
     BindRefused,
     Bound,
+    NodeSeen,
+    ObjectWritten,
     PodGone,
     PodSeen,
     PodsListed,
     Refusal,
+    WriteOutcome,
 )
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.pod import Pod
@@ -30,11 +33,12 @@ from kubeshare_py.scheduling.queue.pod_queue import PodQueue, ShapeQueueKey
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
 from kubeshare_py.scheduling.queue.pod_table import TRANSITIONS, IllegalTransition, PodTable
 from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
-from tests.builders import a_claim, a_pod, a_shape
+from tests.builders import a_claim, a_node, a_pod, a_shape
 from tests.scheduling.gang_driver import GangDriver, a_group, members
 from tests.scheduling.pre_bind_driver import PreBindDriver, waits
 from tests.scheduling.test_failing_plugins import Everywhere, at
 from tests.scheduling.test_failing_plugins import driver as broken_driver
+from tests.scheduling.turns_driver import FREE
 
 ROOT = Path(__file__).parents[3]
 SCHEDULING = Path(kubeshare_py.scheduling.__file__).parent
@@ -246,6 +250,22 @@ def asked_then(outcome: BindOutcome) -> History:
     return run
 
 
+def in_line(driver: GangDriver) -> WriteObject:
+    """The same where a device plugin takes one pod at a time; what the pod writes for its turn."""
+    driver.tell(NodeSeen(a_node("n1", locks=(FREE,))), PodSeen(THEIRS))
+    (write,) = driver.tell(BindAsked(THEIRS.uid, THEIRS.key, NodeName("n1")))
+    assert isinstance(write, WriteObject)
+    return write
+
+
+def refused_its_turn(driver: GangDriver) -> None:
+    """The API server refuses what it writes."""
+    write = in_line(driver)
+    outcome = WriteOutcome.REFUSED
+    driver.tell(ObjectWritten(write.uid, write.token, write.write, outcome, "no"))
+    driver.turn()
+
+
 #: Histories in which a plugin fails when it is asked whether the pod may wait.
 BROKEN: dict[Pair, History] = {
     (PodState.NEW, PodState.BACKOFF): shown(POD),
@@ -266,10 +286,12 @@ DELEGATED: dict[Pair, History] = {
     (PodState.DELEGATED, PodState.DELEGATED): shown(
         THEIRS, replace(THEIRS, shape=a_shape(a_claim(1)))
     ),
+    (PodState.DELEGATED, PodState.PREBINDING): in_line,
     (PodState.DELEGATED, PodState.ASSUMED): asked_to_bind,
     (PodState.DELEGATED, PodState.BOUND): shown(
         THEIRS, replace(bound_at("n1"), scheduler_name=THEIRS.scheduler_name)
     ),
+    (PodState.PREBINDING, PodState.DELEGATED): refused_its_turn,
     (PodState.ASSUMED, PodState.DELEGATED): asked_then(INVALID),
     (PodState.UNCONFIRMED, PodState.DELEGATED): asked_then(Bound()),
 }
