@@ -1042,6 +1042,16 @@ def test_hamis_metrics_are_at_the_port_of_its_monitor_and_off_by_default() -> No
     assert services("nodeAgent.enabled=true") == []
 
 
+def test_the_controller_of_share_pods_has_its_pods_uid_as_its_name_on_the_lease() -> None:
+    objects = rendered("sharePods.enabled=true")
+    name = "kubeshare-controller"
+    [made] = [one for one in of(objects, "Deployment") if one["metadata"]["name"] == name]
+    [container] = made["spec"]["template"]["spec"]["containers"]
+    told = {one["name"]: one["valueFrom"]["fieldRef"]["fieldPath"] for one in container["env"]}
+    assert told == {"POD_UID": "metadata.uid"}
+    assert f"--lease-identity={name}-$(POD_UID)" in container["args"]
+
+
 def test_programs_on_nodes_may_no_more_than_they_must() -> None:
     """Root only where they own the node's folders, and never a capability or a privilege."""
     objects = rendered(*VARIANTS["with Gemini"])
