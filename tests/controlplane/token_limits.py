@@ -21,7 +21,7 @@ from tests.controlplane.helm import PLAIN_FOR, template
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import Json, limits_token, shipped, write
 
-_NOTICED_S = 20.0
+_NOTICED_S = 60.0
 _FORBIDDEN = 403
 
 

@@ -55,6 +55,13 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 
 
 @pytest.fixture
+def forgetful(bare: ControlPlane) -> ControlPlane:
+    """The API server knows nothing of the Lease that an earlier test's fence looked at."""
+    bare.start_server_again()
+    return bare
+
+
+@pytest.fixture
 def described() -> str:
     """The nodes, as a cluster file; override it in the module."""
     return NODES

@@ -56,13 +56,6 @@ def described() -> str:
 
 
 @pytest.fixture
-def forgetful(bare: ControlPlane) -> ControlPlane:
-    """The API server knows nothing of the Lease that an earlier test's fence looked at."""
-    bare.start_server_again()
-    return bare
-
-
-@pytest.fixture
 async def whole(
     forgetful: ControlPlane, stage: Stage, release: Release, tmp_path: Path
 ) -> AsyncIterator[Whole]:

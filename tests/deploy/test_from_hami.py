@@ -108,13 +108,11 @@ async def plugin(stage: Stage, plane: ControlPlane) -> AsyncIterator[StandInPlug
     token = await kubectl(plane, "create", "token", PLUGIN, f"--namespace={NAMESPACE}", *about)
     stage.cluster.server.tokens[PLUGIN] = token.strip()
     kubeconfig = stage.cluster.server.write_kubeconfig(stage.folder / "of-plugin", PLUGIN)
-    async with KubeClient(load(str(kubeconfig))) as client:
+    async with KubeClient(load(str(kubeconfig))) as client, asyncio.TaskGroup() as group:
         made = StandInPlugin(client, answers_in_s=0.01)
-        running = asyncio.create_task(made.run())
-        try:
-            yield made
-        finally:
-            running.cancel()
+        running = group.create_task(made.run())
+        yield made
+        running.cancel()
     await stage.client.delete(f"{OF_PLUGIN}/{PLUGIN}", grace_period_s=0)
 
 
@@ -141,9 +139,10 @@ async def expect_writable(stage: Stage, name: str) -> None:
 
 
 async def test_the_pages_commands_lead_from_hami_to_ours_and_back(
-    bare: ControlPlane, stage: Stage, tmp_path: Path
+    forgetful: ControlPlane, stage: Stage, tmp_path: Path
 ) -> None:
-    client, used = stage.client, await predecessors(stage)
+    bare, client = forgetful, stage.client
+    used = await predecessors(stage)
     look, invite, install, unhook, back = blocks(PAGE, "sh")
     (tmp_path / "values.yaml").write_text(blocks(PAGE, "yaml")[0])
     said = await asyncio.to_thread(run, look, bare, tmp_path)
