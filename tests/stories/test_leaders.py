@@ -197,8 +197,10 @@ async def test_a_leader_that_cannot_renew_ends(empty_stage: Stage) -> None:
     stage = empty_stage
 
     async def lead_without_renewals() -> None:
-        async with candidate(stage) as first:
-            await until_led(stage, first)
+        async with candidate(stage):
+            # Only who leads binds: the Lease may be written, and the answer lost.
+            await stage.create("bound", gpu("0.3"))
+            await stage.expect_running("bound")
             stage.spoil(method="PUT", path="/leases/", status=500, times=1000)
             async with asyncio.timeout(30):
                 await asyncio.Event().wait()
