@@ -21,8 +21,8 @@ from kubeshare_py.sharepods.reconciler import Reconciler
 
 #: As long as kube-controller-manager's: an API server that is silent for some seconds ends no
 #: controller. After a crash nothing waits for it: the container is started again in its pod, under
-#: the same `identity`. From SIGKILL to the pod of the next SharePod it took 3 s on two busy cores;
-#: under a new name 15 s with a Lease of 5 s, and 22 s with this one.
+#: the same `identity`. From SIGKILL to the pod of the next SharePod it took 3, 3 and 10 s on two
+#: busy cores; under a new name 15 to 19 s with a Lease of 5 s, and 21 to 25 s with this one.
 ELECTION = LeaderElection(resource_name="kubeshare-controller")
 #: Requests in flight at a time.
 CONCURRENCY = 32

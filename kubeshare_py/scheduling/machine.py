@@ -218,10 +218,6 @@ class Machine:
         """What pods of each namespace hold of GPUs, and may hold; to be read."""
         return self._parts.steps.assumer.quotas
 
-    def quota_refusal(self, pod: Pod) -> str | None:
-        """Why quotas of its namespace keep the pod from any place now; None if they do not."""
-        return self.quotas.refusal(pod)
-
     def shape_of(self, pod: Pod) -> Shape:
         """What a pod without a record would ask for, as its profile understands it."""
         return self._enqueuer.shape_of(pod)

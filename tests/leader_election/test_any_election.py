@@ -241,9 +241,11 @@ class Candidate:
 
 
 def play(seed: int, *, shipped: int | None = None, edits: int = 0, resumes: bool = False) -> World:
-    """`shipped`: the term on a Lease that is there before; `edits`: how often somebody writes.
+    """Play one history of an election.
 
-    `resumes`: most processes follow an earlier one under its name.
+    `shipped` is the term of a Lease that exists before the first process, None for no Lease;
+    `edits` is how often a user writes the Lease. With `resumes` most processes have the name of the
+    process that they follow.
     """
     rng = random.Random(seed)
     world = World(rng, resumes=resumes)

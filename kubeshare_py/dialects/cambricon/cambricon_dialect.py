@@ -23,11 +23,7 @@ from kubeshare_py.dialects.dialect import (
     UnreadableHolding,
     Words,
 )
-from kubeshare_py.dialects.hami.encoding import (
-    DeviceRecord,
-    encode,
-    encode_as_seed,
-)
+from kubeshare_py.dialects.hami.encoding import DeviceRecord, encode, encode_as_seed
 from kubeshare_py.dialects.hami.keys import HAMI, MIB
 from kubeshare_py.dialects.hami.keys import SYSTEMS as HAMI_SYSTEMS
 from kubeshare_py.dialects.hami.read_back import CardKind, held_by_records

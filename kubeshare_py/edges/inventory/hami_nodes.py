@@ -111,9 +111,9 @@ def _amount(name: str, quantity: Quantity) -> int:
 
 @dataclass(slots=True)
 class HamiNodes:
-    """What nodes with these plugins report, as `CardReports`. `now_s` is Unix time.
+    """What nodes with these plugins report, as `CardReports`; `ask` asks plugins that are silent.
 
-    Silent plugins are asked.
+    `now_s` is Unix time.
     """
 
     kinds: Sequence[PluginKeys]

@@ -55,7 +55,7 @@ def filtered(machine: Machine, pod: Pod, names: Sequence[NodeName]) -> FilterAns
     record = machine.records.get(pod.uid)
     is_placed = record is not None and record.node is not None
     if refused is None and not is_placed:
-        refused = machine.quota_refusal(pod)
+        refused = machine.quotas.refusal(pod)
     if refused is not None:
         return FilterAnswer(failed=tuple((name, refused) for name in names))
     if record is not None and is_placed:

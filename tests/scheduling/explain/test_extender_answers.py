@@ -1,4 +1,4 @@
-"""What kube-scheduler is told of nodes: by all scores of the profile, relative ones included."""
+"""The scores of nodes that kube-scheduler gets are those of all plugins of the profile."""
 
 import pytest
 
