@@ -4,7 +4,7 @@ Only the machine writes it.
 
 Charges are kept by (node, card uuid). A charge on a card that is not, or no longer, known waits in
 a slot of its own, marked absent, and counts from the moment the card appears. A row has few of
-these slots (`tally`); further charges wait outside of the columns. So do all charges on a node that
+these slots (`usage_accounting`); further charges wait outside of the columns. So do all charges on a node that
 the API server has not shown yet, because pods may name any node. A node that was shown keeps its
 row while anything is charged on it.
 

@@ -21,7 +21,7 @@ VERSION, OLD_VERSION = "admission.k8s.io/v1", "admission.k8s.io/v1beta1"
 
 
 class _ReviewFields(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """A part of a pod; other fields are ignored."""
+    """A part of an AdmissionReview or of its pod; other fields are ignored."""
 
 
 class FieldRef(_ReviewFields, frozen=True):

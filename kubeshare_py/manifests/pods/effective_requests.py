@@ -26,7 +26,7 @@ def demand(spec: PodSpec, status: PodStatus | None) -> Demand:
     """The pod's demand. `status` is a bound pod's; None if no kubelet has seen the pod yet."""
     containers, inits, level = spec.containers or (), spec.init_containers or (), spec.resources
     statuses = {one.name: one for one in _statuses(status)} if status else {}
-    if status is None or _asasked_amounts(status, statuses, containers + inits):
+    if status is None or _holds_asked_amounts(status, statuses, containers + inits):
         return summed(
             tuple([(asked_amounts(one.resources),) for one in containers]),
             tuple([(is_sidecar(one), (asked_amounts(one.resources),)) for one in inits]),
@@ -75,7 +75,7 @@ def is_sidecar(container: Container) -> bool:
     return container.restart_policy == "Always"
 
 
-def _asasked_amounts(
+def _holds_asked_amounts(
     status: PodStatus, statuses: dict[str, ContainerStatus], containers: tuple[Container, ...]
 ) -> bool:
     """Whether the pod has what its spec asks for, as nearly all have.

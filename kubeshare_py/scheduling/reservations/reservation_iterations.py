@@ -83,10 +83,10 @@ class ReservationIterations:
         """Wake the nominee of a reservation."""
         nominee = reservation.nominee
         if isinstance(nominee, Gang):
-            composition_queue = self._gang_queue.queue_of(nominee)
-            if composition_queue is not None:
-                self._moves.woken(sum(len(gang.waiting) for gang in composition_queue.gangs))
-                self._gang_queue.activate(composition_queue)
+            queue = self._gang_queue.queue_of(nominee)
+            if queue is not None:
+                self._moves.woken(sum(len(gang.waiting) for gang in queue.gangs))
+                self._gang_queue.activate(queue)
         else:
             shape_queue = self._pod_queue.queue_of(nominee)
             if shape_queue is not None and shape_queue.unschedulable:

@@ -57,7 +57,7 @@ class ReservationPatience:
     def look(self, reservation: Reservation | None, now: float) -> float | None:
         """When (s) to check the present holder again; None if not at all.
 
-        If the holder has shown no progress, `rests_until` is then in the
+        If the holder has shown no progress, `cooldown_until` is then in the
         future.
         """
         if reservation is None or not self._patience_s:

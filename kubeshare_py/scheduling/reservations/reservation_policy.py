@@ -132,7 +132,7 @@ class ReservationPolicy:
             return
         reservation = self._patient(now)
         # Some may have got a place in the meantime.
-        again = (self._waiting(composition_queue, now) for _, composition_queue in self._firsts)
+        again = (self._waiting(queue, now) for _, queue in self._firsts)
         firsts = sorted((one for one in again if one is not None), key=lambda one: one.key)
         self._left, self._firsts = None, []
         self._give_to_first(firsts, reservation, now)
@@ -140,21 +140,20 @@ class ReservationPolicy:
     # --- inside --------------------------------------------------------------------------------
 
     def _look_on(self, left: list[_AnyQueue], now: float) -> bool:
-        """Look at some more shape queues; whether any are left."""
-        composition_queues, left[-QUEUES_AT_ONCE:] = left[-QUEUES_AT_ONCE:], []
-        self._work.other += LOOK * len(composition_queues)
-        found = [
-            (one, composition_queue)
-            for composition_queue in composition_queues
-            if (one := self._waiting(composition_queue, now)) is not None
-        ]
+        """Look at some more queues of shapes or compositions; whether any are left."""
+        queues, left[-QUEUES_AT_ONCE:] = left[-QUEUES_AT_ONCE:], []
+        self._work.other += LOOK * len(queues)
+        found = [(one, queue) for queue in queues if (one := self._waiting(queue, now)) is not None]
         self._firsts = nsmallest(MAX_LOOKED_AT, self._firsts + found, key=lambda pair: pair[0].key)
         return bool(left)
 
     def _give_to_first(
         self, firsts: list[_StarvingEntry], reservation: Reservation | None, now: float
     ) -> None:
-        """Give reservations to the first of these that has a way; `holder` has some now."""
+        """Give a reservation to the first of these for which there is a plan.
+
+        `reservation` is the one that a starving nominee holds now.
+        """
         plans = 0
         for one in firsts:
             if reservation is not None and reservation.key <= one.key:
@@ -224,39 +223,30 @@ class ReservationPolicy:
         self._reservations.show_all()
         return bool(places)
 
-    def _waiting(self, composition_queue: _AnyQueue, now: float) -> _StarvingEntry | None:
-        """The first nominee of a shape queue, if it may get reservations and has none."""
-        one = self._unschedulable(composition_queue, now)
+    def _waiting(self, queue: _AnyQueue, now: float) -> _StarvingEntry | None:
+        """The first nominee of a queue, if it may get a reservation and has none."""
+        one = self._unschedulable(queue, now)
         if one is None:
             return None
-        reservation, rests_until = self._reservations.of(one.nominee), self._cooldown_until(one)
-        if now < rests_until:
-            self._look_at(rests_until)
+        reservation, cooldown_until = self._reservations.of(one.nominee), self._cooldown_until(one)
+        if now < cooldown_until:
+            self._look_at(cooldown_until)
             return None
         return one if reservation is None or reservation.cause is ReservationCause.STARVES else None
 
     def _cooldown_until(self, one: _StarvingEntry) -> float:
         return self._patience.cooldown_until(one.nominee)
 
-    def _unschedulable(self, composition_queue: _AnyQueue, now: float) -> _StarvingEntry | None:
-        """The first of a shape queue that waits for room, if it needs whole cards or is a gang."""
-        if isinstance(composition_queue, ShapeQueue):
-            head = (
-                composition_queue.head()
-                if composition_queue.unschedulable and wants_whole_cards(composition_queue.shape)
-                else None
-            )
+    def _unschedulable(self, queue: _AnyQueue, now: float) -> _StarvingEntry | None:
+        """The first of a queue that waits for room, if it needs whole cards or is a gang."""
+        if isinstance(queue, ShapeQueue):
+            waits = queue.unschedulable and wants_whole_cards(queue.shape)
+            head = queue.head() if waits else None
             return None if head is None else self._one(head[1], now)
-        if composition_queue.shortage is None or not any(
-            shape.claims for _, shape in composition_queue.shapes
-        ):
+        if queue.shortage is None or not any(shape.claims for _, shape in queue.shapes):
             return None
-        gang = min(composition_queue.gangs, key=lambda gang: gang.key, default=None)
-        if (
-            gang is None
-            or gang.short_since is None
-            or self._gangs.queue_of(gang) is not composition_queue
-        ):
+        gang = min(queue.gangs, key=lambda gang: gang.key, default=None)
+        if gang is None or gang.short_since is None or self._gangs.queue_of(gang) is not queue:
             return None
         return self._one(gang, now)
 
