@@ -72,12 +72,14 @@ class _NamedObject(msgspec.Struct):
 
 
 class _ListMetadata(msgspec.Struct):
-    next_page: str = msgspec.field(default="", name="continue")
+    next_page: str | None = msgspec.field(default=None, name="continue")
 
 
+# Go writes an empty slice without omitempty as null: a kube-apiserver's empty
+# PartialObjectMetadataList has `"items": null`, its empty PodList `"items": []`.
 class _List(msgspec.Struct):
-    items: list[_NamedObject]
-    metadata: _ListMetadata = msgspec.field(default_factory=_ListMetadata)
+    items: list[_NamedObject] | None
+    metadata: _ListMetadata | None = None
 
 
 class _WorkloadCondition(msgspec.Struct):
@@ -93,7 +95,7 @@ class _WorkloadPodSpec(msgspec.Struct, rename="camel"):
 
 class _WorkloadPodStatus(msgspec.Struct):
     phase: str = ""
-    conditions: list[_WorkloadCondition] = []
+    conditions: list[_WorkloadCondition] | None = None
 
 
 class ForeignPod(msgspec.Struct):
@@ -105,16 +107,16 @@ class ForeignPod(msgspec.Struct):
     @property
     def message(self) -> str:
         """Why it waits, as its scheduler reports; "" if it does not."""
-        said = (one for one in self.status.conditions if one.type == "PodScheduled")
+        said = (one for one in self.status.conditions or () if one.type == "PodScheduled")
         return next((one.message for one in said if one.status == "False"), "")
 
 
 class _ListedSharePodStatus(msgspec.Struct):
-    conditions: list[_WorkloadCondition] = []
+    conditions: list[_WorkloadCondition] | None = None
 
 
 class _ListedSharePod(msgspec.Struct):
-    status: _ListedSharePodStatus = msgspec.field(default_factory=_ListedSharePodStatus)
+    status: _ListedSharePodStatus | None = None
 
 
 def sharepod_message(body: bytes) -> str:
@@ -122,7 +124,8 @@ def sharepod_message(body: bytes) -> str:
 
     Raises UNDECODABLE.
     """
-    said = decoded(body, _ListedSharePod).status.conditions
+    status = decoded(body, _ListedSharePod).status
+    said = (status.conditions if status else None) or ()
     return next((one.message for one in said if one.status == "False" and one.message), "")
 
 
@@ -137,8 +140,8 @@ def names_in_list(body: bytes) -> tuple[list[tuple[str, str]], str]:
     Raises UNDECODABLE.
     """
     found = decoded(body, _List)
-    names = [(one.metadata.namespace, one.metadata.name) for one in found.items]
-    return names, found.metadata.next_page
+    names = [(one.metadata.namespace, one.metadata.name) for one in found.items or ()]
+    return names, (found.metadata and found.metadata.next_page) or ""
 
 
 def pod_selector(body: bytes) -> str:

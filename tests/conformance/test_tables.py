@@ -60,8 +60,10 @@ def test_an_unknown_include_object_is_400(api: Api) -> None:
 
 
 def test_partial_metadata_is_served_too(api: Api) -> None:
-    api.pod()
     accept = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+    assert api.get(f"{PODS}?labelSelector=none=such", accept)["items"] is None
+    assert api.get(f"{PODS}?labelSelector=none=such")["items"] == []
+    api.pod()
     listed = api.get(PODS, accept)
     assert listed["kind"] == "PartialObjectMetadataList"
     assert "spec" not in listed["items"][0]

@@ -76,6 +76,20 @@ def test_a_list_gives_names_and_where_it_goes_on() -> None:
     assert names_in_list(b'{"items": [], "metadata": {}}') == ([], "")
 
 
+@pytest.mark.parametrize(
+    "metadata", [b"null", b"{}", b'{"continue":null}', b'{"resourceVersion":"7","continue":""}']
+)
+def test_an_empty_list_is_empty_in_every_form(metadata: bytes) -> None:
+    for items in (b"null", b"[]"):
+        assert names_in_list(b'{"items":%s,"metadata":%s}' % (items, metadata)) == ([], "")
+
+
+def test_absent_conditions_say_nothing() -> None:
+    for text in (b"{}", b'{"status":null}', b'{"status":{"conditions":null}}'):
+        assert sharepod_message(text) == ""
+    assert foreign_pod(b'{"spec":{},"status":{"conditions":null}}').message == ""
+
+
 def test_one_object_that_is_nested_deep_hides_no_other() -> None:
     deep = b'{"f:a":' * 9000 + b"{}" + b"}" * 9000
     managed = b'"managedFields":[{"fieldsV1":%s}]' % deep

@@ -95,7 +95,11 @@ def list_body(view: Rendering, entries: Sequence[StoredObject], page: ListPage) 
     else:
         items = [_fields(resource, entry) for entry in entries]
     head = {"kind": kind, "apiVersion": version, "metadata": page.metadata()}
-    return msgspec.json.encode(head)[:-1] + b',"items":[' + b",".join(items) + b"]}"
+    # kube-apiserver makes the items of a partial list one by one, so that an empty one is Go's
+    # nil slice, which JSON shows as null; other lists show [].
+    empty = view.mode == "partial" and not items
+    listed = b"null" if empty else b"[" + b",".join(items) + b"]"
+    return msgspec.json.encode(head)[:-1] + b',"items":' + listed + b"}"
 
 
 def table(
