@@ -16,27 +16,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code, and argparse exits with 2 for wrong usage."""
     parser = make_parser()
     given = vars(parser.parse_args(arguments))
+    given |= {name: tuple(given[name]) for name in _REPEATED if name in given}
+    access = ApiAccess(
+        **{one.name: given.pop(one.name) for one in fields(ApiAccess) if one.name in given}
+    )
     if given["command"] == "check":
-        return _check(parser, given)
+        return _check(parser, given, access)
     # Imported late, because --help and --version need none of it and must be quick.
     from kubeshare_py.programs.kubectl_kubeshare import run  # noqa: PLC0415
     from kubeshare_py.programs.kubectl_question import Question, usage_error  # noqa: PLC0415
 
-    given |= {name: tuple(given[name]) for name in _REPEATED if name in given}
-    access = {one.name: given.pop(one.name) for one in fields(ApiAccess) if one.name in given}
-    question = Question(**given, access=ApiAccess(**access))
+    question = Question(**given, access=access)
     if error := usage_error(question):
         parser.error(error)
     return run(question)
 
 
-def _check(parser: argparse.ArgumentParser, given: Mapping[str, Any]) -> int:
+def _check(parser: argparse.ArgumentParser, given: Mapping[str, Any], access: ApiAccess) -> int:
     from kubeshare_py.programs.kubectl_check import CheckQuestion, run  # noqa: PLC0415
 
     files, output = tuple(given.get("files") or ()), given.get("output", "table")
     if not files:
         parser.error("check needs files: -f FILE, or -f - for standard input")
-    return run(CheckQuestion(files=files, output=output, config=given.get("config", "")))
+    question = CheckQuestion(
+        files=files,
+        output=output,
+        config=given.get("config", ""),
+        offline=given.get("offline", False),
+        access=access,
+    )
+    return run(question)
 
 
 if __name__ == "__main__":

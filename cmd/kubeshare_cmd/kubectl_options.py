@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 
 OUTPUTS = ("table", "wide", "name", "json", "yaml")
-#: Of `check`, which asks no scheduler.
+#: Of `check`, which asks the API server at most.
 CHECK_OUTPUTS = ("table", "json", "yaml")
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -13,8 +13,16 @@ _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 def add_options(add: Callable[..., object]) -> None:
     """Add the options with argparse's `add_argument`."""
     add("-o", "--output", type=_output, metavar="FORM", help=f"{', '.join(OUTPUTS)}, jsonpath=…")
-    add("-n", "--namespace", metavar="NS", help="default: the context's")
     add("--no-headers", action="store_true", help="tables without their first line")
+    add_api_server(add)
+    add("--scheduler", metavar="URL", help="https://HOST:PORT, past the API server")
+    add("--ca-file", metavar="FILE", help="what to trust at --scheduler; default: the system's")
+    add("--token-file", metavar="FILE", help="for --scheduler; default: $KUBESHARE_TOKEN")
+
+
+def add_api_server(add: Callable[..., object]) -> None:
+    """Add kubectl's options about the API server and the namespace."""
+    add("-n", "--namespace", metavar="NS", help="default: the context's")
     add("--kubeconfig", metavar="FILE", help="default: $KUBECONFIG or ~/.kube/config")
     for name, text in (
         ("context", "of the kubeconfig; default: its current one"),
@@ -34,9 +42,6 @@ def add_options(add: Callable[..., object]) -> None:
     add("--tls-server-name", metavar="NAME", help="the name in the API server's certificate")
     add("--insecure-skip-tls-verify", action="store_true", help="trust any API server")
     add("--request-timeout", type=_seconds, metavar="TIME", help="as 5, 30s or 2m; 0 for none")
-    add("--scheduler", metavar="URL", help="https://HOST:PORT, past the API server")
-    add("--ca-file", metavar="FILE", help="what to trust at --scheduler; default: the system's")
-    add("--token-file", metavar="FILE", help="for --scheduler; default: $KUBESHARE_TOKEN")
 
 
 def _output(text: str) -> str:

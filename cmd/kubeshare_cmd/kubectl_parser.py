@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from kubeshare_cmd.kubectl_options import CHECK_OUTPUTS, add_options
+from kubeshare_cmd.kubectl_options import CHECK_OUTPUTS, add_api_server, add_options
 from kubeshare_cmd.kubectl_texts import CHECK, CHECK_EPILOG, COMMANDS, EPILOG
 
 
@@ -43,7 +43,9 @@ def _add_own(name: str, parser: argparse.ArgumentParser) -> None:
         files = "manifests; - is standard input; may be repeated"
         add("-f", "--filename", dest="files", action="append", metavar="FILE", help=files)
         add("-o", "--output", choices=CHECK_OUTPUTS, metavar="FORM", help=", ".join(CHECK_OUTPUTS))
-        add("--config", metavar="FILE", help="the scheduler's configuration, for its dialects")
+        add("--config", metavar="FILE", help="the scheduler's configuration, for its profiles")
+        add("--offline", action="store_true", help="do not ask the API server what it would do")
+        add_api_server(add)
     if name not in ("why", "check"):
         add("--interval", dest="interval_s", type=float, metavar="S", help="of -w and top; 2")
 

@@ -17,7 +17,7 @@ WHY = """  kubectl kubeshare why train-0         why it waits, what would help; 
 TOP = """  kubectl kubeshare top                 cards as bars, and who waits, every two seconds
   kubectl kubeshare top --once          the same as text
 """
-CHECK = """  kubectl kubeshare check -f pod.yaml   which dialect its pods use, what they ask for
+CHECK = """  kubectl kubeshare check -f pod.yaml   which scheduler takes its pods, what they ask for
   helm template . | kubectl kubeshare check -f -
   kubectl kubeshare check -f a.yaml -f b.yaml -o json
   kubectl kubeshare check -f pod.yaml --config config/scheduler.yaml
@@ -31,9 +31,11 @@ COMMANDS = {
 }
 CHECK_EPILOG = """examples:
 {}
-It needs no cluster. Without --config every installed dialect counts.
+With a kubeconfig, the API server is asked what it would make of each pod (a dry run: nothing is
+created). Without --config the profile of a scheduler with default values counts.
 
-exit codes: 0 all pods are fine, 1 a pod is refused, 2 wrong usage or an unreadable file"""
+exit codes: 0 all pods are fine, 1 a pod is refused or no scheduler here would take it,
+            2 wrong usage or an unreadable file"""
 EPILOG = """examples:
 {}
 exit codes: 0 done (also when a pod waits), 1 not found or refused, 2 wrong usage,

@@ -273,9 +273,9 @@ def _compared(how: str, why: str = "") -> str:
 
 
 def _advice() -> str:
-    few = matches("variables.memory", "0*[1-9][0-9]{0,5}")
+    few = matches("variables.memory", sharedgpu.FEW_BYTES)
     count = digits("variables.memory")
-    units = '" bytes; units are written behind the number, as in 8Gi"'
+    units = literal(f" {sharedgpu.FEW_BYTES_ADVICE}")
     return first([(few, f"{literal(f'{sharedgpu.MEMORY} is ')} + {count} + {units}")])
 
 

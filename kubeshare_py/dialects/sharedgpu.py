@@ -47,11 +47,21 @@ TOO_MUCH_MEMORY_RULE = f"must be at most {HELD_BYTES.most} bytes a card"
 #: are thousandths of a byte, because "512m" is meant as "512M", and fractions of a byte without a
 #: unit. Valid for RE2 too.
 MEMORY_QUANTITY = "[0-9]+([.][0-9]+)?([KMGTPE]i|[kMGTPE]|[eE][0-9]{1,3})"
+#: So few bytes that a unit was forgotten; valid for RE2 too.
+FEW_BYTES = "0*[1-9][0-9]{0,5}"
+FEW_BYTES_ADVICE = "bytes; units are written behind the number, as in 8Gi"
 _MEMORY_QUANTITY = re.compile(MEMORY_QUANTITY)
+_FEW_BYTES = re.compile(FEW_BYTES)
 _WHOLE_NUMBER = re.compile(WHOLE_NUMBER)
 _FLAGS = (None, "", "true", "false")
 # Each distinct text is parsed once; a cluster has few distinct requests and many pods.
 _REMEMBERED = 4096
+
+
+def advice(labels: Mapping[str, str]) -> str:
+    """A warning about a valid amount that is hardly meant, as admission gives it too; or ""."""
+    text = labels.get(MEMORY, "")
+    return f"{MEMORY} is {int(text)} {FEW_BYTES_ADVICE}" if _FEW_BYTES.fullmatch(text) else ""
 
 
 def read(

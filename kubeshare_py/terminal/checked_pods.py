@@ -11,16 +11,20 @@ from kubeshare_py.views.checked_pod import CheckedClaim, CheckedPod
 
 def checked_lines(pods: Sequence[CheckedPod]) -> Iterator[Text]:
     """The lines, with aligned columns."""
-    names = [printable(one.object) for one in pods]
-    width = max(map(len, names), default=0)
-    wide = max((len(one.dialect) for one in pods), default=0)
-    for name, one in zip(names, pods, strict=True):
-        told = "refused" if one.refused else _asks(one)
-        style = "red" if one.refused else ""
-        yield Text.assemble(f"{name:<{width}}  {one.dialect:<{wide}}  ", (told, style))
+    heads = [(printable(_name(one)), printable(one.scheduler), one.dialect) for one in pods]
+    widths = [max(map(len, column), default=0) for column in zip(*heads, strict=True)]
+    for head, one in zip(heads, pods, strict=True):
+        cells = (f"{text:<{width}}  " for text, width in zip(head, widths, strict=True))
+        result = "refused" if one.refused else _asks(one)
+        yield Text.assemble(*cells, (result, "red" if one.refused else ""))
         yield from (Text(f"  {printable(sentence)}") for sentence in one.refused)
+        yield from (Text(f"  {printable(note)}", style="yellow") for note in one.notes)
         if one.refused and one.documentation:
             yield Text(f"  {printable(one.documentation)}", style="dim")
+
+
+def _name(pod: CheckedPod) -> str:
+    return f"{pod.object} {pod.path}" if pod.path else pod.object
 
 
 def _asks(pod: CheckedPod) -> str:
@@ -32,6 +36,8 @@ def _claim(claim: CheckedClaim) -> str:
     on = f" on {printable(' or '.join(claim.models))}" if claim.models else ""
     if claim.exclusive:
         return f"{where}{claim.count} GPU{'s' if claim.count > 1 else ''} alone{on}"
+    if not claim.milli and claim.memory_bytes is not None:
+        return f"{where}{memory(claim.memory_bytes)} of a GPU{on}"
     text = (
         f"{claim.count} x {gpus(claim.milli)} GPU"
         if claim.count > 1

@@ -22,8 +22,10 @@ class CheckedClaim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
 class CheckedPod(msgspec.Struct, frozen=True, rename="camel"):
     """A pod of a manifest. `dialect` is "" if it asks for no GPU, or in several dialects.
 
-    `refused` are sentences; the pod is fine without any. `documentation` is where its dialect says
-    what its keys mean, "" if it does not.
+    `path` leads from the object to the pod's template, where the object is of a kind with several.
+    `scheduler` is the schedulerName of the scheduler that takes the pod. `refused` are sentences;
+    the pod is fine without any. `notes` are sentences about a pod that is fine, or under a
+    condition. `documentation` is where its dialect says what its keys mean, "" if it does not.
     """
 
     object: str
@@ -32,3 +34,5 @@ class CheckedPod(msgspec.Struct, frozen=True, rename="camel"):
     claims: tuple[CheckedClaim, ...]
     refused: tuple[str, ...]
     documentation: str = ""
+    path: str = ""
+    notes: tuple[str, ...] = ()

@@ -29,9 +29,9 @@ from kubeshare_py.manifests.budget import BudgetFields
 from kubeshare_py.manifests.cluster_objects import WATCHED, WatchedObjects
 from kubeshare_py.manifests.lease import read_lease
 from kubeshare_py.manifests.node import NodeFields
-from kubeshare_py.manifests.pod_check import check
+from kubeshare_py.manifests.pod_check import KnownSchedulers, check
 from kubeshare_py.manifests.pod_group import PodGroupFields
-from kubeshare_py.manifests.pod_templates import pod_templates
+from kubeshare_py.manifests.pod_templates import NoTemplate, pod_templates
 from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec, Problem, UnreadableAnswer
 from kubeshare_py.terminal.checked_pods import checked_lines
@@ -160,6 +160,11 @@ def budget_event(fields: BudgetFields) -> object:
     return event
 
 
+SCHEDULERS = KnownSchedulers(
+    names=("kubeshare-scheduler",), dialects=DIALECTS, installed=DIALECTS, are_configured=True
+)
+
+
 def judge_manifest(written: bytes) -> None:
     """Each pod of a manifest is checked, whatever it is; a file that is none says why."""
     try:
@@ -169,9 +174,12 @@ def judge_manifest(written: bytes) -> None:
         said(str(problem))
         return
     for template in itertools.chain(*found):
-        checked = check(template, DIALECTS, "kubeshare-scheduler")
-        assert checked == check(template, DIALECTS, "kubeshare-scheduler")
-        for sentence in checked.refused:
+        if isinstance(template, NoTemplate):
+            said(template.owner)
+            continue
+        checked = check(template, SCHEDULERS)
+        assert checked == check(template, SCHEDULERS)
+        for sentence in (*checked.refused, *checked.notes):
             said(sentence)
         said(str(*checked_lines([checked])) if not checked.refused else "refused")
 

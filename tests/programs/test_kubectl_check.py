@@ -1,4 +1,4 @@
-"""`kubectl kubeshare check`: what manifests ask for, without a cluster."""
+"""`kubectl kubeshare check`: which scheduler takes the pods of manifests, and what they ask for."""
 
 import json
 import subprocess
@@ -41,9 +41,9 @@ def test_pods_that_are_fine_are_shown_with_their_dialect(tmp_path: Path, capsys:
     listed = {"kind": "List", "items": [cron, pod("web", {"app": "web"})]}
     assert main(["check", "-f", written(tmp_path, job, service, listed)]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "job/train      sharedgpu  0.5 GPU, 8.0 GiB, at most 1.0",
-        "cronjob/night  sharedgpu  1 GPU alone on T4",
-        "pod/web                   no GPU",
+        "job/train      kubeshare-scheduler  sharedgpu  0.5 GPU, 8.0 GiB, at most 1.0",
+        "cronjob/night  kubeshare-scheduler  sharedgpu  1 GPU alone on T4",
+        "pod/web        default-scheduler               no GPU",
     ]
 
 
@@ -57,8 +57,9 @@ def test_a_sharepod_is_looked_at_as_its_pod(tmp_path: Path, capsys: Captured) ->
     wrong["metadata"] = {"name": "b", "annotations": {**given, "kubeshare/gpu_mem": ""}}
     assert main(["check", "-f", written(tmp_path, fine, wrong)]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "sharepod/a  sharepod  0.5 GPU, 1.0 GiB, at most 1.0"
-    assert lines[1].split() == ["sharepod/b", "sharepod", "refused"]
+    ours = "kubeshare-scheduler"
+    assert lines[0] == f"sharepod/a  {ours}  sharepod  0.5 GPU, 1.0 GiB, at most 1.0"
+    assert lines[1].split() == ["sharepod/b", ours, "sharepod", "refused"]
     assert "kubeshare/gpu_mem is missing" in lines[2]
 
 
@@ -68,6 +69,7 @@ def test_a_sharepod_is_looked_at_as_its_pod(tmp_path: Path, capsys: Captured) ->
         ({"sharedgpu/gpu_request": "2.5"}, {}, 'sharedgpu/gpu_request="2.5": must be a whole'),
         ({"sharedgpu/gpu_requst": "1"}, {}, "did you mean sharedgpu/gpu_request?"),
         (HALF, {"resourceClaims": [{"name": "x"}]}, "not supported yet: spec.resourceClaims"),
+        (HALF, {"schedulerName": "kubeshare-schedular"}, "did you mean kubeshare-scheduler?"),
         ({"sharedgpu/gpu_request": 0.5}, {}, "quote it: values of labels and annotations"),
     ],
 )
@@ -77,7 +79,7 @@ def test_a_pod_that_would_be_refused_is_and_the_reason_is_the_schedulers(
     path = written(tmp_path, pod("good", HALF), pod("bad", labels, **spec))
     assert main(["check", "-f", path]) == 1
     good, bad, why, *more = capsys.readouterr().out.splitlines()
-    assert good.startswith("pod/good  sharedgpu  0.5 GPU")
+    assert good.startswith("pod/good  kubeshare-scheduler  sharedgpu  0.5 GPU")
     assert (bad.split()[0], bad.split()[-1]) == ("pod/bad", "refused")
     assert said in why
     is_of_dialect = "sharedgpu" in bad
@@ -102,8 +104,11 @@ def test_the_answer_as_json(tmp_path: Path, capsys: Captured) -> None:
                 "claims": [{"count": 1, "milli": 500, "limitMilli": 1000, "memoryBytes": 8 << 30}],
                 "refused": [],
                 "documentation": "KubeShare: https://github.com/NTHU-LSALab/KubeShare",
+                "path": "",
+                "notes": [],
             }
-        ]
+        ],
+        "skipped": [],
     }
 
 
@@ -132,6 +137,97 @@ def test_the_configuration_says_which_scheduler_and_dialects_there_are(
     config.write_text("profiles: [{dialects: [{name: hamy}]}]")
     assert main(["check", "-f", path, "--config", str(config)]) == 2
     assert "no dialect hamy; there are " in capsys.readouterr().err
+
+
+def asking(name: str, amounts: dict[str, str], **spec: object) -> dict[str, object]:
+    containers = [{"name": "a", "resources": {"limits": amounts}}]
+    return {"kind": "Pod", "metadata": {"name": name}, "spec": {"containers": containers, **spec}}
+
+
+@pytest.mark.parametrize(
+    ("amounts", "spec", "code", "said"),
+    [
+        ({"aliyun.com/gpu-mem": "3"}, {}, 0, "label namespace default kubeshare.io/dialects=true"),
+        ({"nvidia.com/gpu": "1"}, {}, 0, "default-scheduler takes it, and the device plugin"),
+        ({"nvidia.com/gpu": "1"}, {"schedulerName": "volcano"}, 0, ""),
+        ({"aliyun.com/gpu-mem": "3"}, {"schedulerName": "volcano"}, 0, "only --config can say"),
+        ({"nvidia.com/gpu": "1"}, {"schedulerName": "kubeshare-scheduler"}, 1, "--config"),
+    ],
+)
+def test_who_takes_a_pod_is_said_where_it_is_not_plain(
+    tmp_path: Path,
+    capsys: Captured,
+    amounts: dict[str, str],
+    spec: dict[str, object],
+    code: int,
+    said: str,
+) -> None:
+    path = written(tmp_path, asking("a", amounts, **spec))
+    assert main(["check", "-f", path]) == code
+    assert said in capsys.readouterr().out
+
+
+def test_with_a_configuration_a_scheduler_that_is_not_in_it_takes_no_shares(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    config = tmp_path / "scheduler.yaml"
+    config.write_text("profiles: [{schedulerName: gpu}]")
+    share, whole = {"aliyun.com/gpu-mem": "3"}, {"nvidia.com/gpu": "1"}
+    path = written(tmp_path, asking("a", share, schedulerName="volcano"))
+    assert main(["check", "-f", path, "--config", str(config)]) == 1
+    assert "no scheduler here is called volcano: there is gpu" in capsys.readouterr().out
+    path = written(tmp_path, asking("a", whole, schedulerName="volcano"))
+    assert main(["check", "-f", path, "--config", str(config)]) == 0
+
+
+def test_few_bytes_of_memory_are_noted(tmp_path: Path, capsys: Captured) -> None:
+    labels = {**HALF, "sharedgpu/gpu_mem": "8"}
+    assert main(["check", "-f", written(tmp_path, pod("a", labels))]) == 0
+    assert "sharedgpu/gpu_mem is 8 bytes; units are written" in capsys.readouterr().out
+
+
+def test_templates_are_found_in_kinds_that_are_not_known(tmp_path: Path, capsys: Captured) -> None:
+    wrong = template({"sharedgpu/gpu_request": "many"})
+    jobs = [{"name": "w", "template": {"spec": {"template": wrong}}}]
+    job_set = an_object("JobSet", "sweep", {"replicatedJobs": jobs})
+    replicas = {"Master": {"template": wrong}, "Worker": {"template": template(HALF)}}
+    torch = an_object("PyTorchJob", "tune", {"pytorchReplicaSpecs": replicas})
+    volcano = an_object("Job", "v", {"tasks": [{"template": template(HALF)}]})
+    revision = an_object("Revision", "serve", {"containers": [{"name": "a"}]})
+    versions = {
+        "jobset.x-k8s.io/v1alpha2": job_set,
+        "kubeflow.org/v1": torch,
+        "batch.volcano.sh/v1alpha1": volcano,
+        "serving.knative.dev/v1": revision,
+    }
+    path = written(tmp_path, *({"apiVersion": key, **one} for key, one in versions.items()))
+    assert main(["check", "-f", path, "-o", "json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert [(one["object"], one["path"], bool(one["refused"])) for one in found["pods"]] == [
+        ("jobset/sweep", "spec.replicatedJobs[0].template.spec.template", True),
+        ("pytorchjob/tune", "spec.pytorchReplicaSpecs.Master.template", True),
+        ("pytorchjob/tune", "spec.pytorchReplicaSpecs.Worker.template", False),
+        ("job/v", "spec.tasks[0].template", False),
+        ("revision/serve", "", False),
+    ]
+
+
+def test_what_has_no_template_is_said_to_be_unchecked(tmp_path: Path, capsys: Captured) -> None:
+    plain = {"apiVersion": "v1", **an_object("ConfigMap", "c", {})}
+    rule = {"apiVersion": "rbac.authorization.k8s.io/v1", **an_object("Role", "r", {})}
+    other = {"apiVersion": "argoproj.io/v1alpha1", **an_object("Application", "app", {})}
+    assert main(["check", "-f", written(tmp_path, plain, rule, other, pod("a", HALF))]) == 0
+    said = capsys.readouterr().err
+    assert said == "Not checked, because no template of pods was found in it: application/app\n"
+
+
+def test_a_kubeconfig_that_is_named_and_absent_is_an_error(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    path, absent = written(tmp_path, pod("a", HALF)), str(tmp_path / "none")
+    assert main(["check", "-f", path, "--kubeconfig", absent]) == 2
+    assert "Error: cannot use the kubeconfig" in capsys.readouterr().err
+    assert main(["check", "-f", path, "--kubeconfig", absent, "--offline"]) == 0
 
 
 @pytest.mark.parametrize("text", ["a: [", "3", "kind: 7", "- a"])

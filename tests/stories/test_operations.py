@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from kubeshare_cmd.kubectl_kubeshare import main
 from tests.stories.command import kubectl_kubeshare
 from tests.stories.conftest import Stage, annotations, gpu
 from tests.stories.scheduler_port import SchedulerPort, bearer_of, port_of
@@ -83,6 +84,64 @@ async def test_an_ordinary_user_needs_the_right_to_look(stage: Stage) -> None:
     code, _, said = await kubectl_kubeshare(tom, "gpus")
     assert code == 1
     assert 'gpus.state.kubeshare.io is forbidden: User "tom" cannot list resource "gpus"' in said
+
+
+async def test_a_workload_without_pods_is_said_to_have_none(stage: Stage) -> None:
+    await stage.cluster.state_served()
+    selector = {"matchLabels": {"app": "zero"}}
+    template = {
+        "metadata": {"labels": {"app": "zero"}},
+        "spec": {"containers": [{"name": "a", "image": "x"}]},
+    }
+    spec = {"replicas": 0, "selector": selector, "template": template}
+    await stage.client.create(
+        "/apis/apps/v1/namespaces/default/deployments", {"metadata": {"name": "zero"}, "spec": spec}
+    )
+    kubeconfig = stage.cluster.kubeconfig
+    code, _, said = await kubectl_kubeshare(kubeconfig, "why", "deploy/zero")
+    assert (code, said) == (1, "Error: deployment default/zero has no pods\n")
+    for command in ("pods", "gpus"):
+        code, _, said = await kubectl_kubeshare(kubeconfig, command, selector="none=such")
+        assert (code, said.startswith("No ")) == (0, True), said
+
+
+async def test_check_asks_the_api_server_what_would_become_of_pods(
+    stage: Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    share = {"resources": {"limits": {"aliyun.com/gpu-mem": "3"}}}
+    asked: tuple[tuple[str, str, dict[str, object], dict[str, object]], ...] = (
+        ("ours", "default", {"labels": gpu("0.5")}, {}),
+        ("share", "default", {}, share),
+        ("nowhere", "no-such", {}, share),
+    )
+    path = stage.folder / "pods.yaml"
+    path.write_text(
+        "---\n".join(
+            json.dumps(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "metadata": {"name": name, "namespace": namespace, **metadata},
+                    "spec": {
+                        "schedulerName": "kubeshare-scheduler" if metadata else "",
+                        "containers": [{"name": "a", "image": "x", **container}],
+                    },
+                }
+            )
+            + "\n"
+            for name, namespace, metadata, container in asked
+        )
+    )
+    command = ["check", "-f", str(path), "--kubeconfig", str(stage.cluster.kubeconfig)]
+    assert await asyncio.to_thread(main, command) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:3] == ["pod/ours", "kubeshare-scheduler", "sharedgpu"]
+    assert lines[1].split() == ["pod/share", "default-scheduler", "gpushare", "refused"]
+    assert "label namespace default kubeshare.io/dialects=true" in lines[2]
+    unknown = 'the API server does not say what it would make of it: namespaces "no-such" not found'
+    assert unknown in "\n".join(lines[4:])
+    pods = await stage.client.get("/api/v1/namespaces/default/pods")
+    assert pods["items"] == []
 
 
 @OWN_USERS

@@ -1,10 +1,11 @@
-"""GETs of a command that starts, asks and ends: blocking, over http.client, one connection.
+"""Requests of a command that starts, asks and ends: blocking, over http.client, one connection.
 
 aiohttp takes 0.2 s to import and 8 MB to install; a command with one request needs neither.
 """
 
 import http
 import http.client
+import re
 import ssl
 import time
 from collections.abc import Callable, Iterable
@@ -43,10 +44,11 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """An HTTP status and the whole body."""
+    """An HTTP status and the whole body; `warnings` are the texts of its Warning headers."""
 
     status: int
     body: bytes
+    warnings: tuple[str, ...] = ()
 
 
 class _HttpsConnection(http.client.HTTPConnection):
@@ -81,19 +83,26 @@ class HttpsClient:
 
         Raises StateUnreachable without an answer.
         """
+        return self._patiently(path, accept, None)
+
+    def post(self, path: str, body: bytes) -> HttpAnswer:
+        """Send one POST of JSON that may be sent again, as a dry run may; as `get` otherwise."""
+        return self._patiently(path, JSON, body)
+
+    def _patiently(self, path: str, accept: str, body: bytes | None) -> HttpAnswer:
         for _ in range(THROTTLED_TRIES - 1):
-            answer = self._answer(path, accept)
+            answer = self._answer(path, accept, body)
             if answer.status != http.HTTPStatus.TOO_MANY_REQUESTS:
                 return answer
             self._sleep(THROTTLED_S)
-        return self._answer(path, accept)
+        return self._answer(path, accept, body)
 
-    def _answer(self, path: str, accept: str) -> HttpAnswer:
+    def _answer(self, path: str, accept: str, body: bytes | None) -> HttpAnswer:
         tries = 2 if self._connection is not None else 1
         while True:
             tries -= 1
             try:
-                return self._get(path, accept)
+                return self._send(path, accept, body)
             except (http.client.HTTPException, OSError) as error:
                 self.close()
                 # A kept connection may have ended meanwhile.
@@ -106,16 +115,21 @@ class HttpsClient:
             self._connection.close()
             self._connection = None
 
-    def _get(self, path: str, accept: str) -> HttpAnswer:
+    def _send(self, path: str, accept: str, body: bytes | None) -> HttpAnswer:
         if self._connection is None:
             self._connection = _HttpsConnection(self.origin)
         send = self._connection
-        send.putrequest("GET", urlsplit(self.origin.url).path.rstrip("/") + path)
+        method = "GET" if body is None else "POST"
+        send.putrequest(method, urlsplit(self.origin.url).path.rstrip("/") + path)
         for name, value in self._headers(accept):
             send.putheader(name, value)
-        send.endheaders()
+        if body is not None:
+            send.putheader("Content-Type", JSON)
+            send.putheader("Content-Length", str(len(body)))
+        send.endheaders(body)
         with send.getresponse() as response:
-            return HttpAnswer(response.status, response.read())
+            warnings = map(_warning, response.headers.get_all("Warning", []))
+            return HttpAnswer(response.status, response.read(), tuple(filter(None, warnings)))
 
     def _unreachable(self, error: Exception) -> StateUnreachable:
         if isinstance(error, ssl.SSLCertVerificationError):
@@ -130,3 +144,12 @@ class HttpsClient:
         yield "Accept", accept
         yield "User-Agent", USER_AGENT
         yield from self.origin.headers
+
+
+def _warning(header: str) -> str:
+    """The text of a Warning header as kube-apiserver writes it: `299 - "text"`; "" for others.
+
+    https://kubernetes.io/blog/2020/09/03/warnings/
+    """
+    found = re.fullmatch(r'299 \S+ "((?:[^"\\]|\\.)*)".*', header)
+    return re.sub(r"\\(.)", r"\1", found[1]) if found else ""

@@ -7,7 +7,7 @@ https://kubernetes.io/docs/concepts/extend-kubernetes/api-extension/apiserver-ag
 
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -50,12 +50,19 @@ class ApiServerRoute:
 
         They may have expired: tokens of exec plugins, rotated files. Raises StateUnreachable.
         """
+        return self._trusted(lambda client: client.get(path, accept=accept))
+
+    def post(self, path: str, body: bytes) -> HttpAnswer:
+        """Send one POST of JSON that may be sent again; as `get` otherwise."""
+        return self._trusted(lambda client: client.post(path, body))
+
+    def _trusted(self, send: Callable[[HttpsClient], HttpAnswer]) -> HttpAnswer:
         used = self._client is not None
-        answer = self._opened().get(path, accept=accept)
+        answer = send(self._opened())
         if answer.status == _UNAUTHORIZED and used:
             self.close()
             self._configured = None
-            answer = self._opened().get(path, accept=accept)
+            answer = send(self._opened())
         return answer
 
     def close(self) -> None:
