@@ -9,6 +9,8 @@ from tests.controlplane.helm import template
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import Json
 
+pytestmark = pytest.mark.real_only("it needs Helm, which make e2e builds")
+
 MUTATING, VALIDATING = "MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"
 
 

@@ -35,12 +35,14 @@ async def test_who_is_killed_is_shown_no_longer(tmp_path: Path) -> None:
 
 
 def test_asking_is_in_nobodys_way_and_changes_nothing(tmp_path: Path) -> None:
-    (tmp_path / "GPU-a").touch(mode=0o444)
+    file = tmp_path / "GPU-a"
+    file.touch()
     assert alive(tmp_path) == ()
-    with shown(tmp_path / "GPU-a"):
+    with shown(file):
         assert alive(tmp_path) == ("GPU-a",)
-        with pytest.raises(OSError, match="temporarily unavailable"), shown(tmp_path / "GPU-a"):
+        with pytest.raises(OSError, match="temporarily unavailable"), shown(file):
             pass
+        file.chmod(0o444)  # all that other programs of the node may do with it is read it
         assert alive(tmp_path) == ("GPU-a",)
     assert alive(tmp_path) == ()
 
