@@ -5,6 +5,8 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+from kubeshare_py.edges.process.connection_abort import abort
+
 ANSWER_S = 20.0
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -65,7 +67,7 @@ async def crowd(port: int, size: int, sent: bytes = b"") -> AsyncIterator[None]:
 
 async def closed(writer: asyncio.StreamWriter) -> None:
     """Close it, whatever the other side did."""
-    writer.transport.abort()
+    abort(writer.transport)
     with suppress(ConnectionError, ssl.SSLError, TimeoutError):
         async with asyncio.timeout(ANSWER_S):
             await writer.wait_closed()

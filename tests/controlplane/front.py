@@ -16,6 +16,7 @@ import msgspec
 import yarl
 from aiohttp import web
 
+from kubeshare_py.edges.process.connection_abort import abort
 from kubeshare_py.embedded_cluster.apiserver.requests import ApiAnswer
 from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest, ApiResponse
 from kubeshare_py.embedded_cluster.protocol.status import failure
@@ -50,7 +51,7 @@ class FrontServer(ApiServer):
         """Break all open watches."""
         found = list(self._watching)
         for transport in found:
-            transport.abort()
+            abort(transport)
         return len(found)
 
     def compact(self) -> None:

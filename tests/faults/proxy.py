@@ -17,12 +17,13 @@ import yarl
 from aiohttp import web
 
 from kubeshare_py.edges.kube.certificates import make_certificates, write_private
+from kubeshare_py.edges.process.connection_abort import abort
 from kubeshare_py.embedded_cluster.protocol.status import failure
 from kubeshare_py.embedded_cluster.serving.kubeconfigs import kubeconfig_text
 from tests.faults.durations import Durations
 from tests.faults.fault_plan import FORWARDED, Fault, FaultPlan, Kind, status_of
 from tests.faults.held_request import Hold
-from tests.faults.watch_stream import WatchStream, abort
+from tests.faults.watch_stream import WatchStream, cut_off
 
 RETRY_AFTER_S = 1
 _PASSED_ON = ("Authorization", "Accept", "Content-Type", "User-Agent")
@@ -104,7 +105,7 @@ class FaultProxy:
         """Break every connection."""
         for transport in list(self._transports):
             if isinstance(transport, asyncio.Transport):
-                transport.abort()
+                abort(transport)
 
     async def refuse(self) -> None:
         """Refuse connections from now on; break those there are."""
@@ -138,7 +139,7 @@ class FaultProxy:
         try:
             return await self._answer(request, fault, is_watch=is_watch)
         except (aiohttp.ClientError, ConnectionError, TimeoutError):
-            return abort(request)
+            return cut_off(request)
         finally:
             if request.transport is None or request.transport.is_closing():
                 self._transports.discard(request.transport)
@@ -151,7 +152,7 @@ class FaultProxy:
         amount = fault.amount if fault else 0.0
         if kind is Kind.HANGS:
             await asyncio.sleep(self._pace.hangs_s)
-            return abort(request)
+            return cut_off(request)
         elif kind is not None and not is_watch and kind not in FORWARDED:
             return _refused(request, kind)
         elif kind is Kind.GONE:
@@ -202,7 +203,7 @@ async def _pass_on(
     body = await answer.read()
     kind = fault.kind if fault else None
     if kind is Kind.LOST:
-        return abort(request)
+        return cut_off(request)
     if kind is not None and status_of(kind):
         return _refused(request, kind)
     headers = {
@@ -215,7 +216,7 @@ async def _pass_on(
         broken = web.StreamResponse(status=answer.status, headers=headers)
         await broken.prepare(request)
         await broken.write(body[: int(fault.amount * len(body))])
-        return abort(request)
+        return cut_off(request)
     return web.Response(status=answer.status, body=body, headers=headers)
 
 
@@ -231,7 +232,7 @@ async def _told_gone(request: web.Request) -> web.StreamResponse:
 def _refused(request: web.Request, kind: Kind) -> web.Response:
     status = status_of(kind)
     if not status:
-        return abort(request)
+        return cut_off(request)
     body = msgspec.json.encode(failure(status, "", f"injected: {kind}"))
     response = web.Response(status=status, body=body, content_type="application/json")
     if kind is Kind.THROTTLED:

@@ -6,6 +6,7 @@ from contextlib import suppress
 import aiohttp
 from aiohttp import web
 
+from kubeshare_py.edges.process.connection_abort import abort
 from tests.faults.fault_plan import Fault, Kind
 
 
@@ -35,7 +36,7 @@ class WatchStream:
                 # Whatever comes next, only the beginning of it arrives.
                 piece = await answer.content.readany()
                 await self._response.write(piece[: 1 + int(self._amount * (len(piece) - 2))])
-            return abort(self._request)
+            return cut_off(self._request)
         await self._all(answer)
         await self._response.write_eof()
         return self._response
@@ -51,8 +52,7 @@ class WatchStream:
                 await asyncio.sleep(0.05)
 
 
-def abort(request: web.Request) -> web.Response:
+def cut_off(request: web.Request) -> web.Response:
     """Break the connection; nobody sees the response."""
-    if isinstance(request.transport, asyncio.Transport):
-        request.transport.abort()
+    abort(request.transport)
     return web.Response(status=503)

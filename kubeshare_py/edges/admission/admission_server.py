@@ -13,6 +13,7 @@ from kubeshare_py.configuration.scheduler import ConfigurationError
 from kubeshare_py.edges.process import probes
 from kubeshare_py.edges.process.bounded_server import listening
 from kubeshare_py.edges.process.build import say_listening, url
+from kubeshare_py.edges.process.connection_abort import abort
 
 PORT = 9443
 #: The largest body: an AdmissionReview has the object twice, each of at most 1.5 MiB in etcd, and
@@ -109,5 +110,4 @@ class _Bodies:
         while sum(self._arrived.values()) > self._most_bytes:
             first = next(iter(self._arrived))
             del self._arrived[first]
-            if first.transport is not None:
-                first.transport.abort()
+            abort(first.transport)

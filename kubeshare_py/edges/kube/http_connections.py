@@ -16,6 +16,8 @@ from typing import cast
 import httptools
 import yarl
 
+from kubeshare_py.edges.process.connection_abort import abort
+
 #: A connection that was idle for longer (s) is not used again: a middlebox may have dropped it
 #: silently.
 IDLE_S = 60.0
@@ -168,7 +170,7 @@ class _HttpConnection(asyncio.Protocol):
     def abort(self) -> None:
         """Close at once."""
         self.lost = True
-        self._transport.abort()
+        abort(self._transport)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Remember the transport."""

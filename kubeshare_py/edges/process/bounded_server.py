@@ -21,6 +21,8 @@ from aiohttp import ClientConnectionResetError, web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler, Middleware
 
+from kubeshare_py.edges.process.connection_abort import abort
+
 _BACKLOG = 128
 _CONTINUE = "100-continue"
 _AnyHandler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
@@ -97,7 +99,7 @@ async def listening(
         held = connections.transports()
         await runner.cleanup()
         for transport in held:
-            transport.abort()
+            abort(transport)
         await asyncio.sleep(0)
 
 
@@ -174,8 +176,8 @@ class _BoundedConnection:
             # socket.
             with contextlib.suppress(OSError):
                 self.accepted.shutdown(socket.SHUT_RDWR)
-        elif self.handler.transport is not None:
-            self.handler.transport.abort()
+        else:
+            abort(self.handler.transport)
 
 
 _WaitingConnection = dict[web.RequestHandler, _BoundedConnection]

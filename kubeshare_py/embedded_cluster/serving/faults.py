@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import msgspec
 from aiohttp import web
 
+from kubeshare_py.edges.process.connection_abort import abort
 from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest
 from kubeshare_py.embedded_cluster.protocol.status import failure
 
@@ -43,8 +44,7 @@ class Fault:
         if self.delay_s:
             await asyncio.sleep(self.delay_s)
         if not self.status:
-            if request.transport is not None:
-                request.transport.abort()
+            abort(request.transport)
             return web.Response(status=503)
         body = msgspec.json.encode(failure(self.status, self.reason, self.message))
         response = web.Response(status=self.status, body=body, content_type="application/json")

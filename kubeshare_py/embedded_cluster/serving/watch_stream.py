@@ -5,6 +5,7 @@ import random
 
 from aiohttp import web
 
+from kubeshare_py.edges.process.connection_abort import abort
 from kubeshare_py.embedded_cluster.protocol.messages import WatchAnswer
 from kubeshare_py.embedded_cluster.protocol.watches import Subscription
 
@@ -24,8 +25,7 @@ class WatchStreams:
         """Abort every watch's connection; returns how many there were."""
         found = list(self._open.values())
         for request in found:
-            if request.transport is not None:
-                request.transport.abort()
+            abort(request.transport)
         return len(found)
 
     def close(self) -> None:

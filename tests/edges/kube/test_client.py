@@ -13,6 +13,7 @@ from kubeshare_py.edges.kube.credential_reading import KubeReading
 from kubeshare_py.edges.kube.credentials import Credentials
 from kubeshare_py.edges.kube.errors import KubeError, KubeUnreachable
 from kubeshare_py.edges.kube.transport import why_unanswered
+from kubeshare_py.edges.process.connection_abort import abort
 from tests.edges.bare_server import NoSleep, client_of, plain, serving, status
 
 
@@ -107,8 +108,7 @@ async def test_a_cut_connection_and_a_silent_server_are_unreachable() -> None:
 
     async def handler(request: web.Request) -> web.Response:
         if request.path == "/cut":
-            assert request.transport is not None
-            request.transport.abort()
+            abort(request.transport)
         await done.wait()
         return web.Response()
 
@@ -267,8 +267,7 @@ async def test_a_stream_that_falls_silent_is_unreachable() -> None:
 async def test_requests_are_counted_by_their_codes_and_waits() -> None:
     async def handler(request: web.Request) -> web.StreamResponse:
         if request.path == "/cut":
-            assert request.transport is not None
-            request.transport.abort()
+            abort(request.transport)
         if request.path == "/busy" and not sleep.asked:
             return status(429, "TooManyRequests", "later")
         return web.json_response({})

@@ -14,6 +14,7 @@ from aiohttp import web
 
 from kubeshare_py.edges.kube.certificates import make_certificates
 from kubeshare_py.edges.process.bounded_server import Bounds, listening
+from kubeshare_py.edges.process.connection_abort import abort
 
 HASTY = Bounds(connections=3, head_s=0.2, idle_s=0.4, busy_s=0.4)
 ROOMY = Bounds(connections=3)
@@ -62,7 +63,7 @@ async def is_answered(client: Client, sent: bytes = GET) -> bool:
 
 async def left(client: Client) -> None:
     """Hang up at once."""
-    client[1].transport.abort()
+    abort(client[1].transport)
     with contextlib.suppress(ConnectionError):
         await client[1].wait_closed()
 
@@ -75,6 +76,25 @@ async def is_hung_up(client: Client) -> bool:
         return True
     finally:
         client[1].close()
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_a_closed_tls_connection_may_be_closed_once_more_and_aborted(
+    run: Run, tmp_path: Path
+) -> None:
+    made = make_certificates(tmp_path)
+    trusting = ssl.create_default_context(cafile=str(made.ca_file))
+
+    async def body() -> None:
+        async with serving(ROOMY, made.server_context()) as port:
+            _, writer = await connect(port, tls=trusting)
+            writer.close()
+            writer.close()
+            abort(writer.transport)
+            abort(writer.transport)
+            await writer.wait_closed()
+
+    run(body())
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -288,7 +308,7 @@ def test_a_client_that_goes_away_leaves_no_traceback(caplog: pytest.LogCaptureFi
         async with listening(app, "127.0.0.1", 0) as [(_, port)]:
             reader, writer = await connect(port, GET)
             await reader.readline()
-            writer.transport.abort()
+            abort(writer.transport)
             await asyncio.wait_for(ended.wait(), 10)
 
     asyncio.run(story())

@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 from aiohttp import web
 
+from kubeshare_py.edges.process.connection_abort import abort
 from kubeshare_py.views.view import ClusterView
 
 #: The most answers being made and sent, and with those that wait; further requests are refused.
@@ -53,8 +54,7 @@ class ViewStreams:
                 await answer.write_eof()
         except TimeoutError:
             # Without the end, the reader sees that the answer is incomplete.
-            if request.transport is not None:
-                request.transport.abort()
+            abort(request.transport)
         finally:
             self._asked -= 1
         return answer
