@@ -11,6 +11,7 @@ from kubeshare_py.edges.kube.errors import KubeError
 from tests.attacks.attack import Attack, pods_of
 from tests.attacks.attacked_cluster import LAX
 from tests.attacks.test_costly_pods import ANNOTATION, affine_pod, patterns
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.real_only("it needs admission policies, Helm and a scheduler's own role")
 
@@ -30,7 +31,7 @@ async def test_waiting_pods_that_are_edited_all_the_time(attack: Attack, full_sc
                 edited[name] += 1
             await asyncio.sleep(EDIT_S)
 
-    async with asyncio.timeout(600), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         editing = [group.create_task(edit(f"edited-{one}")) for one in range(30)]
         # Each pod is edited again and again before the last of the victim's is bound.
         while len(edited) < 30 or min(edited.values()) < (50 if full_scale else 3):

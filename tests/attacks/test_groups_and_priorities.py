@@ -8,6 +8,7 @@ import pytest
 from kubeshare_py.edges.kube.errors import KubeError
 from tests.attacks.attack import Attack, gpu_pod, pods_of, refusal
 from tests.attacks.attacked_cluster import ATTACKER
+from tests.patience import PATIENCE_S
 from tests.stories.gang_pods import DEFINITION, DEFINITIONS
 
 pytestmark = pytest.mark.real_only("it needs admission policies, Helm and a scheduler's own role")
@@ -83,7 +84,7 @@ async def pod_group(attack: Attack, name: str, least: int) -> None:
         "metadata": {"name": name},
         "spec": {"minMember": least},
     }
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             try:
                 await attack.mallory.create(GROUPS, body)

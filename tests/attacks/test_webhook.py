@@ -17,6 +17,7 @@ from tests.attacks.raw import answered, crowd, request, status
 from tests.attacks.test_state_port import STRANGE
 from tests.controlplane.processes import Process, process
 from tests.controlplane.running import free_ports
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.real_only("it needs a control plane and Helm")
 
@@ -102,7 +103,7 @@ async def test_heads_and_bodies_that_never_end(webhook: Webhook, full_scale: boo
     size = 1000 if full_scale else 300
     body = request("POST", "/pods", JSON, "Content-Length: 3000000") + b"{"
     for sent in (b"", b"POST /pods HTTP/1.1\r\nHost: x\r\n", body):
-        async with crowd(webhook.port, size, sent), asyncio.timeout(60):
+        async with crowd(webhook.port, size, sent), asyncio.timeout(PATIENCE_S):
             answer = await answered(webhook.port, request("GET", "/livez"))
             assert status(answer) == HTTPStatus.OK
     await webhook.reviews()

@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kubeshare_py.exporters.gpu_capacity import NAME, PATH
 from tests.fake_nvml.board import NAMES
+from tests.patience import PATIENCE_S
 
 PIPE = asyncio.subprocess.PIPE
 #: make test tries one board of each kind: whole GPUs, MIG instances, and one that is broken.
@@ -22,8 +23,6 @@ _ONE_OF_EACH = {"t4-box", "hgx-h100-mig", "broken-card"}
 EACH_BOARD = [
     name if name in _ONE_OF_EACH else pytest.param(name, marks=pytest.mark.long) for name in NAMES
 ]
-#: How long (s) something may take on a busy machine.
-PATIENCE_S = 30.0
 #: Series by name, with the values of their labels but for the node's, in alphabetical order.
 Page = dict[str, float]
 Parser = Callable[[str], Iterable[Family]]

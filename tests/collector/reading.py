@@ -12,9 +12,9 @@ from kubeshare_py.domain.card_reading import JudgedCard, NodeReading
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.edges.node.card_reports import CardReport
 from kubeshare_py.node_agent.history import History
+from tests.patience import PATIENCE_S
 
 #: How long (s) a reading may take on a busy machine.
-PATIENCE_S = 30.0
 #: Readings that a change may take to be seen.
 SOON = 200
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.inventory.card_annotation import ANNOTATION, read_annotation
-from tests.collector.collectors import PATIENCE_S, collector, run
+from tests.collector.collectors import collector, run
 from tests.collector.conftest import NewBoard
 from tests.embedded_cluster.embedded import cluster
+from tests.patience import PATIENCE_S
 
 NODE = "/api/v1/nodes/n1"
 SLOW = "nvmlDeviceGetPowerUsage"

@@ -14,7 +14,6 @@ from kubeshare_py.exporters.gpu_capacity import PATH
 from kubeshare_py.inventory.gpu_capacity import CardOfNode, read_series
 from tests.collector.collectors import (
     EACH_BOARD,
-    PATIENCE_S,
     Page,
     capacity,
     collector,
@@ -22,6 +21,7 @@ from tests.collector.collectors import (
     series,
 )
 from tests.collector.conftest import NewBoard
+from tests.patience import PATIENCE_S
 
 #: Long enough for a busy machine to answer, short enough to wait for (s).
 STALE_S = 1.0

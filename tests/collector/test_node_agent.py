@@ -19,9 +19,9 @@ from tests.collector.conftest import NewBoard
 from tests.edges.node.gemini.programs import ask, free_port, installed, runs, starts
 from tests.edges.node.gemini.stand_in import MEM_LIMIT
 from tests.embedded_cluster.embedded import PODS, cluster, create_pod
+from tests.patience import PATIENCE_S
 
 NODE = "/api/v1/nodes/n1"
-PATIENCE_S = 60.0
 
 
 @asynccontextmanager

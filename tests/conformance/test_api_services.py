@@ -18,6 +18,7 @@ from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError
 from tests.embedded_cluster.api_client import Api
 from tests.embedded_cluster.simulated import Simulated
+from tests.patience import PATIENCE_S
 
 NAME, GROUP = "v1.answers.example.com", "answers.example.com"
 SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
@@ -167,7 +168,7 @@ async def expect_condition(world: Simulated, wanted: str) -> Json:
     """The condition Available, once it has this status."""
     found: Json = {}
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while found.get("status") != wanted:
                 await asyncio.sleep(0.05)
                 one = await world.client.get(f"{SERVICES}/{NAME}")
@@ -248,7 +249,7 @@ async def test_what_is_changed_counts_at_once(world: Simulated, answers: Answers
     await world.client.merge_patch(f"{SERVICES}/{NAME}", change)
     await expect_condition(world, "True")
     await world.client.delete(f"{SERVICES}/{NAME}")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             try:
                 await world.client.get(f"{ROOT}/things")

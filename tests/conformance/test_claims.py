@@ -9,6 +9,7 @@ from kubeshare_py.embedded_cluster.claims.provisioning import PROVISIONER
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
 from kubeshare_py.manifests.watch import Codec
 from tests.embedded_cluster.simulated import PODS, Simulated
+from tests.patience import PATIENCE_S
 
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
@@ -251,7 +252,10 @@ async def test_a_class_of_an_absent_driver_is_never_answered(world: Simulated) -
 async def expect_event(world: Simulated, reason: str, text: str) -> None:
     """Wait for an event of this reason, with this text in its message."""
     codec: Codec[UnstructuredObject] = Codec(UnstructuredObject)
-    async with asyncio.timeout(20), aclosing(follow(world.client, EVENTS, codec)) as batches:
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        aclosing(follow(world.client, EVENTS, codec)) as batches,
+    ):
         async for _ in batches:
             told = await world.client.list_all(EVENTS)
             if any(one["reason"] == reason and text in one["message"] for one in told):

@@ -15,6 +15,7 @@ from kubeshare_py.embedded_cluster.controllers.unstructured import (
 )
 from kubeshare_py.manifests.watch import Codec
 from tests.embedded_cluster.simulated import PODS, Simulated, pods_over_time
+from tests.patience import PATIENCE_S
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 SETS = "/apis/apps/v1/namespaces/default/replicasets"
@@ -73,7 +74,7 @@ async def expect_listed(
 ) -> None:
     """Wait until all the objects together, whole, look like this."""
     codec: Codec[UnstructuredObject] = Codec(UnstructuredObject)
-    async with asyncio.timeout(20), aclosing(follow(world.client, path, codec)) as batches:
+    async with asyncio.timeout(PATIENCE_S), aclosing(follow(world.client, path, codec)) as batches:
         async for _ in batches:
             if wanted(await world.client.list_all(path)):
                 return
@@ -205,7 +206,7 @@ async def test_a_rolling_update_keeps_within_its_limits(
     await expect_rolled_out(world)
     change = {"spec": {"template": template(image="x:2")}}
     seen: list[tuple[int, int]] = []
-    async with asyncio.timeout(20), aclosing(pods_over_time(world.client)) as looks:
+    async with asyncio.timeout(PATIENCE_S), aclosing(pods_over_time(world.client)) as looks:
         async for pods in looks:
             if not seen:
                 await world.client.merge_patch(f"{DEPLOYMENTS}/w", change)
@@ -223,7 +224,7 @@ async def test_recreation_ends_the_old_pods_first(world: Simulated) -> None:
     await expect_rolled_out(world)
     change = {"spec": {"template": template(image="x:2")}}
     await world.client.merge_patch(f"{DEPLOYMENTS}/w", change)
-    async with asyncio.timeout(20), aclosing(pods_over_time(world.client)) as looks:
+    async with asyncio.timeout(PATIENCE_S), aclosing(pods_over_time(world.client)) as looks:
         async for pods in looks:
             images = {image_of(pod) for pod in pods.values() if not is_finished(pod)}
             assert len(images) <= 1

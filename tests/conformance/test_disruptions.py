@@ -11,6 +11,7 @@ from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
 from kubeshare_py.manifests.watch import Codec, ListResult
 from tests.embedded_cluster.simulated import JOBS, PODS, Simulated
+from tests.patience import PATIENCE_S
 
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
@@ -186,7 +187,10 @@ async def test_a_granted_eviction_is_seen_in_the_budget_at_once(world: Simulated
     await world.client.create(BUDGETS, budget(maxUnavailable=2))
     await expect_counts(world, 3, 3, 1, 2)
     codec: Codec[UnstructuredObject] = Codec(UnstructuredObject)
-    async with asyncio.timeout(20), aclosing(follow(world.client, BUDGETS, codec)) as batches:
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        aclosing(follow(world.client, BUDGETS, codec)) as batches,
+    ):
         async for batch in batches:
             if isinstance(batch, ListResult):
                 await evict(world, name)

@@ -7,6 +7,7 @@ from typing import Any
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError
 from tests.controlplane.shipped import shipped
+from tests.patience import PATIENCE_S
 
 PODS = "/api/v1/pods"
 API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
@@ -51,7 +52,7 @@ _PROMPTLY = {
 
 async def clean(client: KubeClient) -> None:
     """Delete it all, finalizers or not; raises TimeoutError when pods come back for ever."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         # First of all: one that does not answer would keep namespaces from going.
         for service in await client.list_all(API_SERVICES):
             if service["spec"].get("service"):

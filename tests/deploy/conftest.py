@@ -22,6 +22,7 @@ from tests.controlplane.helm import CHART, NAMESPACE, RELEASE, helm
 from tests.controlplane.processes import process
 from tests.controlplane.running import ControlPlane, control_plane
 from tests.controlplane.shipped import RUNTIME_CLASS, Json, write
+from tests.patience import PATIENCE_S
 from tests.stories.conftest import Stage
 
 NODES = """
@@ -132,7 +133,9 @@ async def release(stage: Stage, bare: ControlPlane, tmp_path: Path) -> AsyncIter
 
 
 async def expect_eventually(
-    ask: Callable[[], Awaitable[Json]], wanted: Callable[[Json], bool], timeout_s: float = 60
+    ask: Callable[[], Awaitable[Json]],
+    wanted: Callable[[Json], bool],
+    timeout_s: float = PATIENCE_S,
 ) -> Json:
     """Ask until the answer is wanted; the last one is in the error."""
     last: Json = {}

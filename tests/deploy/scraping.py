@@ -16,6 +16,7 @@ import yaml
 
 from tests.controlplane.prometheus import started
 from tests.controlplane.shipped import MANIFESTS, Json
+from tests.patience import PATIENCE_S
 
 SHIPPED = MANIFESTS.with_name("prometheus.yaml")
 _JOBS = {job["job_name"]: job for job in yaml.safe_load(SHIPPED.read_text())["scrape_configs"]}
@@ -24,7 +25,6 @@ SELECTORS: Mapping[str, str] = {
     name: job["kubernetes_sd_configs"][0]["selectors"][0]["label"] for name, job in _JOBS.items()
 }
 _OFTEN = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
-_PATIENCE_S = 60.0
 
 
 def with_targets_from_files(targets: Mapping[str, Path], token: Path) -> Json:
@@ -80,7 +80,7 @@ class Scraper:
         """Ask until the values, by their label `node` or `uuid` or "", are as wanted."""
         last: object = None
         try:
-            async with asyncio.timeout(_PATIENCE_S), aiohttp.ClientSession() as session:
+            async with asyncio.timeout(PATIENCE_S), aiohttp.ClientSession() as session:
                 while True:
                     last = await _asked(session, f"{self.url}/api/v1/query", query)
                     if wanted(last):

@@ -30,6 +30,7 @@ from tests.deploy import whole as everything
 from tests.deploy.conftest import Release
 from tests.deploy.container import can_mount
 from tests.deploy.whole import CONFIG, Whole, assembled, made
+from tests.patience import PATIENCE_S
 from tests.programs.commands import PIPE, expect_said
 from tests.stories.conftest import Stage, annotations, gpu
 
@@ -129,7 +130,7 @@ async def expect_eventually(asked: Callable[[], Awaitable[str]], wanted: str) ->
     """Ask until this is shown."""
     shown = ""
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             while wanted not in shown:
                 shown = await asked()
                 await asyncio.sleep(0.1)

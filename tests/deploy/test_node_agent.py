@@ -22,6 +22,7 @@ from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import Json
 from tests.deploy.conftest import PODS, Release, expect_eventually
 from tests.deploy.test_annotated_nodes import refusal_of
+from tests.patience import PATIENCE_S
 from tests.stories.conftest import NODES, Stage
 
 pytestmark = pytest.mark.real_only("it needs controllers, admission policies and Helm")
@@ -85,7 +86,7 @@ async def test_an_agent_reads_its_pods_and_writes_on_its_own_node(
 
 async def expect_pods(agent: NodeAgent) -> None:
     """It knows of the pods of its node: its own is there."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             tenants = agent.state.tenants
             if tenants and any(one.key.name.startswith(AGENT) for one in tenants.values()):
@@ -139,7 +140,7 @@ async def test_the_aggregator_reads_pods_and_can_do_nothing_else(
     async with pod_of(stage, bare, AGGREGATOR) as client, asyncio.TaskGroup() as group:
         watch = RequirementWatch(client, "kubeshare-scheduler")
         task = group.create_task(watch.run())
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             await expect_listed(watch)
         task.cancel()
         for refused in (client.get(NODES), client.create(PODS, {"metadata": {"name": "x"}})):

@@ -14,6 +14,7 @@ from tests.controlplane.running import ControlPlane, free_ports
 from tests.deploy.conftest import LEASE, NAME, Release
 from tests.deploy.container import can_mount, unpack
 from tests.deploy.pod import ConfigMapVolume, Pod
+from tests.patience import PATIENCE_S
 from tests.programs.commands import expect_said
 from tests.stories.conftest import PODS, Json, Stage, annotations, gpu
 
@@ -74,7 +75,7 @@ async def test_it_leads_places_pods_and_ends_in_order(stage: Stage, pod: Pod) ->
         await stage.create("big", gpu("9", "9"))
         await stage.expect_waiting("big", "too few GPUs")
         process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             assert await process.wait() == 0
         assert (await lease(stage)).get("holderIdentity", "") == ""
 

@@ -16,6 +16,7 @@ from kubeshare_py.embedded_cluster.serving.simulated_controllers import Simulate
 from kubeshare_py.embedded_cluster.serving.simulated_kubelets import SimulatedKubelets
 from kubeshare_py.manifests.watch import Codec, ListResult
 from tests.embedded_cluster.embedded import cluster
+from tests.patience import PATIENCE_S
 
 PODS = "/api/v1/namespaces/default/pods"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
@@ -65,7 +66,10 @@ class Simulated:
         """Watch what `path` lists, by name, until the condition holds."""
         present: dict[str, UnstructuredObject] = {}
         codec: Codec[UnstructuredObject] = Codec(UnstructuredObject)
-        async with asyncio.timeout(20), aclosing(follow(self.client, path, codec)) as batches:
+        async with (
+            asyncio.timeout(PATIENCE_S),
+            aclosing(follow(self.client, path, codec)) as batches,
+        ):
             async for batch in batches:
                 if isinstance(batch, ListResult):
                     present = {item.metadata.name: item for item in batch.items}

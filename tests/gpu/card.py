@@ -16,10 +16,9 @@ import pynvml
 from kubeshare_py.domain.allocation import CardCharge
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.isolation.backend import Backend
+from tests.patience import PATIENCE_S
 
 Json = dict[str, Any]
-#: Seconds that an answer of such a process may take; the first one starts the driver.
-PATIENCE_S = 120.0
 #: cuda.h: what a call gives that worked, and one for which there is too little memory.
 SUCCESS, OUT_OF_MEMORY = 0, 2
 _PROGRAM = Path(__file__).with_name("cuda_program.py")

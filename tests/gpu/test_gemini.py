@@ -24,6 +24,7 @@ from tests.deploy.container import can_mount
 from tests.edges.node.gemini.programs import free_port
 from tests.gpu.card import OUT_OF_MEMORY, cuda_process
 from tests.gpu.conftest import Figure
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.gpu
 GIB = 1 << 30
@@ -41,7 +42,7 @@ def test_whether_the_library_is_there_is_read_of_the_node(reading: NodeReading) 
 
 async def expect_listening(port: int) -> None:
     """Wait until something listens there."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             if is_listened_on(port):
                 return

@@ -17,10 +17,10 @@ from kubeshare_py.isolation.mps import MPS
 from tests.deploy.container import can_mount
 from tests.gpu.card import OUT_OF_MEMORY, CudaProcess, cuda_process, variables
 from tests.gpu.conftest import Figure
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.gpu
 MIB, GIB = 1 << 20, 1 << 30
-PATIENCE_S = 60.0
 #: Work that fills every multiprocessor of the largest card many times over.
 WORK = {"blocks": 20000, "rounds": 2000}
 #: The mounts that a container gets: arguments are pairs of folder and place, and then a command.

@@ -11,13 +11,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.controlplane.build import DEVICE_MANAGER, build, kept
+from tests.patience import PATIENCE_S
 
 Json = dict[str, Any]
 #: Of capacity and allocatable amounts, by resource.
 Wanted = Callable[[Mapping[str, int], Mapping[str, int]], bool]
 
-#: How long (s) something may take on a busy machine.
-PATIENCE_S = 60.0
 _LOOK_S = 0.05
 
 

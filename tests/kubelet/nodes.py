@@ -20,12 +20,12 @@ from kubeshare_py.node_agent.agent_report import ANNOTATION
 from tests.embedded_cluster.embedded import PODS, cluster
 from tests.fake_nvml.board import Board
 from tests.kubelet.device_managers import (
-    PATIENCE_S,
     DeviceManager,
     DeviceManagerRefused,
     Given,
     device_manager,
 )
+from tests.patience import PATIENCE_S
 
 Json = dict[str, Any]
 NODE = "/api/v1/nodes/n1"

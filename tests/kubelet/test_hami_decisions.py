@@ -15,9 +15,10 @@ import yaml
 from tests.dialects import vendor_formats
 from tests.embedded_cluster.embedded import PODS
 from tests.fake_nvml.board import Board
-from tests.kubelet.device_managers import PATIENCE_S, Json, pod
+from tests.kubelet.device_managers import Json, pod
 from tests.kubelet.nodes import NODE, NVIDIA, VISIBLE, KubeletNode, kubelet_node
 from tests.kubelet.test_hami_pods import HAMI, with_library
+from tests.patience import PATIENCE_S
 from tests.programs.commands import running
 
 pytestmark = pytest.mark.real_only("asks kubelet's device manager, which is built with Go")

@@ -12,8 +12,9 @@ import pytest
 
 from kubeshare_py.domain.identity import GpuUuid
 from tests.fake_nvml.board import Board
-from tests.kubelet.device_managers import PATIENCE_S, DeviceManagerRefused, pod
+from tests.kubelet.device_managers import DeviceManagerRefused, pod
 from tests.kubelet.nodes import GPU_MEM, NVIDIA, VISIBLE, Json, KubeletNode, kubelet_node
+from tests.patience import PATIENCE_S
 from tests.scale import scaled, seeds
 
 pytestmark = pytest.mark.real_only("asks kubelet's device manager, which is built with Go")

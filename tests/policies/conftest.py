@@ -23,6 +23,7 @@ from tests.controlplane.shipped import (
     shipped,
     write,
 )
+from tests.patience import PATIENCE_S
 from tests.policies.environment import has_policies, installed
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -72,7 +73,7 @@ async def expect_accepted(asked: Awaitable[T]) -> T:
 
 async def expect_refused(ask: Callable[[], Awaitable[Json]]) -> None:
     """Ask (for a dry run) again and again, until it is refused: servers notice changes late."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             try:
                 await ask()
@@ -85,7 +86,7 @@ async def expect_refused(ask: Callable[[], Awaitable[Json]]) -> None:
 
 async def expect_let_through(ask: Callable[[], Awaitable[Json]]) -> Json:
     """The same until it is not refused any more; the answer."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             try:
                 return await ask()

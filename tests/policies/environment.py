@@ -24,6 +24,7 @@ from tests.controlplane.processes import process
 from tests.controlplane.running import ControlPlane, free_ports
 from tests.controlplane.shipped import POLICIES, RUNTIME_CLASS, Json, limits_token, write
 from tests.dialects.halves import HALF
+from tests.patience import PATIENCE_S
 
 #: Told by policy, by the webhook, by policy and guarded, by nobody but guarded; exempt.
 POLICY, WEBHOOK, GUARDED, UNTOLD = "by-policy", "by-webhook", "guarded", "untold"
@@ -132,7 +133,7 @@ async def _in_force(found: Clients) -> None:
     """Wait until both ways, others' too, have effect, and until the guard refuses."""
     others = a_pod(schedulerName="default-scheduler")
     mine = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         for namespace in (*([POLICY, BOTH] if found.has_policies else []), WEBHOOK, GUARDED):
             for pod in (a_pod(), a_pod(_SHARE), others):
                 await _until(True, found, pod, namespace)

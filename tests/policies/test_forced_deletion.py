@@ -17,6 +17,7 @@ from tests.controlplane.cleaning import clean
 from tests.controlplane.helm import PLAIN_FOR, template
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import POLICIES, Json, write
+from tests.patience import PATIENCE_S
 from tests.policies.conftest import PODS, pod
 
 pytestmark = pytest.mark.real_only("the embedded API server has no admission policies")
@@ -95,7 +96,7 @@ async def cluster(guarded: ControlPlane) -> AsyncIterator[Cluster]:
         found = Cluster(guarded, admin)
         await found.bound("p")
         dry = partial(found.kubectl, "delete", "pod", "p", *FORCE, "--dry-run=server")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while "may run on" not in await dry(user="jane"):
                 pass
         yield found

@@ -12,6 +12,7 @@ from kubeshare_py.dialects.dialects import IN_TREE
 from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
 from kubeshare_py.manifests.watch import Codec, ListResult
+from tests.patience import PATIENCE_S
 from tests.policies.conftest import (
     PODS,
     Cluster,
@@ -114,7 +115,7 @@ async def test_a_controller_says_why_it_cannot_copy_a_placed_pod(cluster: Cluste
     selector = {"fieldSelector": "involvedObject.name=copies,reason=FailedCreate"}
     codec: Codec[UnstructuredObject] = Codec(UnstructuredObject)
     async with (
-        asyncio.timeout(20),
+        asyncio.timeout(PATIENCE_S),
         aclosing(follow(cluster.admin, EVENTS, codec, selector=selector)) as batches,
     ):
         async for batch in batches:

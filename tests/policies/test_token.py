@@ -33,6 +33,7 @@ from kubeshare_py.manifests.reports import (
 from tests.controlplane.cleaning import clean, ship_lease
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import Json, only
+from tests.patience import PATIENCE_S
 from tests.policies.conftest import LEASES, PODS, binding, expect_accepted, pod, refused
 
 pytestmark = pytest.mark.real_only("the embedded API server has no admission policies")
@@ -306,7 +307,7 @@ async def test_whose_pod_is_bound_no_policy_can_say(thief: Thief) -> None:
 async def test_a_node_says_in_which_zone_its_pods_are(thief: Thief) -> None:
     labels = {"topology.kubernetes.io/zone": "east"}
     await thief.admin.create("/api/v1/nodes", {"metadata": {"name": "n1", "labels": labels}})
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         for number in count():  # the API server's own cache of nodes may be a moment behind
             await thief.admin.create(PODS, pod(f"p{number}"))
             await thief.bind(f"p{number}", RESULTS)

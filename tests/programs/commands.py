@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from tests.patience import PATIENCE_S
+
 PIPE = asyncio.subprocess.PIPE
 
 
@@ -42,7 +44,7 @@ async def expect_said(stream: asyncio.StreamReader | None, text: str) -> str:
     """Read lines until one has this in it."""
     assert stream is not None
     said: list[str] = []
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while line := (await stream.readline()).decode():
             if text in line:
                 return line

@@ -18,6 +18,7 @@ from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
 from kubeshare_py.embedded_cluster.serving.cluster import EmbeddedCluster, embedded_cluster
 from kubeshare_py.embedded_cluster.serving.faults import Fault
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
+from tests.patience import PATIENCE_S
 from tests.programs.commands import expect_said, run, running
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -229,7 +230,7 @@ async def test_told_twice_it_waits_for_nothing(cluster: EmbeddedCluster, tmp_pat
         process.terminate()
         await expect_said(process.stderr, '"event":"drain"')
         process.terminate()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             output, errors = await process.communicate()
     assert (process.returncode, output, errors) == (0, b"", b"")
     assert "nodeName" not in (await cluster.client.get(f"{PODS}/a"))["spec"]

@@ -29,6 +29,7 @@ from kubeshare_py.embedded_cluster.serving.faults import Fault
 from kubeshare_py.manifests.watch import Codec, ListResult
 from kubeshare_py.scheduling.machine import Machine
 from tests.conftest import NewCluster
+from tests.patience import PATIENCE_S
 from tests.stories.observer import Observer
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -122,7 +123,7 @@ class Stage:
 
     async def expect_sent(self, wanted: Callable[[], bool]) -> None:
         """Wait for requests to the API server, or to Prometheus."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while not wanted():
                 self._news.clear()
                 await self._news.wait()
@@ -155,13 +156,13 @@ class Stage:
         return await self.client.get(f"{PODS}/{name}")
 
     async def expect_eventually(
-        self, name: str, wanted: Callable[[Json], bool], timeout_s: float = 30
+        self, name: str, wanted: Callable[[Json], bool], timeout_s: float = PATIENCE_S
     ) -> Json:
         """Wait until the pod looks like this; the last look is in the error."""
         return await self.expect_in(PODS, name, wanted, timeout_s)
 
     async def expect_in(
-        self, path: str, name: str, wanted: Callable[[Json], bool], timeout_s: float = 30
+        self, path: str, name: str, wanted: Callable[[Json], bool], timeout_s: float = PATIENCE_S
     ) -> Json:
         last: Json = {}
         codec: Codec[UnstructuredObject] = Codec(UnstructuredObject)
@@ -219,7 +220,7 @@ class Stage:
         codec: Codec[UnstructuredObject] = Codec(UnstructuredObject)
         selector = {"fieldSelector": f"metadata.name={name}"}
         async with (
-            asyncio.timeout(30),
+            asyncio.timeout(PATIENCE_S),
             aclosing(follow(self.client, PODS, codec, selector=selector)) as stream,
         ):
             async for news in stream:
@@ -233,7 +234,7 @@ class Stage:
         return await self.client.list_all(PODS)
 
     async def expect_all(
-        self, wanted: Callable[[list[Json]], bool], path: str = PODS, timeout_s: float = 30
+        self, wanted: Callable[[list[Json]], bool], path: str = PODS, timeout_s: float = PATIENCE_S
     ) -> list[Json]:
         """Wait until all the objects together look like this."""
         codec: Codec[UnstructuredObject] = Codec(UnstructuredObject)

@@ -24,8 +24,9 @@ from tests.stories.share_pods import (
 )
 
 NAMES = [f"s{number}" for number in range(6)]
-#: Within this time (s) after the programs work again, what SharePods show is right.
-RIGHT_S = 5.0
+#: So many looks, a moment (s) apart, after the programs work again, what SharePods show is right.
+#: Programs and API server share the loop with the looks: a busy machine makes all of them slower.
+LOOKS, MOMENT_S = 250, 0.02
 #: Requests whose answers get lost.
 SPOILT = [
     ("POST", "/pods$"), ("PATCH", "/status$"), ("PATCH", "/sharepods/"), ("POST", "/binding$")
@@ -71,15 +72,12 @@ class CrashHistory:
             await program.kill()
 
     async def expect_right(self) -> None:
-        """Within RIGHT_S there is no orphan, and each SharePod shows its pod."""
-        wrong = ["not looked at"]
-        try:
-            async with asyncio.timeout(RIGHT_S):
-                while wrong:
-                    wrong = await self._wrong()
-                    await asyncio.sleep(0.02)
-        except TimeoutError as error:
-            raise AssertionError(f"after {RIGHT_S} s: {wrong}") from error
+        """Within so many LOOKS there is no orphan, and each SharePod shows its pod."""
+        for _ in range(LOOKS):
+            if not (wrong := await self._wrong()):
+                return
+            await asyncio.sleep(MOMENT_S)
+        raise AssertionError(f"after {LOOKS} looks: {wrong}")
 
     async def _wrong(self) -> list[str]:
         client = self._stage.client

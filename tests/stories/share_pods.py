@@ -15,6 +15,7 @@ from kubeshare_py.edges.scheduler.leadership import OnlyScheduler
 from kubeshare_py.manifests.sharepods.share_pod_api import API_VERSION, KIND
 from kubeshare_py.programs import controller
 from kubeshare_py.programs.controller import ELECTION, ControllerSettings
+from tests.patience import PATIENCE_S
 from tests.stories.conftest import Json, Stage
 
 CRD = Path(__file__).parents[2] / "deploy/chart/kubeshare/sharepod-crd.yaml"
@@ -80,7 +81,7 @@ async def expect_garbage_collection(stage: Stage) -> None:
     await create(stage, "tried")
     options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Foreground"}
     await stage.client.request("DELETE", f"{SHARE_PODS}/tried", body=options)
-    await stage.expect_all(lambda found: not found, SHARE_PODS, timeout_s=120)
+    await stage.expect_all(lambda found: not found, SHARE_PODS)
 
 
 @asynccontextmanager
@@ -113,7 +114,7 @@ async def create(stage: Stage, name: str, *arguments: Any, **fields: Any) -> Jso
 
 
 async def expect(
-    stage: Stage, name: str, wanted: Callable[[Json], bool], timeout_s: float = 30
+    stage: Stage, name: str, wanted: Callable[[Json], bool], timeout_s: float = PATIENCE_S
 ) -> Json:
     """Wait until a SharePod looks like this."""
     return await stage.expect_in(SHARE_PODS, name, wanted, timeout_s)

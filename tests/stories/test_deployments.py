@@ -10,6 +10,7 @@ import pytest
 from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject, is_ready
 from tests.embedded_cluster.simulated import pods_over_time
+from tests.patience import PATIENCE_S
 from tests.stories.conftest import PODS, VISIBLE, Json, Stage, bound, card, gpu
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
@@ -116,7 +117,7 @@ async def test_a_rollout_needs_no_free_card_and_never_leaves_too_few(stage: Stag
     await rolled_out(stage, "web")
     change = {"spec": {"template": template("web", image="model:2")}}
     least = 4
-    async with asyncio.timeout(30), aclosing(pods_over_time(stage.client)) as looks:
+    async with asyncio.timeout(PATIENCE_S), aclosing(pods_over_time(stage.client)) as looks:
         began = False
         async for pods in looks:
             if not began:

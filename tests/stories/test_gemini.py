@@ -15,6 +15,7 @@ from kubeshare_py.edges.node.card_sampler import CardSampler
 from kubeshare_py.edges.node.gemini.gemini_folder import GeminiFolder
 from kubeshare_py.edges.node.gemini.gemini_part import GeminiPart
 from tests.node_agent.readings import a_reading
+from tests.patience import PATIENCE_S
 from tests.stories.conftest import Json, Stage, annotations, gpu
 
 NODES = ("n1", "n2")
@@ -99,7 +100,7 @@ def text(lines: list[str]) -> str:
 
 async def expect_equal(stage: Stage, root: Path, count: int) -> None:
     """Wait until so many pods are bound and the files say the same as their allocations."""
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             pods = await stage.all_pods()
             is_bound = all(pod["spec"].get("nodeName") for pod in pods)
@@ -148,7 +149,7 @@ async def test_56_an_agent_that_is_restarted_leaves_the_files_alone(
 
 async def expect_listed(found: list[NodeAgent]) -> None:
     """Wait until they know the pods of their nodes."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             if all(one.state.tenants is not None for one in found):
                 return

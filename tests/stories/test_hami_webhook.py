@@ -18,6 +18,7 @@ from kubeshare_py.embedded_cluster.protocol.merge import json_patch
 from tests.admission.hami_pods import CORES, GPU, MEM, PRIORITY, a_pod, privileged
 from tests.controlplane.running import ControlPlane, free_ports
 from tests.controlplane.token_limits import limits_with
+from tests.patience import PATIENCE_S
 from tests.stories.conftest import PODS, Json, Stage
 
 OWN, THEIRS = "kubeshare-scheduler", "hami-scheduler"
@@ -131,7 +132,7 @@ async def test_hamis_registration_works_with_another_address(empty_stage: Stage)
 
     async def until(pod: Json, holds: Callable[[Json], bool]) -> Json:
         """API servers notice a new registration after a while."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 made = await stored(pod)
                 if holds(made):

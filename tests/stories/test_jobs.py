@@ -60,7 +60,7 @@ async def test_a_failing_job_is_tried_again_until_its_limit(stage: Stage) -> Non
     plan = {"kubeshare.sim/run-seconds": "0", "kubeshare.sim/exit-code": "3"}
     await stage.cluster.apply(job("bad", plan, backoffLimit=2))
     # A real Job controller waits 10 s before the second pod and 20 s before the third.
-    failed = await stage.expect_in(JOBS, "bad", has("Failed"), timeout_s=90)
+    failed = await stage.expect_in(JOBS, "bad", has("Failed"))
     assert failed["status"]["failed"] == 3
     for number in range(4):
         await stage.create(f"half-{number}", gpu("0.5"))

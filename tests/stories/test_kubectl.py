@@ -11,6 +11,7 @@ import pytest
 
 from kubeshare_py.embedded_cluster.serving.demo_files import find, read_nodes, read_workloads
 from tests.conftest import NewCluster
+from tests.patience import PATIENCE_S
 from tests.stories.conftest import Stage
 
 KUBECTL = shutil.which("kubectl")
@@ -43,7 +44,7 @@ class Kubectl:
         return output.decode()
 
     async def expect_eventually(self, wanted: Callable[[str], bool], *arguments: str) -> str:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while not wanted(output := await self(*arguments)):
                 pass
         return output
@@ -69,7 +70,7 @@ async def test_the_demos_workloads_from_apply_to_why(kubectl: Kubectl) -> None:
     applied = await kubectl("apply", "-f", str(find("demo-workloads.yaml")))
     assert "pod/mnist created" in applied
     assert "job.batch/lstm created" in applied
-    await kubectl("wait", "--for=condition=Ready", "pod/mnist", "--timeout=10s")
+    await kubectl("wait", "--for=condition=Ready", "pod/mnist", f"--timeout={PATIENCE_S:.0f}s")
     listed = await kubectl("get", "pods", "-o", "wide")
     [mnist] = [line.split() for line in listed.splitlines() if line.startswith("mnist ")]
     assert mnist[2] == "Running"
@@ -86,7 +87,9 @@ async def test_the_demos_workloads_from_apply_to_why(kubectl: Kubectl) -> None:
 
 async def test_the_plugin_says_why_a_pod_waits(kubectl: Kubectl) -> None:
     await kubectl("apply", "-f", str(find("demo-workloads.yaml")))
-    await kubectl("wait", "--for=condition=PodScheduled=false", "pod/preview", "--timeout=10s")
+    await kubectl(
+        "wait", "--for=condition=PodScheduled=false", "pod/preview", f"--timeout={PATIENCE_S:.0f}s"
+    )
     why = await kubectl("kubeshare", "why", "preview")
     assert "Insufficient GPU" in why
     assert "default/render" in why
@@ -104,10 +107,10 @@ async def test_the_plugin_says_why_a_pod_waits(kubectl: Kubectl) -> None:
 async def test_apply_again_changes_nothing_and_delete_takes_all_away(kubectl: Kubectl) -> None:
     file = str(find("demo-workloads.yaml"))
     await kubectl("apply", "-f", file)
-    await kubectl("wait", "--for=condition=Ready", "pod/mnist", "--timeout=10s")
+    await kubectl("wait", "--for=condition=Ready", "pod/mnist", f"--timeout={PATIENCE_S:.0f}s")
     again = await kubectl("apply", "-f", file)
     assert {line.split()[-1] for line in again.splitlines()} == {"unchanged"}
-    await kubectl("delete", "-f", file, "--timeout=10s")
+    await kubectl("delete", "-f", file, f"--timeout={PATIENCE_S:.0f}s")
     await kubectl.expect_eventually(lambda text: "No resources" in text, "get", "pods")
 
 
@@ -126,6 +129,8 @@ async def test_the_pod_of_the_readme_waits_until_the_cards_it_waits_for_are_free
     workloads = {one["metadata"]["name"]: one for one in read_workloads(None)}
     assert "annotations" not in workloads["render"]["metadata"]  # it runs until it is deleted
     await kubectl("apply", "-f", str(find("demo-workloads.yaml")))
-    await kubectl("wait", "--for=condition=PodScheduled=false", "pod/preview", "--timeout=10s")
-    await kubectl("delete", "pod", "render", "--timeout=10s")
-    await kubectl("wait", "--for=condition=Ready", "pod/preview", "--timeout=10s")
+    await kubectl(
+        "wait", "--for=condition=PodScheduled=false", "pod/preview", f"--timeout={PATIENCE_S:.0f}s"
+    )
+    await kubectl("delete", "pod", "render", f"--timeout={PATIENCE_S:.0f}s")
+    await kubectl("wait", "--for=condition=Ready", "pod/preview", f"--timeout={PATIENCE_S:.0f}s")

@@ -12,6 +12,7 @@ from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.edges.scheduler.leader_lease import LeadershipLost
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from kubeshare_py.scheduling.machine import Machine
+from tests.patience import PATIENCE_S
 from tests.stories.conftest import Json, Stage, annotations, gpu
 from tests.stories.own_process import scheduler_process
 
@@ -88,7 +89,7 @@ async def test_who_stands_by_follows_and_writes_nothing(empty_stage: Stage) -> N
             await stage.expect_running("good")
             await stage.expect_waiting("bad", "nonsense")
             uid = (await stage.pod("good"))["metadata"]["uid"]
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_S):
                 await charged(second, uid)
         told = stage.sent("PATCH", "/bad/status")
         assert len(told) == 1
@@ -180,7 +181,7 @@ async def test_a_paused_leader_sends_nothing_when_it_wakes_up_and_ends_with_1(
             await stage.expect_bound(1 + 7)
             requests = len(stage.requests)
             first.send_signal(signal.SIGCONT)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_S):
                 assert await first.wait() == 1
             late = [
                 one
@@ -202,7 +203,7 @@ async def test_a_leader_that_cannot_renew_ends(empty_stage: Stage) -> None:
             await stage.create("bound", gpu("0.3"))
             await stage.expect_running("bound")
             stage.spoil(method="PUT", path="/leases/", status=500, times=1000)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE_S):
                 await asyncio.Event().wait()
 
     with pytest.raises(ExceptionGroup) as error:

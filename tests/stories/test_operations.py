@@ -8,6 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubeshare_cmd.kubectl_kubeshare import main
+from tests.patience import PATIENCE_S
 from tests.stories.command import kubectl_kubeshare
 from tests.stories.conftest import Stage, annotations, gpu
 from tests.stories.scheduler_port import SchedulerPort, bearer_of, port_of
@@ -201,7 +202,9 @@ async def test_a_service_account_may_look_with_the_roles_that_come_along(stage: 
         server.tokens[name] = asked["status"]["token"]
     reader = server.write_kubeconfig(stage.folder / "reader", "reader")
     async with await grant(stage, "reader"):
-        async with asyncio.timeout(30):  # the API server needs a moment to know a new binding
+        async with asyncio.timeout(
+            PATIENCE_S
+        ):  # the API server needs a moment to know a new binding
             while (shown := await kubectl_kubeshare(reader, "gpus"))[0]:
                 pass
         assert "n1" in shown[1]

@@ -265,7 +265,7 @@ class TestLargeGangs:
             work = job(name, LARGE, labels, backoffLimit=10_000)
             work["spec"]["template"]["spec"]["priorityClassName"] = rank
             await stage.cluster.apply(work)
-            await stage.expect_in(JOBS, name, all_ready, timeout_s=240)
+            await stage.expect_in(JOBS, name, all_ready)
         urgent: list[Json] = []
         others: list[Json] = []
         for pod in await stage.all_pods():

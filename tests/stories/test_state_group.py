@@ -14,6 +14,7 @@ from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.views.view import ClusterView, WhyView
 from tests.controlplane.running import ControlPlane
 from tests.edges.kubeconfigs import exec_credential, plugin
+from tests.patience import PATIENCE_S
 from tests.stories.command import kubectl_kubeshare
 from tests.stories.conftest import Json, Stage, gpu
 from tests.stories.people import ROOT, People
@@ -26,7 +27,7 @@ Asks = Callable[[str, str], Awaitable[tuple[int, Json]]]
 @pytest.fixture
 async def people(stage: Stage, plane: ControlPlane | None) -> People:
     """A pod of `default`, one of `theirs` on the same card, and jane, who may view `default`."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         await stage.cluster.state_served()
     people = People(stage, plane)
     await people.namespace("theirs")
@@ -111,7 +112,7 @@ async def test_a_scheduler_that_stands_by_answers_as_well(empty_stage: Stage) ->
         await stage.expect_running("mine")
         # The Service leads to the one that came last, which does not lead.
         async with stage.scheduler(settings) as standing_by:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE_S):
                 while True:
                     if found := await names(stage):
                         break

@@ -12,12 +12,13 @@ import pytest
 
 from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode, read_cluster
 from kubeshare_py.programs.kubectl_failure import UNREACHABLE
-from tests.collector.collectors import PATIENCE_S, collector
+from tests.collector.collectors import collector
 from tests.conftest import NewCluster
 from tests.controlplane.prometheus import NOT_HERE, find, prometheus
 from tests.controlplane.running import free_ports
 from tests.fake_nvml.board import Board
 from tests.fake_nvml.build import NO_COMPILER, build, compiler
+from tests.patience import PATIENCE_S
 from tests.stories.command import kubectl_kubeshare
 from tests.stories.conftest import Json, Stage, card, gpu
 from tests.stories.gang_pods import gang
@@ -61,7 +62,7 @@ class Boards:
     async def ask(self, **question: Any) -> str:
         """What kubectl kubeshare says."""
         kubeconfig = self.stage.cluster.server.write_kubeconfig(self.stage.folder / "asks", "admin")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             # The API server trusts a scheduler's certificate a moment after it has started.
             while (answer := await kubectl_kubeshare(kubeconfig, **question))[0] == UNREACHABLE:
                 pass

@@ -12,6 +12,7 @@ import pytest
 
 from kubeshare_py.edges.admission.admission_server import MAX_BYTES, MAX_HELD_BYTES, serve
 from kubeshare_py.edges.kube.certificates import make_certificates
+from tests.patience import PATIENCE_S
 
 
 @asynccontextmanager
@@ -100,7 +101,7 @@ async def test_large_bodies_that_do_not_end_give_way_to_others(tmp_path: Path) -
         waiting = {group.create_task(post()) for _ in range(most + 4)}
         for _ in range(most + 4):
             await begun.acquire()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while len(waiting) > most:
                 _, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         async with session.post("/pods", data=b"{}") as answer:

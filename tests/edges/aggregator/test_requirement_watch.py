@@ -17,6 +17,7 @@ from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.programs.aggregator import AggregatorSettings, aggregate
 from tests.edges.served_app import asking
 from tests.embedded_cluster.embedded import PODS, cluster, create_pod
+from tests.patience import PATIENCE_S
 
 LABELS = {"sharedgpu/gpu_limit": "1.0", "sharedgpu/gpu_request": "0.9"}
 
@@ -34,7 +35,7 @@ class Served:
         return [line for line in text.splitlines() if line.startswith("gpu_requirement{")]
 
     async def expect_eventually(self, wanted: Callable[[list[str]], bool]) -> list[str]:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 if wanted(found := await self.series()):
                     return found
@@ -76,7 +77,7 @@ async def phase(client: KubeClient, name: str, phase: str) -> None:
 
 
 async def expect_listed(watch: RequirementWatch) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             if watch.pods is not None:
                 return

@@ -11,6 +11,7 @@ from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.inventory.cells_inventory import CellsInventory
 from tests.builders import a_gpu
 from tests.documents.unreadable import UNREADABLE
+from tests.patience import PATIENCE_S
 
 FILE = """
 cellTypes:
@@ -89,7 +90,7 @@ async def test_a_file_that_changes_is_read_again_and_cards_are_joined_anew(file:
     inventory.join(read("apple", "juno", "pear"))
     taken: asyncio.Queue[InventoryRead] = asyncio.Queue()
     write(file, FILE.replace("cellId: juno", "cellId: pear").replace("11", "12"))
-    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         following = group.create_task(inventory.follow(taken.put))
         joined = told(inventory.join(await taken.get()))
         following.cancel()

@@ -35,6 +35,7 @@ from kubeshare_py.manifests.watch import (
 from tests.edges.bare_server import NoSleep
 from tests.edges.collector_place import Place, serving
 from tests.edges.inventory.children import children
+from tests.patience import PATIENCE_S
 
 A, B = NodeName("a"), NodeName("b")
 HOSTS = {"127.0.0.2": A, "127.0.0.3": B}
@@ -113,7 +114,7 @@ def quick(targets: CollectorTargets, port: int, **options: Any) -> Inventory:
 
 async def following(inventory: Inventory) -> InventoryRead | InventoryFailed:
     """What comes next; a test that waits in vain shall fail, not hang."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         return await anext(inventory)
 
 

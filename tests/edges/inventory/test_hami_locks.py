@@ -24,6 +24,7 @@ from kubeshare_py.manifests.metadata import ObjectMeta
 from kubeshare_py.manifests.node import NodeFields, NodeStatus
 from kubeshare_py.manifests.pods.pod_fields import PodFields
 from tests.embedded_cluster.embedded import cluster
+from tests.patience import PATIENCE_S
 from tests.scheduling.turns_driver import TurnsDriver
 
 NOW = 1_700_000_000.0
@@ -71,7 +72,7 @@ async def kept(client: KubeClient, text: str, clock: list[float]) -> AsyncIterat
 
 
 async def expect_free(client: KubeClient) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while await lock_of(client) is not None:  # noqa: ASYNC110
             await asyncio.sleep(0)
 
@@ -101,7 +102,7 @@ async def test_a_lock_that_was_replaced_meanwhile_is_kept(
     async with cluster(tmp_path) as (served, client):
         await a_locked_node(client, write_lock(NOW + 1, P))
         async with kept(client, write_lock(NOW, P), [NOW]):
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE_S):
                 while "unlock" not in caplog.messages[1:]:  # noqa: ASYNC110
                     await asyncio.sleep(0)
         assert await lock_of(client) == write_lock(NOW + 1, P)

@@ -12,6 +12,7 @@ from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.inventory.inventory_file import readings
 from tests.documents.unreadable import UNREADABLE
+from tests.patience import PATIENCE_S
 
 A, B = NodeName("a"), NodeName("b")
 
@@ -36,7 +37,7 @@ async def following(
     inventory: AsyncGenerator[InventoryRead | InventoryFailed, None],
 ) -> InventoryRead | InventoryFailed:
     """What comes next; a test that waits in vain shall fail, not hang."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         return await anext(inventory)
 
 

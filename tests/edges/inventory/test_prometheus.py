@@ -32,6 +32,7 @@ from kubeshare_py.inventory.wiring_series import NODES_A_PORTION
 from kubeshare_py.topology.wiring import Wiring, wired
 from tests.edges.bare_server import NoSleep, serving
 from tests.edges.inventory.children import children
+from tests.patience import PATIENCE_S
 
 CHILD = "kubeshare_py.edges.inventory.prometheus_child"
 A, B = NodeName("a"), NodeName("b")
@@ -51,7 +52,7 @@ def quick(url: str, **options: Any) -> Inventory:
 
 async def following(inventory: Inventory) -> InventoryRead | InventoryFailed:
     """What comes next; a test that waits in vain shall fail, not hang."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         return await anext(inventory)
 
 
@@ -218,7 +219,7 @@ async def test_cancelling_ends_the_child(simulated: SimulatedCollectors) -> None
             async for _ in inventory:
                 reading.set()
 
-    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         task = group.create_task(consume())
         await reading.wait()
         assert len(children()) == 1
@@ -267,7 +268,7 @@ async def test_the_token_is_read_again_for_each_query(tmp_path: Path) -> None:
             assert await following(inventory) == InventoryRead(())
             assert await asked.get() == "Bearer first"
             token.write_text("second\n")
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE_S):
                 while (found := await asked.get()) == "Bearer first":
                     pass
             assert found == "Bearer second"
@@ -423,7 +424,7 @@ async def test_values_that_are_no_amounts_end_no_child(value: object) -> None:
         first = await following(inventory)
         assert isinstance(first, InventoryRead)
         (child,) = children()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await again.wait()
         assert children() == [child]
 
@@ -444,7 +445,7 @@ async def test_jobs_in_wrong_types_end_no_child() -> None:
     async with serving(answer) as url, aclosing(quick(url)) as inventory:
         assert await following(inventory) == InventoryRead(())
         (child,) = children()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await again.wait()
         assert children() == [child]
 

@@ -14,6 +14,7 @@ from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.embedded_cluster.serving.faults import Fault
 from tests.builders import some_gpus
 from tests.embedded_cluster.embedded import cluster
+from tests.patience import PATIENCE_S
 
 MAPS = "/api/v1/namespaces/kube-system/configmaps"
 N1, N2 = NodeName("n1"), NodeName("n2")
@@ -48,7 +49,7 @@ async def followed(
 
     following = asyncio.create_task(cards.follow(client, asyncio.Lock(), take, sleep))
     try:
-        await asyncio.wait_for(cards.known.wait(), 30)
+        await asyncio.wait_for(cards.known.wait(), PATIENCE_S)
         yield taken
     finally:
         following.cancel()
@@ -73,10 +74,10 @@ async def test_a_change_brings_the_cards_of_that_node_alone(tmp_path: Path) -> N
         async with followed(client, cards) as taken:
             cards.join(read(N1, N2))
             await declare(client, "n1", "0,1")
-            event = await asyncio.wait_for(taken.get(), 30)
+            event = await asyncio.wait_for(taken.get(), PATIENCE_S)
             assert (healthy(event), event.silent) == ({"n1": [False, False]}, (N2,))
             await client.delete(f"{MAPS}/unhealthy-gpu-n1")
-            assert healthy(await asyncio.wait_for(taken.get(), 30)) == {"n1": [True, True]}
+            assert healthy(await asyncio.wait_for(taken.get(), PATIENCE_S)) == {"n1": [True, True]}
             assert taken.empty()
 
 
@@ -91,7 +92,7 @@ async def test_a_config_map_that_went_while_nothing_was_watched_counts_no_more(
             assert healthy(cards.join(read(N1, N2)))["n1"] == [False, True]
         await client.delete(f"{MAPS}/unhealthy-gpu-n1")
         async with followed(client, cards) as taken:
-            assert healthy(await asyncio.wait_for(taken.get(), 30)) == {"n1": [True, True]}
+            assert healthy(await asyncio.wait_for(taken.get(), PATIENCE_S)) == {"n1": [True, True]}
 
 
 async def test_config_maps_that_may_never_be_read_hold_nothing_up(tmp_path: Path) -> None:
@@ -111,7 +112,7 @@ async def test_config_maps_that_may_not_be_read_are_asked_for_again(
         cards, pauses = UnhealthyCards(), list[float]()
         cards.join(read(N1))
         async with followed(client, cards, pauses) as taken:
-            assert healthy(await asyncio.wait_for(taken.get(), 30)) == {"n1": [True, False]}
+            assert healthy(await asyncio.wait_for(taken.get(), PATIENCE_S)) == {"n1": [True, False]}
     assert pauses[0] == 60.0
     assert any("configmaps" in str(one.__dict__.get("fields")) for one in caplog.records)
 
@@ -123,6 +124,6 @@ async def test_an_odd_text_is_logged_once(tmp_path: Path, caplog: pytest.LogCapt
         async with followed(client, cards) as taken:
             cards.join(read(N1, N2))
             await declare(client, "n2", "0")
-            await asyncio.wait_for(taken.get(), 30)
+            await asyncio.wait_for(taken.get(), PATIENCE_S)
     said = [str(one.__dict__.get("fields")) for one in caplog.records]
     assert len([text for text in said if "unhealthy-gpu-n1: data.gpus: 'abc'" in text]) == 1

@@ -21,6 +21,7 @@ from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredO
 from kubeshare_py.embedded_cluster.serving.server import ApiServer
 from kubeshare_py.manifests.watch import Codec
 from tests.edges.bare_server import client_of, status
+from tests.patience import PATIENCE_S
 
 WATCHED = (
     "/api/v1/pods",
@@ -88,7 +89,7 @@ async def server(tmp_path: Path) -> AsyncIterator[ApiServer]:
 async def expect_eventually(
     wanted: Callable[[], bool], step: Callable[[], Awaitable[object]]
 ) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while not wanted():
             await step()
 

@@ -25,6 +25,7 @@ from kubeshare_py.node_agent.tenants import AgentState
 from tests.edges.served_app import asking
 from tests.embedded_cluster.embedded import PODS, cluster, create_pod
 from tests.node_agent.readings import a_reading
+from tests.patience import PATIENCE_S
 
 NODE = "/api/v1/nodes/n1"
 COUNT = Metric("kubeshare_node_agent_test", "gauge", "A part's own metric.")
@@ -63,7 +64,7 @@ class Part:
         await asyncio.Event().wait()
 
     async def expect_pods(self, *names: str) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while self.pods() != [*names]:
                 self.news.clear()
                 await self.news.wait()
@@ -110,7 +111,7 @@ async def annotation(client: KubeClient) -> dict[str, Any] | None:
 
 
 async def expect_enforced(client: KubeClient, *backends: str) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             if ((await annotation(client)) or {}).get("enforces") == [*backends]:
                 return

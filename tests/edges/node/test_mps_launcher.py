@@ -15,6 +15,7 @@ from kubeshare_py.edges.node.mps_launcher import MpsLauncher, proofs_of
 from kubeshare_py.edges.process.liveness_lock import alive
 from kubeshare_py.isolation.mps import ALIVE, DAEMONS, MPS
 from tests.deploy.container import can_mount
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(not can_mount(), reason="it needs the right to make mounts")
 
@@ -37,7 +38,7 @@ async def expect_eventually(wanted: Callable[[], object]) -> None:
     """Look again and again: what a script writes wakes nobody."""
     looks = asyncio.Event()
     loop = asyncio.get_running_loop()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while not wanted():
             looks.clear()
             loop.call_later(0.02, looks.set)

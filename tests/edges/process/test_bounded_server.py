@@ -15,6 +15,7 @@ from aiohttp import web
 from kubeshare_py.edges.kube.certificates import make_certificates
 from kubeshare_py.edges.process.bounded_server import Bounds, listening
 from kubeshare_py.edges.process.connection_abort import abort
+from tests.patience import PATIENCE_S
 
 HASTY = Bounds(connections=3, head_s=0.2, idle_s=0.4, busy_s=0.4)
 ROOMY = Bounds(connections=3)
@@ -54,7 +55,7 @@ async def is_answered(client: Client, sent: bytes = GET) -> bool:
     reader, writer = client
     try:
         writer.write(sent)
-        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE_S)
         await reader.readexactly(2)
     except (ConnectionError, asyncio.IncompleteReadError):
         return False
@@ -71,7 +72,7 @@ async def left(client: Client) -> None:
 async def is_hung_up(client: Client) -> bool:
     """Waits until it is; a server that never hangs up fails by the time limit."""
     try:
-        return await asyncio.wait_for(client[0].read(), 10) is not None
+        return await asyncio.wait_for(client[0].read(), PATIENCE_S) is not None
     except (ConnectionError, ssl.SSLError):
         return True
     finally:
@@ -280,7 +281,7 @@ def test_a_strange_head_is_answered_and_leaves_no_traceback(
     async def story() -> None:
         async with serving(ROOMY) as port:
             reader, writer = await connect(port, sent)
-            answered = await asyncio.wait_for(reader.read(), 10)
+            answered = await asyncio.wait_for(reader.read(), PATIENCE_S)
             writer.close()
         assert answered.split()[1].startswith(b"4")
 
@@ -309,7 +310,7 @@ def test_a_client_that_goes_away_leaves_no_traceback(caplog: pytest.LogCaptureFi
             reader, writer = await connect(port, GET)
             await reader.readline()
             abort(writer.transport)
-            await asyncio.wait_for(ended.wait(), 10)
+            await asyncio.wait_for(ended.wait(), PATIENCE_S)
 
     asyncio.run(story())
     assert not [one.exc_info for one in caplog.records if one.exc_info]

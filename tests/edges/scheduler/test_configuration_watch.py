@@ -10,6 +10,7 @@ from kubeshare_plugins import IN_TREE
 from kubeshare_py.edges.scheduler import configuration_file
 from kubeshare_py.edges.scheduler.configuration_watch import Update, updates
 from tests.documents.unreadable import UNREADABLE
+from tests.patience import PATIENCE_S
 
 BIN_PACK = "profiles: [{plugins: {score: {enabled: [{name: BinPack}]}}}]"
 SPREAD = """
@@ -63,7 +64,7 @@ class Following:
 
 async def run(file: Path, *steps: str) -> list[Update]:
     following = Following(file)
-    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         task = group.create_task(following.follow())
         await following.rounds.looked.acquire()
         assert following.found == []
@@ -123,7 +124,7 @@ async def test_after_a_problem_the_old_text_is_news_again(file: Path) -> None:
 
 async def test_a_file_that_goes_away_changes_nothing(file: Path) -> None:
     following = Following(file)
-    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         task = group.create_task(following.follow())
         await following.rounds.looked.acquire()
         following.remove()

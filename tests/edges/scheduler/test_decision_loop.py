@@ -26,6 +26,7 @@ from kubeshare_py.manifests.watch import Problem
 from kubeshare_py.scheduling.preemption.evictions_in_flight import AGAIN_S
 from tests.builders import a_claim, a_cluster, a_machine, a_pod, a_shape
 from tests.edges.bare_server import client_of, plain
+from tests.patience import PATIENCE_S
 
 
 def loop_of(
@@ -86,7 +87,11 @@ async def test_pods_stay_whose_preemptor_is_gone_before_their_eviction_is_sent()
             sent.append(request.path.rpartition("/")[2])
         return web.json_response({})
 
-    async with client_of(answer) as client, asyncio.TaskGroup() as group, asyncio.timeout(20):
+    async with (
+        client_of(answer) as client,
+        asyncio.TaskGroup() as group,
+        asyncio.timeout(PATIENCE_S),
+    ):
         loop = loop_of(group, client, {})
         await loop.deliver([PodSeen(bound(f"small{number}")) for number in range(10)])
         urgent = a_pod("urgent", a_shape(a_claim(1000)), priority=100)

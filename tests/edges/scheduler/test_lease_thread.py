@@ -20,6 +20,7 @@ from kubeshare_py.edges.scheduler.leadership import connected
 from kubeshare_py.edges.scheduler.lease_thread import on_a_thread
 from kubeshare_py.leader_election.leadership import Election, Terms
 from tests.edges.served_state import api_server
+from tests.patience import PATIENCE_S
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kubeshare-scheduler"
 QUICK = {"leaseDuration": "30s", "renewDeadline": "20s", "retryPeriod": "20ms"}
@@ -47,7 +48,7 @@ async def test_the_loop_learns_at_once_that_another_took_the_lease(tmp_path: Pat
                 await behind.client.merge_patch(LEASE, held)
                 await asyncio.Event().wait()
 
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             with pytest.raises(ExceptionGroup) as error:
                 await lead_until_it_is_gone()
         assert error.group_contains(LeadershipLost, match="taken over by other$")
@@ -130,7 +131,7 @@ async def test_a_thread_that_ends_ends_the_leadership(tmp_path: Path) -> None:
                 await thread.led()
                 loops[0].call_soon_threadsafe(loops[0].stop)
 
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             with pytest.raises(RuntimeError, match="Event loop stopped") as error:
                 await lead_on_a_thread_that_breaks()
         lost = error.value.__context__

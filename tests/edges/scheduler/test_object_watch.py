@@ -18,6 +18,7 @@ from kubeshare_py.embedded_cluster.serving.server import ApiServer
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.scheduler_profile import ProfilesReplaced
 from tests.builders import a_machine
+from tests.patience import PATIENCE_S
 
 #: Followed only if a dialect has quotas.
 QUOTAS = {WatchedKind.RESOURCE_QUOTA}
@@ -48,7 +49,7 @@ class Listed:
         self._news.set()
 
     async def expect_kinds(self, kinds: set[WatchedKind]) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while self.kinds != kinds:
                 self._news.clear()
                 await self._news.wait()
@@ -115,5 +116,5 @@ async def test_nothing_is_decided_before_what_is_followed_is_known() -> None:
             await asyncio.sleep(0)
             assert not waiting.done()
             known.add(kind)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             await waiting

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from kubeshare_py.edges.scheduler.process import own_name
+from tests.patience import PATIENCE_S
 
 PROGRAM = """
 import asyncio, sys
@@ -141,7 +142,7 @@ async def work():
 process.run(work(), look_again_s=0.01)
 """
     process = await started(program)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         output, errors = await process.communicate()
     assert (output, errors, process.returncode) == (b"", b"", 0)
 

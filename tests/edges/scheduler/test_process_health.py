@@ -18,6 +18,7 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.edges.scheduler.process_health import HEARTBEAT_S, ProcessHealth
 from tests.builders import a_claim, a_cluster, a_machine, a_pod, a_shape
+from tests.patience import PATIENCE_S
 
 PROFILE = "kubeshare-scheduler"
 EVENT_S = 0.002
@@ -122,7 +123,7 @@ async def test_an_idle_scheduler_is_woken() -> None:
     watched = Watched()
     watched.now = watched.health.last_iteration_at + HEARTBEAT_S + 1
     woken = asyncio.Event()
-    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         running = group.create_task(watched.health.run(woken.set))
         await woken.wait()
         running.cancel()

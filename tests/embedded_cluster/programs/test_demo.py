@@ -11,6 +11,7 @@ import pytest
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.config import load
 from kubeshare_py.embedded_cluster.nodes.card_runtime import VISIBLE_DEVICES
+from tests.patience import PATIENCE_S
 from tests.programs.commands import PIPE, expect_said, run, running
 from tests.stories.command import kubectl_kubeshare
 
@@ -150,7 +151,7 @@ async def test_nobody_has_to_read_to_the_end(tmp_path: Path) -> None:
     process = await asyncio.create_subprocess_exec(
         "bash", "-c", f"{script}; exit ${{PIPESTATUS[0]}}", cwd=tmp_path, stdout=PIPE, stderr=PIPE
     )
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         output, errors = await process.communicate()
     assert (process.returncode, errors) == (0, b"")
     assert output.count(b"\n") == 1

@@ -20,6 +20,7 @@ from kubeshare_py.embedded_cluster.controllers.object_kinds import DEPLOYMENTS, 
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
 from kubeshare_py.embedded_cluster.serving.controller_worker import ControllerWorker
 from tests.embedded_cluster.embedded import cluster
+from tests.patience import PATIENCE_S
 
 NOW = 1_800_000_000.0
 LABELS = {"app": "w"}
@@ -67,7 +68,7 @@ async def do(client: KubeClient, owner: UnstructuredObject, work: ControllerWork
     async with asyncio.TaskGroup() as group:
         running = group.create_task(worker.run())
         worker.news()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await book.over.wait()
         running.cancel()
     return book.why

@@ -25,6 +25,7 @@ from tests.edges.node.gemini.stand_in import (
     grant_order,
     read_config,
 )
+from tests.patience import PATIENCE_S
 
 X, Y = GpuUuid("GPU-x"), GpuUuid("GPU-y")
 GIB = 2**30
@@ -65,7 +66,7 @@ class Node:
     async def expect_eventually(self, wanted: Callable[[], object]) -> None:
         """Look again and again: what another process does wakes nobody."""
         looks, loop = asyncio.Event(), asyncio.get_running_loop()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             while not wanted():
                 looks.clear()
                 loop.call_later(0.02, looks.set)

@@ -15,6 +15,7 @@ from kubeshare_py.edges.node.gemini.gemini_part import GeminiPart
 from kubeshare_py.edges.process.liveness_lock import shown
 from kubeshare_py.node_agent.tenants import AgentState, NodeTenant
 from tests.builders import a_gpu
+from tests.patience import PATIENCE_S
 
 X = GpuUuid("GPU-x")
 CARDS = (a_gpu(X, memory_bytes=2**34),)
@@ -55,7 +56,7 @@ class Agent:
 
     async def expect_eventually(self, wanted: Callable[[], object]) -> None:
         looks, loop = asyncio.Event(), asyncio.get_running_loop()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while not wanted():
                 looks.clear()
                 loop.call_later(0.01, looks.set)

@@ -20,6 +20,7 @@ from kubeshare_py.node_agent.hami_core.container_limits import HamiCoreSettings
 from kubeshare_py.node_agent.hami_core.shared_region import SharedRegion
 from kubeshare_py.node_agent.tenants import AgentState, NodeTenant
 from tests.node_agent.hami_core.regions import UUIDS, newest, with_numbers
+from tests.patience import PATIENCE_S
 
 N1 = NodeName("n1")
 LAST_KERNEL = 1795000000
@@ -83,7 +84,7 @@ async def test_it_looks_again_and_again(tmp_path: Path) -> None:
     await asyncio.sleep(0)
     vgpu.mkdir(parents=True)
     (vgpu / "libvgpu.so").write_bytes(b"\x7fELF")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         await is_enforced.wait()
     running.cancel()
     with suppress(asyncio.CancelledError):

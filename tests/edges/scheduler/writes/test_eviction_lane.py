@@ -11,6 +11,7 @@ from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.edges.scheduler.writes.eviction_lane import AT_ONCE, EvictionLane
 from tests.edges.bare_server import client_of
 from tests.edges.scheduler.writes.test_kube_api import api_of, bind_of
+from tests.patience import PATIENCE_S
 
 
 def eviction(name: str, on_behalf_of: str = "a") -> Evict:
@@ -57,7 +58,7 @@ async def test_a_bind_waits_for_no_evictions_that_were_decided_before() -> None:
         api = api_of(client)
         for number in range(200):
             group.create_task(api.evict(eviction(f"p{number}"), wanted))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await server.full.wait()
             # No eviction is answered before this is.
             assert (await api.bind(bind_of("u"))).outcome == Bound()
@@ -108,7 +109,7 @@ async def test_a_pod_that_is_not_to_go_any_more_when_its_turn_comes_stays() -> N
         lane = EvictionLane(client, at_once=1)
         for name in sorted(to_go):
             group.create_task(lane.evict(eviction(name), partial(to_go.__contains__, name)))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await server.full.wait()
         to_go.remove("p2")
         server.open.set()

@@ -12,6 +12,7 @@ from kubeshare_py.domain.identity import DecisionToken, PodKey, PodUid
 from kubeshare_py.domain.needs.object_writes import LockNode, SelectNode
 from kubeshare_py.edges.scheduler.writes.object_lane import AT_ONCE, ObjectLane
 from tests.edges.bare_server import client_of
+from tests.patience import PATIENCE_S
 
 
 def write_of(claim: str, namespace: str = "team") -> WriteObject:
@@ -80,7 +81,7 @@ async def test_namespaces_take_turns_and_few_writes_are_sent_at_once() -> None:
         lane = ObjectLane(client)
         for number in range(100):
             group.create_task(lane.write(write_of(f"c{number}", "large")))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await full.wait()
             group.create_task(lane.write(write_of("c", "small")))
             await asyncio.sleep(0)

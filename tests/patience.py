@@ -1,0 +1,8 @@
+"""How long tests wait for what has to happen: one deadline for all of them.
+
+A test waits for the event itself, so that only a test that fails ever reaches the deadline. What
+has to happen *soon* is counted, in looks or requests, since a busy machine makes seconds worthless.
+"""
+
+#: Seconds; twenty times what anything takes on two cores that do nothing else.
+PATIENCE_S = 180.0
