@@ -17,6 +17,7 @@ from kubeshare_py.domain.readiness import ReadinessReport, as_labels
 from kubeshare_py.node_agent.health import LOST, STALE, UNREADABLE, faults
 from kubeshare_py.node_agent.needs import readiness
 from kubeshare_py.node_agent.rdma import nearest
+from kubeshare_py.node_agent.xids import cure, takes_card_out
 
 #: The least time (s) that a driver error counts, even if the driver wants no repair.
 ERROR_KEPT_S = 60.0
@@ -42,7 +43,7 @@ class History:
     unanswered: Counter[tuple[str, str]] = field(default_factory=Counter)
     _cards: dict[GpuUuid, CardReading] = field(default_factory=dict)
     _missing: dict[GpuUuid, str] = field(default_factory=dict)
-    #: When (s) an error was last seen that is not a program's mistake.
+    #: When (s) an error was last seen that takes its card out.
     _held: dict[GpuUuid, dict[str, float]] = field(default_factory=dict)
     _unanswered_before: frozenset[Unanswered] = frozenset()
     _faults: Mapping[GpuUuid, tuple[str, ...]] = field(default_factory=dict)
@@ -52,6 +53,9 @@ class History:
         """Take in a reading; what has changed, for the log."""
         first, before = self.reading is None, self.reading or NodeReading()
         self.reading, self.read_at = reading, now
+        if before.driver and reading.driver and before.driver != reading.driver:
+            # Another driver was loaded, which resets all cards: earlier errors are over.
+            self._held.clear()
         self._compare(reading)
         notices = [*self._counted(reading, now)]
         self._forget(now)
@@ -80,9 +84,9 @@ class History:
     def _counted(self, reading: NodeReading, now: float) -> Iterator[Notice]:
         for error in reading.happened:
             self.errors[error.uuid, error.code] += 1
-            if not error.is_application:
+            if not error.is_application and takes_card_out(error.code):
                 self._held.setdefault(error.uuid, {})[error.code] = now
-            about = {"card": error.uuid, "code": error.code}
+            about = {"card": error.uuid, "code": error.code, "cure": cure(error.code).value}
             yield Notice(event="driver-error", about=about, is_trouble=not error.is_application)
         for question in reading.unanswered:
             self.unanswered[question.question, question.error] += 1

@@ -8,10 +8,6 @@ from collections.abc import Mapping
 
 from kubeshare_py.domain.card_reading import BusPath, FarEnd, Repair
 
-#: Errors that a program causes, as NVIDIA's device plugin ignores them:
-#: https://docs.nvidia.com/deploy/xid-errors/
-APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109})
-
 #: nvmlGpuTopologyLevel_t. Cards on one board (0) are joined by a switch on it.
 _PATHS: Mapping[int, BusPath] = {
     0: BusPath.PIX,
@@ -106,8 +102,3 @@ def profile(name: str, slices: int, megabytes: int) -> str:
 def cluster_name(raw: bytes) -> str:
     """The name of an NVLink network of several nodes; "" for zeros, a network within one node."""
     return str(uuid.UUID(bytes=raw)) if any(raw) else ""
-
-
-def xid_code(xid: int) -> str:
-    """The name of an XID in faults and metrics."""
-    return f"xid-{xid}"

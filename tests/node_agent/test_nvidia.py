@@ -64,7 +64,3 @@ def test_a_profile_is_in_the_name_or_made_of_the_size() -> None:
 def test_a_network_within_one_node_has_no_name() -> None:
     assert nvidia.cluster_name(bytes(16)) == ""
     assert nvidia.cluster_name(bytes(range(16))) == "00010203-0405-0607-0809-0a0b0c0d0e0f"
-
-
-def test_the_errors_that_programs_cause_are_those_that_nvidia_ignores() -> None:
-    assert {13, 31, 43, 45, 68, 109} == nvidia.APPLICATION_XIDS

@@ -12,7 +12,7 @@ import pynvml
 
 from kubeshare_py.domain.card_reading import DriverError, Unanswered
 from kubeshare_py.domain.identity import GpuUuid
-from kubeshare_py.node_agent.nvidia import APPLICATION_XIDS, xid_code
+from kubeshare_py.node_agent.xids import APPLICATION_XIDS, xid_code
 
 #: The driver lacks this for such a card, or is too old for it.
 _SAYS_NOTHING = frozenset(
