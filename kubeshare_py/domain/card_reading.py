@@ -127,7 +127,9 @@ class CardReading:
     """One card.
 
     A card that is `divided` (MIG mode) is not given to pods; its instances are: cards with a
-    `parent` and a `profile` such as 1g.5gb. `memory_bytes` is the card's whole memory,
+    `parent` and a `profile` such as 1g.5gb; `hides_parts`: the driver refused a question about
+    them, and there may be others. `memory_bytes` is the card's whole memory, 0 if it is not known;
+    `shares_memory`: the driver has none to report, because the card uses the node's.
     `reserved_bytes` the driver's part of it; `used_bytes` includes that part only if
     `reserved_bytes` is None. `busy_percent` is the part of the time in which something ran,
     `copying_percent` that in which memory was read or written. `bus_speed` is the bandwidth of this
@@ -141,7 +143,9 @@ class CardReading:
     memory_bytes: int
     reserved_bytes: int | None = None
     used_bytes: int | None = None
+    shares_memory: bool = False
     divided: bool | None = None
+    hides_parts: bool = False
     parent: GpuUuid | None = None
     profile: str = ""
     bus: str = ""
@@ -204,7 +208,8 @@ class NodeFeatures:
 class NodeReading:
     """All cards of a node at one instant, and the errors since the last reading.
 
-    `unreadable` are cards that are there but could not be read: their memory is 0. `driver` is its
+    `unreadable` are cards that are there but could not be given away: their memory is 0, and they
+    are not divided. `driver` is its
     version; `no_driver` says why there is none, on a node that has no cards either. `took_s` is the
     duration of the reading.
     """
@@ -224,8 +229,8 @@ class NodeReading:
 class JudgedCard:
     """A card as last read, with its faults in order; a healthy card has none.
 
-    `is_gone`: the driver no longer lists it. `is_read`: the last reading has it. `readiness` says
-    which isolation back-ends have what they need of it.
+    `is_gone`: the driver no longer lists it. `is_read`: the last reading has it, readable or not.
+    `readiness` says which isolation back-ends have what they need of it.
     """
 
     reading: CardReading

@@ -302,7 +302,7 @@ def _scaled(value: int | None, unit: int) -> float | None:
 
 
 _PLAIN: Mapping[str, Callable[[CardReading], float | None]] = {
-    "kubeshare_gpu_memory_bytes": lambda one: one.memory_bytes,
+    "kubeshare_gpu_memory_bytes": lambda one: one.memory_bytes or None,
     "kubeshare_gpu_memory_reserved_bytes": lambda one: one.reserved_bytes,
     "kubeshare_gpu_memory_used_bytes": lambda one: one.used_bytes,
     "kubeshare_gpu_divided": lambda one: None if one.divided is None else int(one.divided),

@@ -8,6 +8,8 @@ from kubeshare_py.domain.card_reading import CardReading, MemoryErrors, Repair
 LOST = "lost"
 #: The driver lists the card and cannot describe it.
 UNREADABLE = "unreadable"
+#: The driver lists the card and has no memory of it to report: the card uses the node's.
+MEMORY_UNKNOWN = "memory-unknown"
 #: Nothing was read for too long: what is known of the node's cards may be wrong.
 STALE = "stale"
 MEMORY_ERRORS = "memory-errors"
@@ -19,6 +21,7 @@ RETIREMENT_WAITS = "retirement-waits"
 NAMES = (
     LOST,
     UNREADABLE,
+    MEMORY_UNKNOWN,
     STALE,
     MEMORY_ERRORS,
     REMAP_WAITS,

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kubeshare_py.domain.card_reading import (
     CardReading,
@@ -14,11 +14,13 @@ from kubeshare_py.domain.card_reading import (
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.domain.readiness import ReadinessReport, as_labels
-from kubeshare_py.node_agent.health import LOST, STALE, UNREADABLE, faults
+from kubeshare_py.node_agent.health import LOST, MEMORY_UNKNOWN, STALE, UNREADABLE, faults
 from kubeshare_py.node_agent.needs import readiness
 from kubeshare_py.node_agent.rdma import nearest
 from kubeshare_py.node_agent.xids import cure, takes_card_out
 
+#: What to do about a card whose driver has no memory to report.
+SAY_MEMORY = "the driver reports no memory of this card: set collector.memory"
 #: The least time (s) that a driver error counts, even if the driver wants no repair.
 ERROR_KEPT_S = 60.0
 
@@ -70,12 +72,14 @@ class History:
 
         `stale`: the last reading is too old to call a card healthy.
         """
+        last = self.reading or NodeReading()
+        read = {card.uuid for card in (*last.cards, *last.unreadable)}
         return tuple(
             JudgedCard(
                 reading=card,
                 faults=(*self._faults.get(card.uuid, ()), *([STALE] if stale else [])),
                 is_gone=self._missing.get(card.uuid) == LOST,
-                is_read=card.uuid not in self._missing,
+                is_read=card.uuid in read,
                 readiness=self._readiness.get(card.uuid, ()),
             )
             for card in sorted(self._cards.values(), key=lambda card: (card.index, card.uuid))
@@ -109,19 +113,33 @@ class History:
                 # The card or the driver was reset: earlier errors are over.
                 self._held.pop(uuid, None)
         for uuid, card in unreadable.items():
-            self._cards.setdefault(uuid, card)
-            self._missing[uuid] = UNREADABLE
+            known = self._cards.get(uuid, card)
+            unreadable[uuid] = replace(
+                card,
+                index=known.index,
+                model=known.model or card.model,
+                memory_bytes=known.memory_bytes,
+            )
+            self._missing[uuid] = MEMORY_UNKNOWN if card.shares_memory else UNREADABLE
+        there = read | unreadable
+        for uuid, card in there.items():
+            if card.divided is None and uuid in self._cards:
+                # The driver does not tell the mode now; a card does not change it by itself.
+                there[uuid] = replace(card, divided=self._cards[uuid].divided)
         for uuid, card in [*self._cards.items()]:
-            if uuid in read or uuid in unreadable:
+            if uuid in there:
                 continue
+            parent = there.get(card.parent) if card.parent else None
             if card.parent is None:
                 self._missing[uuid] = LOST
+            elif parent is not None and parent.hides_parts:
+                self._missing[uuid] = UNREADABLE
             else:
                 # The administrator may remove instances.
                 del self._cards[uuid]
                 self._held.pop(uuid, None)
                 self._missing.pop(uuid, None)
-        self._cards.update(read)
+        self._cards.update(there)
 
     def _forget(self, now: float) -> None:
         for uuid, codes in self._held.items():
@@ -146,7 +164,9 @@ class History:
         }
         for uuid in sorted(found):
             if found[uuid] != self._faults.get(uuid, ()):
-                about = {"card": uuid, "faults": list(found[uuid])}
+                about: dict[str, object] = {"card": uuid, "faults": list(found[uuid])}
+                if MEMORY_UNKNOWN in found[uuid]:
+                    about |= {"model": self._cards[uuid].model, "message": SAY_MEMORY}
                 yield Notice(event="health", about=about, is_trouble=bool(found[uuid]))
         self._faults = found
 

@@ -8,17 +8,19 @@ from dataclasses import replace
 
 from kubeshare_py.domain.bounds import CARD_BYTES, CARD_INDEX, CARD_NAME, LINK_SPEED, NUMA_NODE
 from kubeshare_py.domain.card_reading import CardReading, NodeReading, OwnLink, Unanswered
+from kubeshare_py.domain.identity import GpuUuid
 
 
 def plausible(reading: NodeReading) -> NodeReading:
     """The reading without implausible values; each of them counts as an unanswered question.
 
-    A card with an implausible memory, index or name is unreadable.
+    A card with an implausible memory, index or name is unreadable. Of several with one uuid the
+    first is kept: a uuid is all that tells cards apart.
     """
     unanswered: list[Unanswered] = []
     cards: list[CardReading] = []
-    unreadable = [*reading.unreadable]
-    for card in reading.cards:
+    single, unreadable = _without_doubles(reading, unanswered)
+    for card in single:
         problems = [*_problems(card)]
         unanswered += problems
         if problems:
@@ -37,9 +39,29 @@ def plausible(reading: NodeReading) -> NodeReading:
     )
 
 
+def _without_doubles(
+    reading: NodeReading, unanswered: list[Unanswered]
+) -> tuple[list[CardReading], list[CardReading]]:
+    """The cards and the unreadable ones, one for each uuid."""
+    known: dict[GpuUuid, CardReading] = {}
+    for card in (*reading.cards, *reading.unreadable):
+        first = known.setdefault(card.uuid, card)
+        if first is not card:
+            error = f"cards {first.index} and {card.index} have the same"
+            uuid = card.uuid[: CARD_NAME.most]
+            unanswered.append(Unanswered(card=uuid, question="uuid", error=error))
+    kept = {id(card) for card in known.values()}
+    return (
+        [card for card in reading.cards if id(card) in kept],
+        [card for card in reading.unreadable if id(card) in kept],
+    )
+
+
 def _problems(card: CardReading) -> Iterator[Unanswered]:
+    # A divided card is not given away: its memory need not be known.
+    memory_bytes = card.memory_bytes or (CARD_BYTES.least if card.divided else 0)
     for question, bound, amount in (
-        ("memory", CARD_BYTES, card.memory_bytes),
+        ("memory", CARD_BYTES, memory_bytes),
         ("index", CARD_INDEX, card.index),
         ("length of the uuid", CARD_NAME, len(card.uuid)),
         ("length of the model", CARD_NAME, len(card.model)),

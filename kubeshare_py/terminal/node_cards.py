@@ -36,7 +36,7 @@ def _cells(card: JudgedCard) -> list[str]:
         str(reading.index) if reading.parent is None else "",
         reading.uuid,
         reading.profile or reading.model,
-        memory(reading.memory_bytes),
+        memory(reading.memory_bytes) if reading.memory_bytes else None,
         None if reading.used_bytes is None else memory(reading.used_bytes),
         None if reading.busy_percent is None else f"{reading.busy_percent}%",
         None if reading.numa_node is None else str(reading.numa_node),

@@ -149,6 +149,39 @@ def test_every_word_of_the_matrix(read: Read) -> None:
     assert matrix(read("t4-box")[1])[0] == "X PIX PXB PHB NODE SYS"
 
 
+def test_one_link_that_is_refused_loses_no_other(library: Path, tmp_path: Path) -> None:
+    board = Board("hgx-h100", tmp_path, library)
+    board.set({"card.0.link.3.fail": 999})
+    with reader(board.environment) as process:
+        reading = process.reading()
+    assert [len(card.links) for card in reading.cards[:2]] == [17, 18]
+
+
+def test_a_total_that_changes_between_two_ways_of_asking_does_not_change_the_card(
+    library: Path, tmp_path: Path
+) -> None:
+    board = Board("t4-box", tmp_path, library)
+    with reader(board.environment) as process:
+        first = process.reading().cards[0].memory_bytes
+        board.set({"card.0.memory": first - MIB, "card.0.temperature": 77})
+        report = process.expect_report(
+            lambda report: (
+                report.reading is not None and report.reading.cards[0].temperature_celsius == 77
+            )
+        )
+    assert report.reading is not None
+    assert report.reading.cards[0].memory_bytes == first
+
+
+def test_cards_that_use_the_memory_of_the_node_say_so(library: Path, tmp_path: Path) -> None:
+    board = Board("hgx-h100", tmp_path, library)
+    function = "card.0.fail.nvmlDeviceGetMemoryInfo"
+    board.set({"count": 1, "card.0.name": "NVIDIA GB10", function: 3, f"{function}_v2": 3})
+    with reader(board.environment) as process:
+        [card] = process.reading().unreadable
+    assert (card.model, card.memory_bytes, card.shares_memory) == ("NVIDIA GB10", 0, True)
+
+
 def test_an_old_driver_is_asked_the_old_way(read: Read) -> None:
     board, reading = read("t4-box")
     card = of(reading, board.uuid(0))
@@ -162,7 +195,7 @@ def test_a_card_that_says_hardly_anything_is_a_card(read: Read) -> None:
     assert listed(reading)[board.uuid(5)]
     card = of(reading, board.uuid(5))
     assert {field for field in card.__dataclass_fields__ if getattr(card, field) is not None} == {
-        *("uuid", "index", "model", "memory_bytes", "used_bytes"),
+        *("uuid", "index", "model", "memory_bytes", "used_bytes", "shares_memory", "hides_parts"),
         *("profile", "bus", "paths", "links", "rdma", "errors"),
     }
     assert (card.profile, card.bus, card.links, card.rdma) == ("", "", (), ())

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kubeshare_py.exporters.collector_metrics import CATALOGUE
 from kubeshare_py.node_agent.health import NAMES
-from kubeshare_py.node_agent.nvidia import APPLICATION_XIDS
+from kubeshare_py.node_agent.xids import APPLICATION_XIDS
 
 PAGE = (Path(__file__).parents[2] / "docs/collector.md").read_text()
 

@@ -249,7 +249,8 @@ int nvmlDeviceGetTopologyCommonAncestor(const Handle *one, const Handle *other, 
 
 int nvmlDeviceGetNvLinkState(const Handle *handle, unsigned link, unsigned *answer) {
     BEGIN(handle);
-    const char *told = numbered(handle, "link", link, "state");
+    const char *told = numbered(handle, "link", link, "state"), *refused = numbered(handle, "link", link, "fail");
+    if (refused) return atoi(refused);
     if (!told) return numbered(handle, "link", 0, "state") ? INVALID_ARGUMENT : NOT_SUPPORTED;
     return number(told, answer);
 }

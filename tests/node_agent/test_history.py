@@ -48,7 +48,7 @@ def test_a_card_that_cannot_be_read_stays_where_it_is_and_takes_no_pods() -> Non
     history = after(a_reading("GPU-a"), a_reading(unreadable=unreadable("GPU-a")))
     assert listed(history) == {"GPU-a": False}
     assert faults(history) == {"GPU-a": ("unreadable",)}
-    assert not history.cards()[0].is_read
+    assert history.cards()[0].is_read
 
 
 def test_a_card_that_never_could_be_read_is_told_of_but_not_given_away() -> None:
@@ -85,6 +85,30 @@ def test_instances_of_a_lost_card_are_gone_with_it() -> None:
     history = after(a_reading(whole, a_card("MIG-0", parent="GPU-a")), a_reading())
     assert faults(history) == {"GPU-a": ("lost",)}
     assert listed(history) == {}
+
+
+def test_instances_that_the_driver_hides_stay_and_take_no_pods() -> None:
+    whole, part = a_card("GPU-a", divided=True), a_card("MIG-0", parent="GPU-a")
+    hidden = a_card("GPU-a", divided=True, hides_parts=True)
+    history = after(a_reading(whole, part), a_reading(hidden))
+    assert faults(history) == {"GPU-a": (), "MIG-0": ("unreadable",)}
+    assert not history.cards()[1].is_read
+    history.take(a_reading(whole), 3.0)
+    assert faults(history) == {"GPU-a": ()}
+
+
+def test_a_card_stays_divided_while_the_driver_does_not_tell_the_mode() -> None:
+    whole, part = a_card("GPU-a", divided=True), a_card("MIG-0", parent="GPU-a")
+    history = after(a_reading(whole, part), a_reading(a_card("GPU-a", hides_parts=True)))
+    assert listed(history) == {"MIG-0": False}
+
+
+def test_what_an_unreadable_card_still_says_is_known() -> None:
+    warm = a_card("GPU-a", memory_bytes=0, model="", temperature_celsius=40)
+    history = after(a_reading("GPU-a"), a_reading(unreadable=(warm,)))
+    reading = history.cards()[0].reading
+    assert (reading.model, reading.memory_bytes // 2**30) == ("A100", 40)
+    assert reading.temperature_celsius == 40
 
 
 def test_an_error_of_a_card_is_a_fault() -> None:

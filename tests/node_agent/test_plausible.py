@@ -106,3 +106,18 @@ def test_any_reading_is_taken_and_written(cards: list[CardReading], data: st.Dat
     told = with_links(given_away(known), links)
     ordered = tuple(sorted(told, key=lambda card: (card.index, card.uuid)))
     assert read_annotation(write_cards(told)) == AnnotatedCards(ordered)
+
+
+def test_of_cards_with_one_uuid_the_first_counts_and_the_others_are_named() -> None:
+    double = a_card("GPU-good", index=2, model="other")
+    found = plausible(a_reading(GOOD, double, unreadable=(a_card("GPU-good", index=3),)))
+    assert (found.cards, found.unreadable) == ((GOOD,), ())
+    assert [(one.card, one.question, one.error) for one in found.unanswered] == [
+        ("GPU-good", "uuid", f"cards 1 and {index} have the same") for index in (2, 3)
+    ]
+
+
+def test_a_divided_card_needs_no_memory() -> None:
+    parent = a_card("GPU-a", divided=True, memory_bytes=0)
+    reading = a_reading(parent, a_card("MIG-0", parent="GPU-a"))
+    assert plausible(reading) is reading

@@ -1,6 +1,7 @@
 """The collector's end of the process that asks the driver: its last report, and its state."""
 
 import asyncio
+import os
 import time
 from asyncio.subprocess import Process
 from collections import Counter
@@ -19,6 +20,7 @@ from kubeshare_py.edges.process.module_process import module_process
 from kubeshare_py.exporters.collector_metrics import FAILED, HUNG, READ, CollectorFigures
 from kubeshare_py.node_agent.history import History, given_away
 from kubeshare_py.node_agent.links import card_links
+from kubeshare_py.node_agent.shared_memory import MemoryRule, memory_rules, with_shared_memory
 
 INTERVAL_S, STALE_AFTER_S, REOPEN_S = 5.0, 30.0, 60.0
 ROOT = Path("/")
@@ -26,6 +28,20 @@ ROOT = Path("/")
 _PATIENCE = 2
 
 _reports = msgspec.json.Decoder(CardReport)
+
+
+#: The memory of cards that use the node's, for all programs of a node.
+MEMORY_VARIABLE = "KUBESHARE_CARD_MEMORY"
+
+
+def configured_memory() -> tuple[MemoryRule, ...]:
+    """The rules of the environment; a bad one ends the process with a sentence."""
+    # What Linux calls MemTotal: https://man7.org/linux/man-pages/man3/sysconf.3.html
+    node_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        return memory_rules(os.environ.get(MEMORY_VARIABLE, ""), node_bytes)
+    except ValueError as error:
+        raise SystemExit(f"{MEMORY_VARIABLE}: {error}") from error
 
 
 class CardsUnreadable(Exception):
@@ -50,6 +66,8 @@ class CardSampler:
     reopen_s: float = REOPEN_S
     #: The folder below which the node's own folders are mounted.
     root: Path = ROOT
+    #: For cards whose driver has no memory to report.
+    memory: tuple[MemoryRule, ...] = field(default_factory=configured_memory)
     clock: Callable[[], float] = time.monotonic
     unix_clock: Callable[[], float] = time.time
     history: History = field(default_factory=History)
@@ -85,6 +103,7 @@ class CardSampler:
         self.readings[READ] += 1
         self.trouble = ""
         self._read_at_unix = self.unix_clock()
+        reading = with_shared_memory(reading, self.memory)
         for notice in self.history.take(reading, self.clock()):
             tell = decision_log.warn if notice.is_trouble else decision_log.inform
             tell(notice.event, **notice.about)

@@ -58,6 +58,20 @@ class Nvml:
 
         Errors other than those in `silent` are kept in `unanswered`, under this card.
         """
+        return self.attempt(card, function, *given, silent=silent)[0]
+
+    def attempt(
+        self, card: str, function: str, *given: object, silent: Collection[int] = ()
+    ) -> tuple[Any, bool]:
+        """As `ask`, and whether the driver refused: there is an answer, but it is not given.
+
+        An unsupported question is not refused: the driver has no answer for such a card.
+        """
+        before = len(self.unanswered)
+        answer = self._answer(card, function, *given, silent=silent)
+        return answer, len(self.unanswered) > before
+
+    def _answer(self, card: str, function: str, *given: object, silent: Collection[int]) -> Any:
         try:
             return getattr(pynvml, function)(*given)
         except pynvml.NVMLError as error:
@@ -95,9 +109,8 @@ class ErrorEvents:
         kind = supported & pynvml.nvmlEventTypeXidCriticalError
         if self._events is None or not kind:
             return False
-        before = len(self._nvml.unanswered)
-        self._nvml.ask(uuid, "nvmlDeviceRegisterEvents", handle, kind, self._events)
-        return len(self._nvml.unanswered) == before
+        function = "nvmlDeviceRegisterEvents"
+        return not self._nvml.attempt(uuid, function, handle, kind, self._events)[1]
 
     def wait(self, timeout_s: float) -> tuple[DriverError, int] | None:
         """One error and its MIG instance, or WHOLE_CARD; None if there was none within `timeout_s`.

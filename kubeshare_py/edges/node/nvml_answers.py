@@ -33,21 +33,33 @@ class NvmlAnswers:
         """The answer of a function for this card."""
         return self._nvml.ask(self._card, function, self._handle, *given, silent=silent)
 
-    def ask_of(self, part: object, function: str) -> Any:
-        """The answer of a function for a part of this card."""
-        return self._nvml.ask(self._card, function, part)
+    def attempt(
+        self, function: str, *given: object, silent: tuple[int, ...] = ()
+    ) -> tuple[Any, bool]:
+        """As `ask`, and whether the driver refused an answer that there is."""
+        return self._nvml.attempt(self._card, function, self._handle, *given, silent=silent)
 
-    def memory(self) -> dict[str, int] | None:
-        """Total, used and reserved bytes; None if not even the total can be read."""
-        found = self.ask("nvmlDeviceGetMemoryInfo", pynvml.nvmlMemory_v2)
+    def attempt_of(self, part: object, function: str) -> tuple[Any, bool]:
+        """The same of a part of this card."""
+        return self._nvml.attempt(self._card, function, part)
+
+    def memory(self) -> dict[str, Any]:
+        """Fields of a reading: total, used and reserved bytes, as far as they can be read.
+
+        `shares_memory` is set if the driver knows neither way of asking for this card: GB10 (DGX
+        Spark) and Jetsons use the node's memory, and NVML has none of theirs to report.
+        """
+        found, is_refused = self.attempt("nvmlDeviceGetMemoryInfo", pynvml.nvmlMemory_v2)
         if found is not None:
             return {
                 "memory_bytes": found.total,
                 "used_bytes": found.used,
                 "reserved_bytes": found.reserved,
             }
-        found = self.ask("nvmlDeviceGetMemoryInfo")
-        return None if found is None else {"memory_bytes": found.total, "used_bytes": found.used}
+        found, is_refused_too = self.attempt("nvmlDeviceGetMemoryInfo")
+        if found is not None:
+            return {"memory_bytes": found.total, "used_bytes": found.used}
+        return {"memory_bytes": 0, "shares_memory": not is_refused and not is_refused_too}
 
     def bus(self) -> str:
         """Its bus address."""
@@ -78,8 +90,9 @@ class NvmlAnswers:
         for number in range(pynvml.NVML_NVLINK_MAX_LINKS):
             # Older drivers do not report the number of links; asking for one more is an error.
             beyond = (pynvml.NVML_ERROR_INVALID_ARGUMENT,)
-            state = self.ask("nvmlDeviceGetNvLinkState", number, silent=beyond)
-            if state is None:
+            function = "nvmlDeviceGetNvLinkState"
+            state, is_refused = self.attempt(function, number, silent=beyond)
+            if state is None and not is_refused:
                 return
             if not state:
                 continue
@@ -155,11 +168,13 @@ class NvmlAnswers:
         }
 
     def processes(self) -> tuple[CardProcess, ...] | None:
-        """The processes that use it, by pid; None if the driver does not say."""
+        """The processes that use it, by pid; None if the driver does not say, or not all."""
         found: dict[int, CardProcess] = {}
         said = False
         for kind in ("Compute", "Graphics", "MPSCompute"):
-            listed = self.ask(f"nvmlDeviceGet{kind}RunningProcesses")
+            listed, is_refused = self.attempt(f"nvmlDeviceGet{kind}RunningProcesses")
+            if is_refused:
+                return None
             said = said or listed is not None
             for one in listed or ():
                 found[one.pid] = CardProcess(pid=one.pid, memory_bytes=one.usedGpuMemory)

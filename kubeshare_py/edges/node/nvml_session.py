@@ -1,13 +1,13 @@
 """All cards of a node through one open session of NVIDIA's library."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
 import pynvml
 
-from kubeshare_py.domain.bounds import CARDS_OF_NODE
+from kubeshare_py.domain.bounds import CARD_BYTES, CARDS_OF_NODE
 from kubeshare_py.domain.card_reading import (
     BusPath,
     CardReading,
@@ -21,6 +21,16 @@ from kubeshare_py.node_agent import nvidia
 
 #: The most instances of one card; NVIDIA's have seven at most.
 _MAX_INSTANCES = 64
+#: Errors for numbers without an instance.
+_HOLES = (pynvml.NVML_ERROR_NOT_FOUND, pynvml.NVML_ERROR_INVALID_ARGUMENT)
+
+
+@dataclass(slots=True)
+class _Parts:
+    """The MIG instances of a card; `hidden` if the driver refused a question about them."""
+
+    cards: list[CardReading] = field(default_factory=list)
+    hidden: bool = False
 
 
 class NvmlSession:
@@ -33,6 +43,8 @@ class NvmlSession:
         self.events: ErrorEvents | None = None
         self._nvml = Nvml()
         self._fixed: dict[GpuUuid, CardReading] = {}
+        #: The whole memory as first read, in bytes.
+        self._totals: dict[GpuUuid, int] = {}
         self._paths: dict[frozenset[GpuUuid], BusPath | None] = {}
         self._instances: dict[tuple[GpuUuid, int], list[GpuUuid]] = {}
         try:
@@ -61,13 +73,14 @@ class NvmlSession:
                 self.has_lost = True
                 continue
             handles[uuid] = handle
-            cards += [found, *(self._parts(found, handle) if found.divided else ())]
+            cards += self._with_parts(found, handle)
         self._join(handles)
+        cards = [self._with_paths(card, handles) for card in cards]
         driver = nvml.ask("", "nvmlSystemGetDriverVersion") or ""
         unanswered, nvml.unanswered = tuple(nvml.unanswered), []
         return NodeReading(
-            cards=tuple(self._with_paths(card, handles) for card in cards if card.memory_bytes),
-            unreadable=tuple(card for card in cards if not card.memory_bytes),
+            cards=tuple(card for card in cards if _is_readable(card)),
+            unreadable=tuple(card for card in cards if not _is_readable(card)),
             unanswered=unanswered,
             driver=driver,
         )
@@ -104,15 +117,11 @@ class NvmlSession:
             yield index, handle, None if uuid is None else GpuUuid(uuid)
 
     def _card(self, index: int, handle: object, uuid: GpuUuid) -> CardReading:
-        """One card; its memory is 0 if it cannot be read."""
+        """One card; its memory is 0 if its name or memory cannot be read."""
         answers = NvmlAnswers(self._nvml, uuid, handle)
         fixed = self._fixed.get(uuid) or self._first(index, answers, uuid)
-        memory = answers.memory()
-        if not fixed.model or memory is None:
-            return replace(fixed, index=index)
-        self._fixed[uuid] = fixed
         mode = answers.ask("nvmlDeviceGetMigMode")
-        given: dict[str, Any] = {**memory, **answers.usage()}
+        given = {**self._memory(answers, uuid, fixed.model), **answers.usage()}
         return replace(
             fixed,
             index=index,
@@ -126,7 +135,9 @@ class NvmlSession:
         )
 
     def _first(self, index: int, answers: NvmlAnswers, uuid: GpuUuid) -> CardReading:
-        return CardReading(
+        """Its constant properties; asked again with the next reading if any was refused."""
+        before = len(self._nvml.unanswered)
+        fixed = CardReading(
             uuid=uuid,
             index=index,
             model=answers.ask("nvmlDeviceGetName") or "",
@@ -135,39 +146,73 @@ class NvmlSession:
             bus_speed=answers.bus_speed(),
             numa_node=answers.numa_node(),
         )
+        if len(self._nvml.unanswered) == before:
+            self._fixed[uuid] = fixed
+        return fixed
 
-    def _parts(self, card: CardReading, handle: object) -> Iterator[CardReading]:
-        """Its MIG instances."""
-        holes = (pynvml.NVML_ERROR_NOT_FOUND, pynvml.NVML_ERROR_INVALID_ARGUMENT)
-        whole = NvmlAnswers(self._nvml, card.uuid, handle)
-        most = whole.ask("nvmlDeviceGetMaxMigDeviceCount") or 0
-        for number in range(min(most, _MAX_INSTANCES)):
-            part = whole.ask("nvmlDeviceGetMigDeviceHandleByIndex", number, silent=holes)
-            uuid = None if part is None else whole.ask_of(part, "nvmlDeviceGetUUID")
+    def _memory(self, answers: NvmlAnswers, uuid: GpuUuid, model: str) -> dict[str, Any]:
+        """Fields about its memory; the total is 0 without a model.
+
+        The total of the first reading stays: it is physical, and two ways of asking for it that
+        differ would otherwise change the card's capacity from one reading to the next.
+        """
+        given = answers.memory()
+        if not model:
+            return {"memory_bytes": 0}
+        if CARD_BYTES.allows(given["memory_bytes"]):
+            given["memory_bytes"] = self._totals.setdefault(uuid, given["memory_bytes"])
+        return given
+
+    def _with_parts(self, card: CardReading, handle: object) -> list[CardReading]:
+        """A card and its MIG instances.
+
+        Where the driver does not tell the mode, it may tell of instances, which a card has in MIG
+        mode only.
+        """
+        if card.divided is False:
+            return [card]
+        parts = self._parts(card, handle)
+        divided = True if parts.cards else card.divided
+        return [replace(card, divided=divided, hides_parts=parts.hidden), *parts.cards]
+
+    def _parts(self, card: CardReading, handle: object) -> _Parts:
+        whole, found = NvmlAnswers(self._nvml, card.uuid, handle), _Parts()
+        most, found.hidden = whole.attempt("nvmlDeviceGetMaxMigDeviceCount")
+        if most is None and (card.divided or found.hidden):
+            # The driver says how many numbers there are by refusing those that are not.
+            most, found.hidden = _MAX_INSTANCES, False
+        for number in range(min(most or 0, _MAX_INSTANCES)):
+            function = "nvmlDeviceGetMigDeviceHandleByIndex"
+            part, is_hidden = whole.attempt(function, number, silent=_HOLES)
+            uuid = None
+            if part is not None:
+                uuid, is_hidden = whole.attempt_of(part, "nvmlDeviceGetUUID")
+            found.hidden = found.hidden or is_hidden
             if uuid is not None:
-                yield self._part(card, part, uuid)
+                found.cards.append(self._part(card, part, uuid))
+        return found
 
     def _part(self, card: CardReading, handle: object, uuid: GpuUuid) -> CardReading:
         """One MIG instance; its memory is 0 if it cannot be read."""
         answers = NvmlAnswers(self._nvml, uuid, handle)
-        name, memory = answers.ask("nvmlDeviceGetName"), answers.memory()
+        name = answers.ask("nvmlDeviceGetName") or ""
+        memory = self._memory(answers, uuid, name)
         instance = answers.ask("nvmlDeviceGetGpuInstanceId")
         if instance is not None:
             self._instances.setdefault((card.uuid, instance), []).append(uuid)
         size = answers.ask("nvmlDeviceGetAttributes")
         slices = size.gpuInstanceSliceCount if size is not None else 0
         megabytes = size.memorySizeMB if size is not None else 0
-        given: dict[str, Any] = memory if name and memory else {"memory_bytes": 0}
         return CardReading(
             uuid=uuid,
             index=card.index,
-            model=name or "",
+            model=name,
             parent=card.uuid,
-            profile=nvidia.profile(name or "", slices, megabytes),
+            profile=nvidia.profile(name, slices, megabytes),
             bus=card.bus,
             numa_node=card.numa_node,
             processes=answers.processes(),
-            **given,
+            **memory,
         )
 
     def _join(self, handles: dict[GpuUuid, object]) -> None:
@@ -175,8 +220,9 @@ class NvmlSession:
             pair = frozenset((one, other))
             if pair not in self._paths:
                 function = "nvmlDeviceGetTopologyCommonAncestor"
-                level = self._nvml.ask(one, function, handles[one], handles[other])
-                self._paths[pair] = None if level is None else nvidia.bus_path(level)
+                level, is_refused = self._nvml.attempt(one, function, handles[one], handles[other])
+                if not is_refused:
+                    self._paths[pair] = None if level is None else nvidia.bus_path(level)
 
     def _with_paths(self, card: CardReading, handles: dict[GpuUuid, object]) -> CardReading:
         if card.uuid not in handles:
@@ -188,3 +234,8 @@ class NvmlSession:
             and (path := self._paths.get(frozenset((card.uuid, other)))) is not None
         )
         return replace(card, paths=tuple(paths))
+
+
+def _is_readable(card: CardReading) -> bool:
+    """Whether it can be given away, or its instances can: a divided card needs no memory."""
+    return card.memory_bytes > 0 or bool(card.divided)

@@ -62,6 +62,13 @@ pod's own volume needs: made here, it would be there for the pod, with nothing b
 {{- end }}
 
 {{- /* All of them have one image, unless the collector was given its own. */}}
+{{- define "collector.memory" -}}
+{{- with .Values.collector.memory -}}
+{{- $rules := list -}}
+{{- range $model, $amount := . }}{{ $rules = append $rules (printf "%s=%s" $model $amount) }}{{ end -}}
+- {name: KUBESHARE_CARD_MEMORY, value: {{ join "," $rules | quote }}}
+{{- end -}}
+{{- end }}
 {{- define "collector.image" -}}
 {{- include "kubeshare.image-of" (list . (.Values.collector.image | default .Values.image)) }}
 {{- end }}
