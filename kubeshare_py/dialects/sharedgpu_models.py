@@ -23,7 +23,7 @@ SAME, WHICHEVER = "same", "any"
 MAX_NAMES = 16
 #: The most stars in one name.
 MAX_STARS = 4
-#: The most characters of a value; sixteen of the longest names fit.
+#: The most characters of a value: sixteen names of 64, or four of the longest.
 LONGEST = 1024
 
 NAME_RULE = (

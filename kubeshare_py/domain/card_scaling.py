@@ -53,12 +53,18 @@ def thousandths(factor: float) -> int:
 
 
 def _scaled(rules: Iterable[CardScaling], node: NodeName, gpu: Gpu) -> Gpu:
-    """The source's own scaling counts; of two limits of tenants the smaller does."""
+    """The source's own scaling counts; of two limits of tenants the smaller does.
+
+    Factors leave MIG instances as they are.
+    """
     rule = next((rule for rule in rules if rule.covers(node, gpu)), None)
     if rule is None:
         return gpu
     limits = [limit for limit in (gpu.max_tenants, rule.max_tenants) if limit]
     memory, cores = gpu.memory_scaling, gpu.cores_scaling
+    if gpu.is_instance:
+        # An instance is a hardware partition, which HAMi's plugin does not scale either.
+        return replace(gpu, max_tenants=min(limits, default=0))
     if memory == WHOLE_MILLI:
         # A card that would have no memory left, or more than any card may have, keeps its own.
         bytes_then = gpu.memory_bytes * rule.memory_scaling // WHOLE_MILLI

@@ -103,6 +103,11 @@ class Gpu:
             raise ValueError(self._problem())
 
     @property
+    def is_instance(self) -> bool:
+        """Whether it is a MIG instance: sources without `parent` have NVIDIA's uuid, MIG-…"""
+        return self.parent is not None or self.uuid.startswith("MIG-")
+
+    @property
     def capacity_milli(self) -> int:
         """What pods may hold of the card in all, in thousandths of a GPU."""
         return self.cores_scaling

@@ -3,11 +3,15 @@
 import re
 from dataclasses import dataclass
 
+from kubeshare_py.domain.bounds import CARD_NAME
+
 #: Stands for any letters, dashes included; alone for every model.
 ANY = "*"
 
-#: What a part of a name may consist of; RE2 reads it too.
-PART = r"[A-Za-z0-9._+/()*-]{1,63}"
+#: What a part of a name may consist of; RE2 reads it too. A part may be as long as a model's whole
+#: name, which a label value may not: "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition MIG
+#: 2g.48gb" has 67 characters.
+PART = rf"[A-Za-z0-9._+/()*-]{{1,{CARD_NAME.most}}}"
 
 _PART = re.compile(PART)
 _DASHES = re.compile(r"[ -]+")
@@ -59,14 +63,14 @@ def name_part(text: str) -> str | None:
 def names_model(part: str, model: str) -> bool:
     """Whether this part of a name matches the model: some of its words, in a row, case ignored.
 
-    Words are separated by dashes, and spaces count as dashes: `A100` matches
+    Words are separated by dashes or spaces, and several count as one: `A100` matches
     `NVIDIA-A100-SXM4-40GB`, and `L40` does not match `NVIDIA-L40S`, though `L40*` does. The time is
     linear in the model's length and in the number of stars: each piece between stars is searched
     from the left, behind the last one.
     """
     if part == model:
         return True
-    text = f"-{model.replace(' ', '-').lower()}-"
+    text = f"-{_DASHES.sub('-', model).strip('-').lower()}-"
     start = 0
     for piece in f"-{part.lower()}-".split(ANY):
         found = text.find(piece, start)

@@ -45,6 +45,11 @@ _names = st.sampled_from(
         "",
         "-",
         "a_b",
+        "NVIDIA-TITAN-X-(Pascal)",
+        "Quadro RTX 6000/8000",
+        "NVIDIA-RTX-PRO-6000-Blackwell-Max-Q-Workstation-Edition-MIG-2g.48gb",
+        "x" * 253,
+        "x" * 254,
         "é",
     ]
 )

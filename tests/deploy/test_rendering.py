@@ -14,6 +14,7 @@ from kubeshare_cmd.device_options import add_device_options, chosen_devices
 from kubeshare_cmd.hami_options import add_hami_options, chosen_hami
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import read
+from kubeshare_py.edges.node.card_sampler import MEMORY_VARIABLE
 from kubeshare_py.edges.node.kubelet.given_files import GivenFiles
 from kubeshare_py.edges.node.mps_launcher import proofs_of
 from kubeshare_py.edges.node.node_probe import CDI, GEMINI
@@ -24,6 +25,7 @@ from kubeshare_py.isolation.backends import BACKENDS as ALL_BACKENDS
 from kubeshare_py.isolation.mps import ALIVE, MPS
 from kubeshare_py.node_agent.device_plugin.resources import KNOWN
 from kubeshare_py.node_agent.hami_core.container_limits import LOCKS, HamiCoreSettings
+from kubeshare_py.node_agent.shared_memory import memory_rules
 from kubeshare_py.programs.mps import FOLDER
 from tests.controlplane.helm import CHART, NAMESPACE, helm, plain_manifests, template
 from tests.controlplane.operator_kinds import KINDS, definitions
@@ -89,6 +91,7 @@ VARIANTS = {
         f"readers={SUBJECT}",
         f"scrapers={SUBJECT}",
         "collector.migMonitor=true",
+        'collector.memory={"GB10": "80%"}',
         'collector.runtimeClassName=""',
         'collector.image={"repository": "registry.example.com/collector", "tag": "v1"}',
         "collector.affinity=null",
@@ -591,6 +594,28 @@ def test_mig_monitoring_is_asked_of_nvidias_runtime_together_with_the_right_to_i
         "capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]},
         "readOnlyRootFilesystem": True,
     }
+
+
+def test_every_program_that_reads_cards_knows_the_memory_of_those_that_use_the_nodes() -> None:
+    settings = (
+        'collector.memory={"NVIDIA GB10": "80%", "Orin": "24Gi"}',
+        'config.profiles=[{"isolation": ["mps", "gemini"]}]',
+        "mps.enabled=true",
+        "nodeAgent.enabled=true",
+    )
+    daemons = of(rendered(*settings), "DaemonSet")
+    readers = [
+        {entry["name"]: entry.get("value") for entry in container["env"]}
+        for daemon in daemons
+        for container in daemon["spec"]["template"]["spec"]["containers"]
+        if any(entry["name"] == "NVIDIA_VISIBLE_DEVICES" for entry in container.get("env", []))
+    ]
+    assert len(readers) > 2
+    told = {env[MEMORY_VARIABLE] for env in readers}
+    assert told == {"NVIDIA GB10=80%,Orin=24Gi"}
+    assert len(memory_rules(told.pop() or "", 2**37)) == 2
+    for wrong in ('{"GB10": 80}', '{"GB10": "80"}', '{"a,b": "80%"}'):
+        assert "schema" in refused(f"collector.memory={wrong}")
 
 
 def folders(variant: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ import pytest
 
 from kubeshare_py.domain.card_scaling import CardScaling, scaled, thousandths
 from kubeshare_py.domain.gpu import Gpu
-from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.identity import GpuUuid, NodeName
 from tests.builders import GIB, a_gpu
 
 
@@ -46,6 +46,15 @@ def test_what_the_source_says_of_a_card_counts_and_of_two_limits_the_smaller() -
 def test_a_card_keeps_its_memory_where_none_would_be_left() -> None:
     assert one((CardScaling(memory_scaling=1),), memory_bytes=999).capacity_bytes == 999
     assert one((CardScaling(memory_scaling=2000),), memory_bytes=2**48).capacity_bytes == 2**48
+
+
+@pytest.mark.parametrize(("uuid", "parent"), [("a", GpuUuid("GPU-a")), ("MIG-a", None)])
+def test_mig_instances_are_not_scaled_but_their_pods_are_limited(
+    uuid: str, parent: GpuUuid | None
+) -> None:
+    rules = (CardScaling(memory_scaling=1500, cores_scaling=2000, max_tenants=4),)
+    [found] = scaled(rules, NodeName("n"), (a_gpu(uuid, memory_bytes=GIB, parent=parent),))
+    assert capacities(found) == (4, 1000, GIB)
 
 
 @pytest.mark.parametrize(("factor", "found"), [(1.0, 1000), (1.5, 1500), (0.001, 1), (2.675, 2675)])

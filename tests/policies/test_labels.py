@@ -113,6 +113,26 @@ async def test_annotations_of_sharepods_are_looked_at(
             assert "sharedgpu/gpu_uuid" in str(found)
 
 
+@pytest.mark.parametrize(
+    ("model", "is_accepted"),
+    [
+        ("NVIDIA-RTX-PRO-6000-Blackwell-Max-Q-Workstation-Edition-MIG-2g.48gb", True),
+        *(("NVIDIA-TITAN-X-(Pascal)", True), ("Quadro RTX 6000/8000", True)),
+        *(("x" * 253, True), ("x" * 254, False)),
+    ],
+)
+async def test_models_are_named_by_annotation_where_labels_cannot(
+    cluster: Clients, model: str, is_accepted: bool
+) -> None:
+    pod = a_pod(SHARE)
+    pod["metadata"]["annotations"] = {"sharedgpu/gpu_models": model}
+    assert (await refusal(cluster, pod, POLICY) == "") is is_accepted
+    assert (await refusal(cluster, pod, WEBHOOK) == "") is is_accepted
+    pod = a_pod({**SHARE, "sharedgpu/gpu_model": model})
+    with pytest.raises(KubeError, match="Invalid value"):
+        await cluster.would_be(pod, POLICY)
+
+
 async def test_many_labels_and_long_annotations_cost_little(cluster: Clients) -> None:
     pod = a_pod({**SHARE, **{f"sharedgpu.io/label-{number}": "x" for number in range(300)}})
     long = {f"shared-gpu/annotation-{number}": "x" * 200 for number in range(600)}
