@@ -1,6 +1,7 @@
 """The arguments about device plugins."""
 
 import argparse
+from pathlib import Path
 
 from kubeshare_py.domain.bounds import CARD_TENANTS
 from kubeshare_py.node_agent.device_plugin.resources import (
@@ -11,6 +12,7 @@ from kubeshare_py.node_agent.device_plugin.resources import (
     UnknownResource,
     chosen,
 )
+from kubeshare_py.programs.node_agent import KUBELET_ROOT
 
 
 def add_device_options(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +26,10 @@ def add_device_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--pod-resources", action="store_true",
         help="ask kubelet which pods have which cards; always done where --devices are served",
+    )  # fmt: skip
+    add(
+        "--kubelet-root-dir", metavar="FOLDER", type=_absolute, default=KUBELET_ROOT,
+        help=f"kubelet's --root-dir; {KUBELET_ROOT}",
     )  # fmt: skip
     add(
         "--memory-unit", choices=[*MemoryUnit], type=MemoryUnit, default=MemoryUnit.GIB,
@@ -51,3 +57,11 @@ def chosen_devices(
         return chosen(names, given.memory_unit, given.gpu_slices)
     except UnknownResource as error:
         parser.error(f"--devices: {error}")
+
+
+def _absolute(text: str) -> Path:
+    """A path from the root on. Raises ArgumentTypeError."""
+    path = Path(text)
+    if not path.is_absolute():
+        raise argparse.ArgumentTypeError(f"{text!r} does not begin with /")
+    return path

@@ -63,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             host_ip=given.host_ip or own_address(),
             devices=chosen_devices(parser, given),
             pod_resources=given.pod_resources,
+            kubelet_root=given.kubelet_root_dir,
             mig_strategy=given.mig_strategy,
             hami=chosen_hami(parser, given),
         )

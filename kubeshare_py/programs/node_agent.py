@@ -27,13 +27,17 @@ from kubeshare_py.node_agent.hami_core.container_limits import HamiCoreSettings
 
 OK, NOT_STARTED = 0, 3
 
+#: kubelet's own --root-dir.
+KUBELET_ROOT = Path("/var/lib/kubelet")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSettings:
     """`address` "" is all. `interval_s` (s) per reading of the cards.
 
     The node's own folders are below `root`. `devices` are served to kubelet as device plugins;
-    `pod_resources`: kubelet is asked which pods have which cards, also without them.
+    `pod_resources`: kubelet is asked which pods have which cards, also without them. `kubelet_root`
+    is kubelet's --root-dir, an absolute path as seen from `root`.
     """
 
     node: NodeName
@@ -48,6 +52,7 @@ class AgentSettings:
     host_ip: str = ""
     devices: tuple[PluginResource, ...] = ()
     pod_resources: bool = False
+    kubelet_root: Path = KUBELET_ROOT
     mig_strategy: MigStrategy = MigStrategy.NONE
     #: How HAMi-core is used, None for not at all.
     hami: HamiCoreSettings | None = None
@@ -95,6 +100,7 @@ def parts(settings: AgentSettings, client: KubeClient) -> tuple[AgentPart, ...]:
             resources=settings.devices,
             strategy=settings.mig_strategy,
             root=settings.root,
+            kubelet_root=settings.kubelet_root,
         )
         found.append(device_plugins.DevicePlugins(wanted, client, hami))
     return tuple(found)

@@ -67,6 +67,27 @@ async def relabel(client: KubeClient, node: str, **labels: str | None) -> None:
     await client.merge_patch(f"{NODES}/{node}", {"metadata": {"labels": labels}})
 
 
+#: NVIDIA's GPU Operator labels nodes with what it runs on them.
+DEPLOYED = {"nvidia.com/gpu.deploy.device-plugin": "true", "nvidia.com/gpu.deploy.dcgm": "true"}
+
+
+async def test_it_leaves_a_node_while_the_gpu_operator_pauses_it(
+    stage: Stage, release: Release
+) -> None:
+    """What NVIDIA's driver manager, its MIG manager and others do before they need the driver."""
+    client = stage.client
+    await available(client)
+    await relabel(client, "n1", **DEPLOYED)
+    for why in ("driver-upgrade", "mig-change", "vgpu-change", "cc-mode-change"):
+        for key in DEPLOYED:
+            await relabel(client, "n1", **{**DEPLOYED, key: f"paused-for-{why}"})
+            await available(client, nodes=1)
+            assert await places(client) == ["n2"]
+        await relabel(client, "n1", **DEPLOYED)
+        await available(client)
+        assert await places(client) == ["n1", "n2"]
+
+
 async def test_its_pods_are_on_the_nodes_that_are_labelled_as_having_gpus(
     stage: Stage, release: Release
 ) -> None:

@@ -1005,21 +1005,113 @@ def test_device_plugins_need_an_agent_that_can_serve_them() -> None:
     assert chosen == [*KNOWN, "example.com/gpu-mem"]
 
 
-def test_the_agent_has_the_folders_that_its_device_plugins_use() -> None:
+@pytest.mark.parametrize("root", [None, "/var/lib/k0s/kubelet"])
+def test_the_agent_has_the_folders_that_its_device_plugins_use(root: str | None) -> None:
     """The code's own paths: below the root, in the container as on the node."""
-    pod = agent_of(*VARIANTS["with device plugins"])
+    settings = [f"nodeAgent.kubeletRootDir={json.dumps(root)}"] if root else []
+    pod = agent_of(*VARIANTS["with device plugins"], *settings)
     [container] = pod["containers"]
+    parser = argparse.ArgumentParser()
+    add_device_options(parser)
+    given, _ = parser.parse_known_args(container["args"])
+    assert given.kubelet_root_dir == Path(root or "/var/lib/kubelet")
     folders = {one["name"]: one["hostPath"]["path"] for one in pod["volumes"]}
     mounts = {one["mountPath"]: folders[one["name"]] for one in container["volumeMounts"]}
     files = GivenFiles(Path("/"))
-    kubelet = "/var/lib/kubelet"
     for path in (
-        f"{kubelet}/device-plugins",
-        f"{kubelet}/pod-resources",
+        f"{given.kubelet_root_dir}/device-plugins",
+        f"{given.kubelet_root_dir}/pod-resources",
         str(files.given_file.parent),
         str(files.claims),
     ):
         assert mounts[path] == path
+    assert not any("/var/lib/kubelet" in path for path in mounts if root)
+
+
+@pytest.mark.parametrize("root", ['"var/lib/kubelet"', '"/var/lib/kubelet/"', '"/"', '""'])
+def test_a_root_of_kubelet_that_is_no_folder_is_refused(root: str) -> None:
+    assert "kubeletRootDir" in refused(f"nodeAgent.kubeletRootDir={root}")
+
+
+def test_the_platform_can_choose_the_user_of_all_pods_that_need_not_be_root() -> None:
+    """As OpenShift's restricted-v2 demands: no user, group or group of files of our own."""
+    settings = [
+        *("sharePods.enabled=true", "aggregator.enabled=true", 'admission.by="webhook"'),
+        *("nodeAgent.enabled=true", "nodeAgent.podResources=false"),
+    ]
+    chosen, ours = [
+        {
+            one["metadata"]["name"]: one["spec"]["template"]["spec"]["securityContext"]
+            for kind in ("Deployment", "DaemonSet")
+            for one in of(rendered(*settings, f"runAsUser={user}"), kind)
+        }
+        for user in ("null", "1234")
+    ]
+    profile = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert len(chosen) == 6
+    assert all(one == profile for one in chosen.values())
+    for one in ours.values():
+        assert (one["runAsUser"], one["runAsGroup"], one["runAsNonRoot"]) == (1234, 1234, True)
+    assert "runAsUser" in refused("runAsUser=0")
+
+
+#: What a node without NVIDIA's GPU Operator lacks, and those nodes have that it pauses.
+PAUSES = "nvidia.com/gpu.deploy."
+
+
+def terms_of(pod: Json) -> list[Json]:
+    """The terms of a pod's required node affinity."""
+    required = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    terms: list[Json] = required["nodeSelectorTerms"]
+    return terms
+
+
+def collector_pod(*settings: str) -> Json:
+    [found] = of(rendered(*settings), "DaemonSet")
+    spec: Json = found["spec"]["template"]["spec"]
+    return spec
+
+
+def test_every_term_of_an_affinity_leaves_paused_nodes_alone() -> None:
+    """Of terms one is enough, so each has these requirements; all else is as it was given."""
+    zone = {"key": "zone", "operator": "In", "values": ["a"]}
+    name = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
+    near: Json = {"requiredDuringSchedulingIgnoredDuringExecution": []}
+    some = [{"weight": 1, "preference": {"matchExpressions": [zone]}}]
+    terms = [{"matchExpressions": [zone]}, {"matchFields": [name]}]
+    given = {
+        "podAffinity": near,
+        "nodeAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": some,
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms},
+        },
+    }
+    pod = collector_pod(f"collector.affinity={json.dumps(given)}")
+    assert pod["affinity"]["podAffinity"] == near
+    preferred = "preferredDuringSchedulingIgnoredDuringExecution"
+    assert pod["affinity"]["nodeAffinity"][preferred] == some
+    first, second = terms_of(pod)
+    assert first["matchExpressions"][0] == zone
+    assert second["matchFields"] == [name]
+    assert first["matchExpressions"][1:] == second["matchExpressions"]
+    for one in second["matchExpressions"]:
+        assert one["key"].startswith(PAUSES)
+        assert one["operator"] == "NotIn"
+        assert all(value.startswith("paused-for-") for value in one["values"])
+    [alone] = terms_of(collector_pod("collector.affinity=null"))
+    assert alone == {"matchExpressions": second["matchExpressions"]}
+    wish = "collector.leavePausedNodes=false"
+    assert collector_pod(f"collector.affinity={json.dumps(given)}", wish)["affinity"] == given
+    assert "affinity" not in collector_pod("collector.affinity=null", wish)
+
+
+def test_all_programs_on_nodes_leave_paused_nodes_alone() -> None:
+    settings = ("nodeAgent.enabled=true", "nodeAgent.gemini.enabled=true", "mps.enabled=true")
+    found = of(rendered(*settings), "DaemonSet")
+    assert len(found) == 4
+    for one in found:
+        for term in terms_of(one["spec"]["template"]["spec"]):
+            assert any(PAUSES in rule["key"] for rule in term["matchExpressions"])
 
 
 def test_hami_core_needs_devices_and_has_hamis_folders_and_port() -> None:

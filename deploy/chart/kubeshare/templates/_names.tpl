@@ -182,6 +182,46 @@ app.kubernetes.io/name: {{ last . }}
 {{ include "kubeshare.labels-of-all" (first .) }}
 {{- end }}
 
+{{- /* collector.affinity, and with collector.leavePausedNodes no node that NVIDIA's GPU Operator pauses: it gives the labels
+of the parts that have the driver open such a value before it changes the driver, MIG or the mode of cards. Each of the
+terms is enough by itself, so each gets these requirements. A node without the labels meets them. */}}
+{{- define "kubeshare.affinityOfCollectors" -}}
+{{- $affinity := deepCopy (.Values.collector.affinity | default dict) }}
+{{- if .Values.collector.leavePausedNodes }}
+{{- $paused := list "paused-for-driver-upgrade" "paused-for-mig-change" "paused-for-vgpu-change" "paused-for-cc-mode-change" }}
+{{- $pauses := list }}
+{{- range list "client" "device-plugin" "gpu-feature-discovery" "dcgm-exporter" "dcgm" "sandbox-device-plugin" }}
+{{- $pauses = append $pauses (dict "key" (printf "nvidia.com/gpu.deploy.%s" .) "operator" "NotIn" "values" $paused) }}
+{{- end }}
+{{- $nodes := $affinity.nodeAffinity | default dict }}
+{{- $required := $nodes.requiredDuringSchedulingIgnoredDuringExecution | default dict }}
+{{- $terms := list }}
+{{- range $required.nodeSelectorTerms | default (list dict) }}
+{{- $terms = append $terms (merge (dict "matchExpressions" (concat (.matchExpressions | default list) $pauses)) .) }}
+{{- end }}
+{{- $_ := set $nodes "requiredDuringSchedulingIgnoredDuringExecution" (dict "nodeSelectorTerms" $terms) }}
+{{- $_ := set $affinity "nodeAffinity" $nodes }}
+{{- end }}
+{{- with $affinity }}{{ toYaml . }}{{ end }}
+{{- end }}
+
+{{- /* The user of pods that need none in particular; without runAsUser the platform chooses one (OpenShift's restricted-v2). */}}
+{{- define "kubeshare.plainUser" -}}
+runAsNonRoot: true
+{{- if not (kindIs "invalid" .Values.runAsUser) }}
+runAsUser: {{ int64 .Values.runAsUser }}
+runAsGroup: {{ int64 .Values.runAsUser }}
+{{- end }}
+{{- end }}
+
+{{- /* As before, with the group of mounted files, or the key of a certificate could not be read. */}}
+{{- define "kubeshare.plainUserWithFiles" -}}
+{{ include "kubeshare.plainUser" . }}
+{{- if not (kindIs "invalid" .Values.runAsUser) }}
+fsGroup: {{ int64 .Values.runAsUser }}
+{{- end }}
+{{- end }}
+
 {{- /* What the pods of all DaemonSets have in common that run where the collectors do. */}}
 {{- define "kubeshare.likeCollectors" -}}
 enableServiceLinks: false
@@ -194,9 +234,9 @@ terminationGracePeriodSeconds: 10
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .Values.collector.affinity }}
+{{- with include "kubeshare.affinityOfCollectors" . }}
 affinity:
-  {{- toYaml . | nindent 2 }}
+  {{- . | nindent 2 }}
 {{- end }}
 {{- with .Values.collector.nodeSelector }}
 nodeSelector:

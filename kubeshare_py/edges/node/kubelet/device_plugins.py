@@ -36,7 +36,6 @@ from kubeshare_py.node_agent.tenants import AgentState
 
 #: Seconds between two looks at kubelet's list of devices, and between two after changes of pods.
 LIST_S, SOON_S = 5.0, 0.5
-_KUBELET = "var/lib/kubelet"
 
 REGISTERED = Metric(
     "kubeshare_node_agent_device_plugin_registered",
@@ -54,12 +53,16 @@ DEVICES = Metric(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginSettings:
-    """What to serve. The node's own folders are below `root`; `look_s` (s) is for tests."""
+    """What to serve. The node's own folders are below `root`; `look_s` (s) is for tests.
+
+    `kubelet_root` is kubelet's --root-dir, an absolute path as seen from `root`.
+    """
 
     node: NodeName
     resources: Sequence[PluginResource]
     strategy: MigStrategy
     root: Path
+    kubelet_root: Path
     look_s: float = LOOK_S
 
 
@@ -73,7 +76,7 @@ class DevicePlugins:
         self, settings: PluginSettings, client: KubeClient, hami: HamiFolder | None = None
     ) -> None:
         self.on_report: Callable[[], None] = lambda: None
-        kubelet = settings.root / _KUBELET
+        kubelet = settings.root / settings.kubelet_root.relative_to("/")
         self._settings = settings
         self._folder = kubelet / "device-plugins"
         self._starts = ContainerStarts(
