@@ -129,6 +129,7 @@ class ProfileConfiguration(ConfigurationStruct, frozen=True):
 class Server(ConfigurationStruct, frozen=True):
     """The read-only state endpoint: address, certificate, and the file of accepted tokens.
 
+    `0.0.0.0`, `::` and "" are all addresses, of IPv4 and IPv6 alike.
     With `api_service`, kube-apiserver may forward its users' requests to it, by the APIService
     v1.state.kubeshare.io.
     """

@@ -46,7 +46,7 @@ class Certificates:
 def make_certificates(
     directory: Path, names: tuple[str, ...] = ("localhost",), valid: timedelta = VALID
 ) -> Certificates:
-    """The files in `directory`, made if any is missing; for `names` and 127.0.0.1."""
+    """The files in `directory`, made if any is missing; for `names`, 127.0.0.1 and ::1."""
     directory.mkdir(parents=True, exist_ok=True)
     files = Certificates(directory / "ca.crt", directory / "server.crt", directory / "server.key")
     if not all(path.exists() for path in (files.ca_file, files.certificate_file, files.key_file)):
@@ -156,7 +156,7 @@ def _key_usage(*, signs: bool) -> x509.KeyUsage:
 def _write(files: Certificates, names: tuple[str, ...], valid: timedelta) -> None:
     authority = make_authority("kubeshare-py test authority", valid)
     alternatives: list[x509.GeneralName] = [x509.DNSName(name) for name in names]
-    alternatives.append(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
+    alternatives += [x509.IPAddress(ipaddress.ip_address(one)) for one in ("127.0.0.1", "::1")]
     subject, usage = common_name(names[0][:_MAX_NAME]), ExtendedKeyUsageOID.SERVER_AUTH
     certificate, key = authority.issue(subject, usage, valid, alternatives)
     files.ca_file.write_text(authority.pem())

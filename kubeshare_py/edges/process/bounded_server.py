@@ -9,6 +9,7 @@ out, fill the memory, or fill the log.
 
 import asyncio
 import contextlib
+import errno
 import logging
 import socket
 import ssl
@@ -24,6 +25,9 @@ from aiohttp.typedefs import Handler, Middleware
 from kubeshare_py.edges.process.connection_abort import abort
 
 _BACKLOG = 128
+_ALL_ADDRESSES = ("", "0.0.0.0", "::")
+#: What a host without IPv6 says to a socket of that family, or to its address.
+_NO_SUCH_FAMILY = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
 _CONTINUE = "100-continue"
 _AnyHandler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 #: Seconds without accepting connections after the process ran out of descriptors, and between
@@ -61,7 +65,10 @@ async def listening(
     bounds: Bounds | None = None,
     shutdown_s: float = 60.0,
 ) -> AsyncIterator[list[tuple[str, int]]]:
-    """Serve while entered; yields host and port of each socket. "" is all addresses, 0 any port.
+    """Serve while entered; yields host and port of each socket. 0 is any port.
+
+    "", `0.0.0.0` and `::` are all addresses, of IPv4 and IPv6 alike, as in kube-scheduler's
+    `--bind-address`: Go's net.Listen takes each of them so (https://pkg.go.dev/net#Listen).
 
     At the end requests get `shutdown_s` to be answered, then every connection is closed, kept-alive
     ones included. Raises OSError if it cannot listen.
@@ -104,26 +111,37 @@ async def listening(
 
 
 async def _bound(address: str, port: int) -> list[socket.socket]:
-    """A listening socket for each address of that name; for "", one per family that works."""
+    """A listening socket for each address of that name; for all, one per family of this host.
+
+    Raises OSError.
+    """
+    is_all = address in _ALL_ADDRESSES
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(
-        address or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        None if is_all else address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
     sockets: list[socket.socket] = []
-    refused: OSError | None = None
+    absent: OSError | None = None
     for family, _, _, _, where in dict.fromkeys(found):
         try:
             one = socket.create_server(where, family=family, backlog=_BACKLOG)
         except OSError as error:
-            refused = error
-            continue
+            if is_all and error.errno in _NO_SUCH_FAMILY:
+                absent = error
+                continue
+            # Taken by another process in one family: half of the clients would reach that one.
+            _close(sockets)
+            raise
         one.setblocking(False)
         sockets.append(one)
-    if refused is not None and (address or not sockets):
-        for one in sockets:
-            one.close()
-        raise refused
+    if absent is not None and not sockets:
+        raise absent
     return sockets
+
+
+def _close(sockets: list[socket.socket]) -> None:
+    for one in sockets:
+        one.close()
 
 
 class _Unreadable(logging.Filter):

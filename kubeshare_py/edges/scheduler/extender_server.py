@@ -131,7 +131,7 @@ async def serve_extender(
                 f"extender: cannot listen on {host}:{port}: {error}"
             ) from error
         say_listening("kubeshare-scheduler (extender)", addresses, "https")
-        yield url("https", host, addresses[0][1])
+        yield url("https", *addresses[0])
 
 
 def _handler(calls: ExtenderAnswers, answer: _Answer) -> Handler:

@@ -4,7 +4,10 @@ import asyncio
 import contextlib
 import gzip
 import logging
+import socket
 import ssl
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from aiohttp import web
 from kubeshare_py.edges.kube.certificates import make_certificates
 from kubeshare_py.edges.process.bounded_server import Bounds, listening
 from kubeshare_py.edges.process.connection_abort import abort
+from tests.controlplane.running import free_ports
 from tests.patience import PATIENCE_S
 
 HASTY = Bounds(connections=3, head_s=0.2, idle_s=0.4, busy_s=0.4)
@@ -339,3 +343,83 @@ def test_two_servers_do_not_share_an_address() -> None:
                 await listening(web.Application(), "127.0.0.1", port).__aenter__()
 
     asyncio.run(story())
+
+
+#: A program that listens on all addresses of a kernel that knows no IPv6.
+WITHOUT_IPV6 = """
+import asyncio, errno, os, socket, sys
+
+def refuse(event, arguments):
+    if event == "socket.__new__" and arguments[1] == socket.AF_INET6:
+        raise OSError(errno.EAFNOSUPPORT, os.strerror(errno.EAFNOSUPPORT))
+
+sys.addaudithook(refuse)
+from aiohttp import web
+from kubeshare_py.edges.process.bounded_server import listening
+
+async def story():
+    async with listening(web.Application(), sys.argv[1], 0) as addresses:
+        [(host, port)] = addresses
+        with socket.create_connection(("127.0.0.1", port)):
+            print(host)
+
+asyncio.run(story())
+"""
+ALL_ADDRESSES = pytest.mark.parametrize("address", ["", "0.0.0.0", "::"])
+
+
+def has_ipv6() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+async def listened(address: str, port: int) -> set[str]:
+    """The loopback addresses on which a server answers that listens there."""
+    app = web.Application()
+    app.add_routes([web.get("/", _answer)])
+    answered = set()
+    async with listening(app, address, port):
+        for host in ("127.0.0.1", "::1"):
+            with contextlib.suppress(OSError):
+                client = await asyncio.open_connection(host, port)
+                if await is_answered(client):
+                    answered.add(host)
+                await left(client)
+    return answered
+
+
+@ALL_ADDRESSES
+@pytest.mark.skipif(not has_ipv6(), reason="this host has no IPv6")
+async def test_all_addresses_are_those_of_ipv4_and_ipv6(address: str) -> None:
+    [port] = free_ports(1)
+    assert await listened(address, port) == {"127.0.0.1", "::1"}
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="this host has no IPv6")
+async def test_one_address_is_no_other_one() -> None:
+    for address in ("127.0.0.1", "::1"):
+        [port] = free_ports(1)
+        assert await listened(address, port) == {address}
+
+
+@ALL_ADDRESSES
+def test_a_host_without_ipv6_has_ipv4_alone(address: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_IPV6, address], check=False, capture_output=True, text=True
+    )
+    assert (done.stdout, done.stderr) == ("0.0.0.0\n", "")
+
+
+@ALL_ADDRESSES
+async def test_a_port_that_is_taken_in_one_family_is_not_served_in_the_other(address: str) -> None:
+    """Half of the clients would reach the other process."""
+    for host in ["0.0.0.0", *(["::"] if has_ipv6() else [])]:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with (
+            socket.create_server((host, 0), family=family) as taken,
+            pytest.raises(OSError, match="in use"),
+        ):
+            await listened(address, taken.getsockname()[1])

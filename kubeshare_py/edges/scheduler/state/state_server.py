@@ -63,7 +63,7 @@ async def serve(
             where = f"{host}:{port}"
             raise ConfigurationError(f"server: cannot listen on {where}: {error}") from error
         say_listening("kubeshare-scheduler", addresses, "https")
-        yield url("https", host, addresses[0][1])
+        yield url("https", *addresses[0])
 
 
 def _guard(tokens: Collection[str], denial: Denies | None) -> Middleware:
