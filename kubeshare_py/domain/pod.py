@@ -12,6 +12,7 @@ from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.domain.label_selector import Labels, Requirement
 from kubeshare_py.domain.needs.default_spread import PodController
 from kubeshare_py.domain.needs.device_claims import DeviceClaims
+from kubeshare_py.domain.needs.gpu_quota import NO_SCOPES, PodScopes
 from kubeshare_py.domain.needs.host_ports import HostPort
 from kubeshare_py.domain.needs.images import PodImages
 from kubeshare_py.domain.needs.inter_pod import InterPodTerms
@@ -242,9 +243,9 @@ class Pod:
 
     `group_reference` names the object that describes its group; `group` is then the object's, None
     while it is unknown. `owner` is the uid of the controller of a group's member, "" if there is
-    none. `isolation` is the back-end that the pod wishes. `preempts` is False for preemptionPolicy
-    Never. `nominated`: the pod shows a node or cards that it would get; `nominated_node` is that
-    node.
+    none. `isolation` is the back-end that the pod wishes. `scopes` are what quotas ask about it,
+    known only where a dialect has quotas. `preempts` is False for preemptionPolicy Never.
+    `nominated`: the pod shows a node or cards that it would get; `nominated_node` is that node.
 
     `labels` are what terms of other pods and disruption budgets select by. `images` are those of a
     pod without a node, and `controller` the ReplicaSet or the like whose selector says which pods
@@ -280,6 +281,7 @@ class Pod:
     difference: str = ""
     stale_results: tuple[str, ...] = ()
     isolation: str = ""
+    scopes: PodScopes = NO_SCOPES
     preempts: bool = True
     nominated: bool = False
     nominated_node: NodeName | None = None

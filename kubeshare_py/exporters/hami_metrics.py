@@ -73,7 +73,7 @@ _METRICS = (
     Metric(
         "hami_resource_quota_limit",
         "gauge",
-        "The smallest limit of a namespace's quotas; absent without one.",
+        "The smallest limit of a namespace's quotas without scopes; absent without one.",
         _QUOTA,
     ),
 )

@@ -128,7 +128,8 @@ class EventHandlers:
         """Charge a bound pod what it takes of its node now; what it holds of cards stays."""
         charge = self._ledger.charge_of(pod.uid)
         assert charge is not None
-        if (charge.resources, charge.pod) != (pod.shape.charged, pod.placed):
+        now = pod.shape.charged, pod.placed, pod.scopes
+        if (charge.resources, charge.pod, record.pod.scopes) != now:
             self._assumer.edited(record, pod)
 
     def gone(self, event: PodGone, now: float, *, missing: bool = False) -> list[Effect]:

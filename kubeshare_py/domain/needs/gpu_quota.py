@@ -2,6 +2,9 @@
 
 Kubernetes itself does not enforce these names. They are HAMi's: `limits.nvidia.com/gpumem` and
 `limits.nvidia.com/gpucores`, or as its resources are called.
+
+A quota with scopes is about the pods of its scopes alone, as Kubernetes' own quotas are:
+pkg/quota/v1/evaluator/core/pods.go of github.com/kubernetes/kubernetes.
 """
 
 from dataclasses import dataclass
@@ -26,8 +29,71 @@ class QuotaNames:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PodScopes:
+    """What scopes of quotas ask about a pod.
+
+    `priority_class` is "" for a pod without one. `terminating`: it has an activeDeadlineSeconds.
+    `best_effort` is its QoS class. `crosses_namespaces`: a term of its affinity or anti-affinity
+    to other pods names namespaces or selects them.
+    """
+
+    priority_class: str = ""
+    terminating: bool = False
+    best_effort: bool = False
+    crosses_namespaces: bool = False
+
+
+#: Of pods that no quota is about, and of those without anything in particular.
+NO_SCOPES = PodScopes()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeRequirement:
+    """One requirement of a quota about its pods. `values` are classes, for In and NotIn."""
+
+    scope: str
+    operator: str = "Exists"
+    values: tuple[str, ...] = ()
+
+    def is_met_by(self, pod: PodScopes) -> bool:
+        """Whether the pod is in the scope. None is in a scope that Kubernetes has not for pods."""
+        if self.scope == "PriorityClass":
+            return self._is_met_by_class(pod.priority_class)
+        facts = {
+            "Terminating": pod.terminating,
+            "NotTerminating": not pod.terminating,
+            "BestEffort": pod.best_effort,
+            "NotBestEffort": not pod.best_effort,
+            "CrossNamespacePodAffinity": pod.crosses_namespaces,
+        }
+        return facts.get(self.scope, False)
+
+    def _is_met_by_class(self, name: str) -> bool:
+        """As a label selector of labels of which a pod without a class has none."""
+        match self.operator:
+            case "In":
+                return bool(name) and name in self.values
+            case "NotIn":
+                return not name or name not in self.values
+            case "Exists":
+                return bool(name)
+            case "DoesNotExist":
+                return not name
+            case _:
+                return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaObject(ClusterObject):
-    """A ResourceQuota. `hard_limits` are its limits, (resource, amount), sorted."""
+    """A ResourceQuota. `hard_limits` are its limits, (resource, amount), sorted.
+
+    It is about the pods that meet all of its `scopes`.
+    """
 
     kind: ClassVar[WatchedKind] = WatchedKind.RESOURCE_QUOTA
     hard_limits: tuple[tuple[str, int], ...] = ()
+    scopes: tuple[ScopeRequirement, ...] = ()
+
+    def is_about(self, pod: PodScopes) -> bool:
+        """Whether the pod counts, and is held back."""
+        return all(scope.is_met_by(pod) for scope in self.scopes)

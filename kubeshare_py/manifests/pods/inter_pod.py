@@ -40,10 +40,14 @@ _HARD, _HONOR = "DoNotSchedule", "Honor"
 
 
 class AskedOfOthers(msgspec.Struct, frozen=True, gc=False):
-    """What a pod asks about other pods, None if nothing; or why that cannot be understood."""
+    """What a pod asks about other pods, None if nothing; or why that cannot be understood.
+
+    `crosses_namespaces`: a term of its affinity names namespaces, or selects them.
+    """
 
     terms: InterPodTerms | None = None
     problem: InvalidRequest | None = None
+    crosses_namespaces: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,6 +56,7 @@ class _Asked:
 
     fields: InterPodFields
     keys: tuple[str, ...]
+    crosses_namespaces: bool
 
 
 _NOTHING = AskedOfOthers()
@@ -71,7 +76,7 @@ def asked_of_others(
     if not isinstance(asked, _Asked):
         return AskedOfOthers(problem=asked)
     own = tuple((key, labels[key]) for key in asked.keys if key in labels) if labels else ()
-    return AskedOfOthers(_terms(asked, namespace, own))
+    return AskedOfOthers(_terms(asked, namespace, own), crosses_namespaces=asked.crosses_namespaces)
 
 
 def _text(raw: msgspec.Raw) -> str:
@@ -97,7 +102,8 @@ def _asked(near: str, far: str, spread: str) -> _Asked | InvalidRequest | None:
         keys |= {*(term.match_label_keys or ()), *(term.mismatch_label_keys or ())}
     for constraint in fields.spread:
         keys |= {*(constraint.match_label_keys or ())}
-    return _Asked(fields, tuple(sorted(keys)))
+    crosses = any(term.namespaces or term.namespace_selector is not None for term in terms)
+    return _Asked(fields, tuple(sorted(keys)), crosses)
 
 
 @remembered(4096)

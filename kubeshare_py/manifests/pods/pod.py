@@ -7,6 +7,7 @@ from kubeshare_py.dialects.read_back import NOTHING_HELD, read_back
 from kubeshare_py.domain.events import FinishedMember
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.label_selector import Labels
+from kubeshare_py.domain.needs.gpu_quota import NO_SCOPES
 from kubeshare_py.domain.needs.inter_pod import InterPodTerms
 from kubeshare_py.domain.pod import Pod, Shape, with_device_claims, with_inter_pod, with_volumes
 from kubeshare_py.domain.remembered import remembered
@@ -19,6 +20,7 @@ from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.pods.pod_images import pod_images
 from kubeshare_py.manifests.pods.pod_owners import controller_of
 from kubeshare_py.manifests.pods.pod_volumes import pod_volumes
+from kubeshare_py.manifests.pods.quota_scopes import pod_scopes
 
 _SUCCEEDED = "Succeeded"
 _NEVER = "Never"
@@ -88,6 +90,9 @@ def to_domain(pod: PodFields, dialects: Dialects = SHAREDGPU_ALONE) -> Pod:
         own = table.of_others(meta.labels, meta.annotations, containers)
         former = NOTHING_HELD if own is None else held_by_predecessor(table, own, asked.request)
         held = held if former is NOTHING_HELD else former
+    scopes = NO_SCOPES
+    if dialects.quota_names:
+        scopes = pod_scopes(pod, crosses_namespaces=others.crosses_namespaces)
     return Pod(
         uid=PodUid(meta.uid),
         key=PodKey(meta.namespace, meta.name),
@@ -111,6 +116,7 @@ def to_domain(pod: PodFields, dialects: Dialects = SHAREDGPU_ALONE) -> Pod:
         difference=held.difference,
         stale_results=asked.stale_results,
         isolation=asked.isolation,
+        scopes=scopes,
         preempts=spec.preemption_policy != _NEVER,
         nominated=bool(status.nominated_node_name) or asked.has_reservation,
         nominated_node=NodeName(status.nominated_node_name) or None,

@@ -119,6 +119,8 @@ class PodSpec(_PodFieldsBase, frozen=True):
     node_name: str = ""
     scheduler_name: str = ""
     priority: Int32 | None = None
+    priority_class_name: str = ""
+    active_deadline_seconds: int | None = None
     preemption_policy: str = ""
     termination_grace_period_seconds: int | None = None
     containers: tuple[Container, ...] | None = None
@@ -181,6 +183,7 @@ class PodStatus(_PodFieldsBase, frozen=True):
     """The status."""
 
     phase: str = ""
+    qos_class: str = ""
     nominated_node_name: str = ""
     start_time: str | None = None
     conditions: tuple[PodCondition, ...] | None = None

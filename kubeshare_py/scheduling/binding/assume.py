@@ -160,6 +160,7 @@ class Assumer:
         assert record.node is not None
         resources, held = pod.shape.charged, record.allocation
         self._ledger.charge(pod.uid, record.node, resources, held, pod.placed)
+        self.quotas.hold(pod, held)
 
     def release(self, record: Record) -> None:
         """Undo `charge`; the record must be charged. What becomes free improves rows."""

@@ -1,11 +1,10 @@
 """What the placed pods of each namespace hold of GPUs together, compared with its ResourceQuotas.
 
-All pods of a namespace count, in whatever dialect; pods are refused if their dialect has names for
-quotas. Of several quotas the smallest limit counts. A pod counts from its placement until what it
-holds of cards ends.
+All pods of a namespace that meet a quota's scopes count, in whatever dialect; of these, pods whose
+dialect has names for quotas are refused. A pod counts from its placement until what it holds of
+cards ends.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from kubeshare_py.cluster.cluster_objects import ClusterObjects
@@ -13,7 +12,7 @@ from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.needs.cluster_objects import WatchedKind
-from kubeshare_py.domain.needs.gpu_quota import LIMITS, QuotaNames, QuotaObject
+from kubeshare_py.domain.needs.gpu_quota import LIMITS, PodScopes, QuotaNames, QuotaObject
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import GpuClaim, GpuRequest
 
@@ -26,26 +25,33 @@ _HeldAmounts = tuple[int, int]
 
 
 class GpuQuotas:
-    """The sums by namespace, in bytes and milli. Only the assumer changes them."""
+    """The sums by namespace and scopes, in bytes and milli. Only the assumer changes them.
+
+    Pods with equal scopes are summed up, so that a look at a quota costs as much as its namespace
+    has different ones, which are few: PriorityClasses are administrators'.
+    """
 
     def __init__(self, objects: ClusterObjects) -> None:
         self._objects = objects
-        self._of: dict[PodUid, tuple[str, _HeldAmounts]] = {}
-        self._sums: defaultdict[str, _HeldAmounts] = defaultdict(lambda: _NOTHING)
+        self._of: dict[PodUid, tuple[str, PodScopes, _HeldAmounts]] = {}
+        self._sums: dict[str, dict[PodScopes, _HeldAmounts]] = {}
+        #: Quotas by namespace, in order of their names, and of which version of them.
+        self._quotas: dict[str, list[QuotaObject]] = {}
+        self._version = -1
 
     def hold(self, pod: Pod, allocation: Allocation | None) -> None:
         """The pod holds this from now on, in place of what it held before."""
         self.release(pod.uid)
         if allocation is not None and allocation.cards:
             held = _amounts(pod.request, allocation)
-            self._of[pod.uid] = pod.key.namespace, held
-            self._add(pod.key.namespace, held, 1)
+            self._of[pod.uid] = pod.key.namespace, pod.scopes, held
+            self._add(pod.key.namespace, pod.scopes, held, 1)
 
     def release(self, uid: PodUid) -> None:
         """The pod holds nothing any more; nothing happens if it held nothing."""
-        namespace, held = self._of.pop(uid, ("", _NOTHING))
-        if namespace:
-            self._add(namespace, held, -1)
+        known = self._of.pop(uid, None)
+        if known is not None:
+            self._add(*known, -1)
 
     def refusal(self, pod: Pod, allocation: Allocation | None = None) -> str | None:
         """Why the quotas of the pod's namespace do not let it hold this; None if they do.
@@ -55,13 +61,15 @@ class GpuQuotas:
         request = pod.request
         if request is None or request.quota is None:
             return None
-        names, used = request.quota, self.held(pod.key.namespace)
+        quotas = self._quotas_of(pod.key.namespace)
+        if not quotas:
+            return None
         asked = _least(request) if allocation is None else _amounts(request, allocation)
-        return next(self._exceeded(pod.key.namespace, names, used, asked), None)
+        return next(self._exceeded(pod, quotas, request.quota, asked), None)
 
     def held(self, namespace: str) -> _HeldAmounts:
         """What its pods hold together, in bytes and milli."""
-        return self._sums.get(namespace, _NOTHING)
+        return _summed(self._sums.get(namespace, {}).values())
 
     def holding(self) -> Iterable[str]:
         """The namespaces whose pods hold anything."""
@@ -70,44 +78,73 @@ class GpuQuotas:
     def limits(self) -> Mapping[tuple[str, str], int] | None:
         """The smallest limits by namespace and resource, in the resource's units.
 
-        None while ResourceQuotas are not known.
+        Limits of quotas with scopes are not the namespace's. None while ResourceQuotas are not
+        known.
         """
         if not self._objects.is_listed(WatchedKind.RESOURCE_QUOTA):
             return None
         found: dict[tuple[str, str], int] = {}
         for key, quota in self._objects.of(QuotaObject).items():
-            for resource, amount in quota.hard_limits:
+            for resource, amount in () if quota.scopes else quota.hard_limits:
                 at = key.namespace, resource
                 found[at] = min(found.get(at, amount), amount)
         return found
 
     def _exceeded(
-        self, namespace: str, names: QuotaNames, used: _HeldAmounts, asked: _HeldAmounts
+        self, pod: Pod, quotas: list[QuotaObject], names: QuotaNames, asked: _HeldAmounts
     ) -> Iterator[str]:
-        units = (names.memory, names.unit_bytes), (names.cores, MILLI_OF_CORE)
-        for (name, unit), there, wanted in zip(units, used, asked, strict=True):
-            limit = self._limit(namespace, name)
-            if limit is not None and there + wanted > limit * unit:
-                yield (
-                    f"{NOT_FIT}: quota {LIMITS}{name} of the namespace is {limit},"
-                    f" {_units(there, unit)} are used, and the pod asks for {_units(wanted, unit)}"
-                )
+        """A sentence for each resource and quota, the smallest limit first."""
+        about = [one for one in quotas if one.is_about(pod.scopes)]
+        for at, (name, unit) in enumerate(
+            ((names.memory, names.unit_bytes), (names.cores, MILLI_OF_CORE))
+        ):
+            limits = [
+                (amount, quota)
+                for quota in about
+                for resource, amount in quota.hard_limits
+                if resource == name
+            ]
+            for limit, quota in sorted(limits, key=lambda one: one[0]):
+                used = self._used(quota)[at]
+                if used + asked[at] > limit * unit:
+                    whose = f"of {quota.name}, for pods of its scopes," if quota.scopes else ""
+                    yield (
+                        f"{NOT_FIT}: quota {LIMITS}{name} {whose or 'of the namespace'} is {limit},"
+                        f" {_units(used, unit)} are used,"
+                        f" and the pod asks for {_units(asked[at], unit)}"
+                    )
 
-    def _limit(self, namespace: str, name: str) -> int | None:
-        limits = [
-            amount
-            for key, quota in self._objects.of(QuotaObject).items()
-            if key.namespace == namespace
-            for resource, amount in quota.hard_limits
-            if resource == name
-        ]
-        return min(limits, default=None)
+    def _used(self, quota: QuotaObject) -> _HeldAmounts:
+        """What the pods hold that the quota is about."""
+        sums = self._sums.get(quota.namespace, {})
+        return _summed(held for scopes, held in sums.items() if quota.is_about(scopes))
 
-    def _add(self, namespace: str, held: _HeldAmounts, sign: int) -> None:
-        memory, milli = self._sums[namespace]
-        self._sums[namespace] = memory + sign * held[0], milli + sign * held[1]
-        if self._sums[namespace] == _NOTHING:
-            del self._sums[namespace]
+    def _quotas_of(self, namespace: str) -> list[QuotaObject]:
+        """The namespace's quotas with limits; sorted out anew when any quota changed."""
+        version = self._objects.version(WatchedKind.RESOURCE_QUOTA)
+        if version != self._version:
+            self._version = version
+            self._quotas.clear()
+            for key, quota in sorted(self._objects.of(QuotaObject).items()):
+                if quota.hard_limits:
+                    self._quotas.setdefault(key.namespace, []).append(quota)
+        return self._quotas.get(namespace, [])
+
+    def _add(self, namespace: str, scopes: PodScopes, held: _HeldAmounts, sign: int) -> None:
+        sums = self._sums.setdefault(namespace, {})
+        memory, milli = sums.get(scopes, _NOTHING)
+        sums[scopes] = memory + sign * held[0], milli + sign * held[1]
+        if sums[scopes] == _NOTHING:
+            del sums[scopes]
+            if not sums:
+                del self._sums[namespace]
+
+
+def _summed(amounts: Iterable[_HeldAmounts]) -> _HeldAmounts:
+    memory = milli = 0
+    for held in amounts:
+        memory, milli = memory + held[0], milli + held[1]
+    return memory, milli
 
 
 def _units(amount: int, unit: int) -> int:

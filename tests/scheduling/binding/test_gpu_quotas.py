@@ -22,7 +22,7 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.needs.cluster_objects import ObjectKey, WatchedKind
-from kubeshare_py.domain.needs.gpu_quota import QuotaObject
+from kubeshare_py.domain.needs.gpu_quota import QuotaObject, ScopeRequirement
 from kubeshare_py.manifests.events import node_events
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.pods.pod import to_domain
@@ -71,9 +71,23 @@ class Story:
         pairs = tuple(sorted((named[key], amount) for key, amount in limits.items()))
         return self.send(ObjectSeen(QuotaObject(name=name, namespace=namespace, hard_limits=pairs)))
 
-    def create(self, name: str, *containers: dict[str, int], namespace: str = "default") -> str:
-        """What becomes of a new pod: its card, or why it waits."""
-        effects = self.send(PodSeen(read(pod(name, *containers, namespace=namespace))))
+    def limit_class(self, name: str, mem: int) -> list[Effect]:
+        """A quota of the pods of one PriorityClass, named as the class."""
+        scope = ScopeRequirement(scope="PriorityClass", operator="In", values=(name,))
+        limits = ((MEM, mem),)
+        return self.send(
+            ObjectSeen(
+                QuotaObject(name=name, namespace="default", hard_limits=limits, scopes=(scope,))
+            )
+        )
+
+    def create(
+        self, name: str, *containers: dict[str, int], namespace: str = "default", of: str = ""
+    ) -> str:
+        """What becomes of a new pod, `of` a PriorityClass: its card, or why it waits."""
+        made = pod(name, *containers, namespace=namespace)
+        made["spec"]["priorityClassName"] = of
+        effects = self.send(PodSeen(read(made)))
         for effect in effects:
             if isinstance(effect, Bind) and effect.key.name == name:
                 return ",".join(card.uuid for card in effect.allocation.cards)
@@ -183,3 +197,71 @@ def test_pods_of_other_dialects_count_and_are_not_refused() -> None:
     effects = story.send(PodSeen(read(pod("own", {}, labels=labels))))
     assert any(isinstance(effect, Bind) for effect in effects)
     assert "3000 are used" in story.create("a", {GPU: 1, MEM: 1})
+
+
+def test_a_quota_with_scopes_holds_back_and_counts_the_pods_of_its_scopes_alone() -> None:
+    story = Story()
+    story.limit_class("batch", 1000)
+    story.limit_class("prod", 4000)
+    assert story.create("p1", {GPU: 1, MEM: 3000}, of="prod").startswith("GPU-")
+    assert story.create("b1", {GPU: 1, MEM: 800}, of="batch").startswith("GPU-")
+    assert story.create("none", {GPU: 1, MEM: 2000}).startswith("GPU-")
+    assert story.create("b2", {GPU: 1, MEM: 201}, of="batch") == (
+        "ResourceQuotaNotFit: quota limits.nvidia.com/gpumem of batch, for pods of its scopes, is"
+        " 1000, 800 are used, and the pod asks for 201"
+    )
+    assert "of prod, for pods of its scopes, is 4000, 3000 are used" in story.create(
+        "p2", {GPU: 1, MEM: 1001}, of="prod"
+    )
+    effects = story.send(PodGone(PodUid("uid-b1"), stopped=True))
+    assert [one.key.name for one in effects if isinstance(one, Bind)] == ["b2"]
+
+
+def test_all_pods_count_in_a_quota_without_scopes_beside_one_with_scopes() -> None:
+    story = Story()
+    story.limit_class("batch", 1000)
+    story.limit("all", mem=1500)
+    assert story.create("p1", {GPU: 1, MEM: 1000}, of="prod").startswith("GPU-")
+    waits = story.create("b1", {GPU: 1, MEM: 600}, of="batch")
+    assert "of the namespace is 1500, 1000 are used" in waits
+
+
+def test_a_bound_pod_that_gets_a_deadline_counts_as_terminating_from_then_on() -> None:
+    """activeDeadlineSeconds is one of the few fields of a pod that may be changed."""
+    story = Story()
+    scope = (ScopeRequirement(scope="NotTerminating"),)
+    limits = ((MEM, 1000),)
+    story.send(
+        ObjectSeen(QuotaObject(name="q", namespace="default", hard_limits=limits, scopes=scope))
+    )
+    assert story.create("a", {GPU: 1, MEM: 800}).startswith("GPU-")
+    assert "800 are used" in story.create("b", {GPU: 1, MEM: 500})
+    made = pod("a", {GPU: 1, MEM: 800})
+    made["spec"] |= {"nodeName": "n1"}
+    made["metadata"]["annotations"] = {"hami.io/vgpu-devices-allocated": "GPU-1,NVIDIA,800,0:;"}
+    story.send(PodSeen(read(made)))
+    made["spec"] |= {"activeDeadlineSeconds": 60}
+    effects = story.send(PodSeen(read(made)))
+    assert [one.key.name for one in effects if isinstance(one, Bind)] == ["b"]
+
+
+def test_of_many_namespaces_only_the_quotas_of_the_pods_own_are_looked_at() -> None:
+    """Counted by questions about other namespaces' limits, not timed."""
+
+    class Asked(tuple[tuple[str, int], ...]):
+        asked = 0
+
+        def __iter__(self) -> Any:
+            Asked.asked += 1
+            return super().__iter__()
+
+    story = Story()
+    for at in range(50):
+        limits = Asked(((MEM, 1),))
+        quota = QuotaObject(name="q", namespace=f"other-{at}", hard_limits=limits)
+        story.send(ObjectSeen(quota))
+    story.limit("q", mem=4000)
+    story.create("first", {GPU: 1, MEM: 1})
+    Asked.asked = 0
+    assert story.create("second", {GPU: 1, MEM: 1}).startswith("GPU-")
+    assert not Asked.asked
