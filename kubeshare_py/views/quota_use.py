@@ -8,7 +8,8 @@ class QuotaUse:
     """Of one resource, as ResourceQuotas name it.
 
     `used` is in bytes or thousandths of a GPU, of which `unit` are one of the resource. `limit` is
-    the smallest limit of the namespace's quotas without scopes, in units of the resource; None without one.
+    the smallest limit of the namespace's quotas without scopes, in units of the resource; None
+    without one.
     """
 
     namespace: str
