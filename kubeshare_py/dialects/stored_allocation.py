@@ -30,6 +30,8 @@ _Bytes = Annotated[int, Meta(ge=HELD_BYTES.least, le=HELD_BYTES.most)]
 #: As in the names of annotations of one container (`results`).
 _ContainerName = Annotated[str, Meta(pattern=r"^(container|init)-(0|[1-9][0-9]{0,3})\Z")]
 
+#: Of one gang: uids, or kinds and names (`Pod.owner`).
+_Owners = Annotated[tuple[Annotated[str, Meta(max_length=512)], ...], Meta(max_length=64)]
 
 _Tag = Annotated[str, Meta(pattern=rf"^{TAG}\Z")]
 #: Of one pod's part of a card: those of all its claims.
@@ -70,6 +72,7 @@ class StoredPlacement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True)
     min: _StoredCount = 0
     isolation: str = ""
     limit: _StoredCount = 0
+    owners: _Owners = ()
 
 
 class StoredContainers(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -84,6 +87,7 @@ class StoredContainers(msgspec.Struct, frozen=True, gc=False, omit_defaults=True
     min: _StoredCount = 0
     isolation: str = ""
     limit: _StoredCount = 0
+    owners: _Owners = ()
 
 
 def stored(allocation: Allocation) -> StoredPlacement | StoredContainers:
@@ -112,6 +116,7 @@ def stored(allocation: Allocation) -> StoredPlacement | StoredContainers:
             allocation.min_available,
             backend,
             limit,
+            allocation.group_owners,
         )
     return StoredContainers(
         BY_CONTAINER,
@@ -123,6 +128,7 @@ def stored(allocation: Allocation) -> StoredPlacement | StoredContainers:
         allocation.min_available,
         backend,
         limit,
+        allocation.group_owners,
     )
 
 
@@ -205,6 +211,7 @@ def _allocation(
         port=placement.port,
         group=placement.group,
         min_available=placement.min,
+        group_owners=placement.owners,
         isolation=_isolation(placement),
     )
 

@@ -54,6 +54,10 @@ class ClaimCharge:
         return all(card.exclusive for card in self.cards)
 
 
+#: The most owners of a gang that an allocation names.
+MAX_OWNERS = 16
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allocation:
     """A pod's cards on its node, in the order in which its containers see them.
@@ -61,7 +65,8 @@ class Allocation:
     Each card is in `cards` once, with all that the pod's containers hold of it. `claims` are the
     containers' parts, empty if all containers see all cards. `port` is the pod manager's port on
     the node, None if the pod needs none. `group` and `min_available` repeat the gang, so that a
-    restarted scheduler knows how many members must start together. `isolation` is the back-end that
+    restarted scheduler knows how many members must start together. `group_owners` are the owners of
+    the gang's members (`Pod.owner`) if there are several. `isolation` is the back-end that
     enforces the share, None if none does.
     """
 
@@ -72,6 +77,7 @@ class Allocation:
     port: int | None = None
     group: str | None = None
     min_available: int = 0
+    group_owners: tuple[str, ...] = ()
     isolation: Isolation | None = None
 
     def holds_alone(self, uuid: GpuUuid) -> bool:

@@ -113,7 +113,7 @@ class AnswerBind:
 
 
 class PodWarning(StrEnum):
-    """A problem of a bound pod, mostly caused by other clients; reasons of events."""
+    """A problem of a pod, mostly caused by other clients; reasons of events."""
 
     NOT_OURS = "AllocationNotOurs"  # another client wrote it: it is charged as it says
     UNREADABLE = "AllocationUnreadable"  # what the pod holds is not charged
@@ -123,11 +123,12 @@ class PodWarning(StrEnum):
     UNKNOWN_CARDS = "GPUUnknown"  # some of the cards that it holds are not on its node
     MISSING = "GPUNotAllocated"  # it asks for cards and was bound without any
     INCOMPLETE = "GangIncomplete"  # too few members of its gang could be bound
+    SAME_GROUP = "PodGroupRunsAgain"  # pods of another owner use its group's name at the same time
 
 
 @dataclass(frozen=True, slots=True)
 class ReportPodWarning:
-    """Report a problem of a bound pod to its owner: a Warning event."""
+    """Report a problem of a pod to its owner: a Warning event."""
 
     uid: PodUid
     key: PodKey

@@ -45,7 +45,8 @@ class PodSeen:
 class FinishedMember:
     """What matters of a finished member of a group, until it is deleted.
 
-    `group` is the group's name within the namespace; `owner` is that of a Pod.
+    `group` is the group's name within the namespace; `owner` is that of a Pod, and `group_owners`
+    those of its allocation.
     """
 
     uid: PodUid
@@ -54,6 +55,7 @@ class FinishedMember:
     owner: str = ""
     succeeded: bool = False
     had_node: bool = True
+    group_owners: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

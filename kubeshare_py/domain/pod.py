@@ -242,10 +242,12 @@ class Pod:
     then None.
 
     `group_reference` names the object that describes its group; `group` is then the object's, None
-    while it is unknown. `owner` is the uid of the controller of a group's member, "" if there is
-    none. `isolation` is the back-end that the pod wishes. `scopes` are what quotas ask about it,
-    known only where a dialect has quotas. `preempts` is False for preemptionPolicy Never.
-    `nominated`: the pod shows a node or cards that it would get; `nominated_node` is that node.
+    while it is unknown. `owner` is what a run of a group's member belongs to: the uid of its JobSet
+    or controller, or the name of its Deployment, "" if there is none. `owner_title` is the kind and
+    name of its controller, for people. `isolation` is the back-end that the pod wishes. `scopes`
+    are what quotas ask about it, known only where a dialect has quotas. `preempts` is False for
+    preemptionPolicy Never. `nominated`: the pod shows a node or cards that it would get;
+    `nominated_node` is that node.
 
     `labels` are what terms of other pods and disruption budgets select by. `images` are those of a
     pod without a node, and `controller` the ReplicaSet or the like whose selector says which pods
@@ -272,6 +274,7 @@ class Pod:
     group: PodGroup | None = None
     group_reference: GroupReference | None = None
     owner: str = ""
+    owner_title: str = ""
     gates: tuple[str, ...] = ()
     unsupported: tuple[str, ...] = ()
     deleting: bool = False

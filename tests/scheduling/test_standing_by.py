@@ -105,5 +105,5 @@ def test_nor_does_the_leader_remember_pods_that_left_a_gang_that_waits() -> None
         driver.seen(joined)
         driver.tell(PodGone(joined.uid))
         driver.decide()
-    (gang,) = driver.machine.gangs.by_key.values()
+    (gang,) = driver.machine.gangs.all()
     assert len(gang.unreported) < 9

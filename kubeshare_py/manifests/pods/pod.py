@@ -18,7 +18,7 @@ from kubeshare_py.manifests.pods.pod_device_claims import pod_device_claims
 from kubeshare_py.manifests.pods.pod_end import grace_s, has_stopped
 from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.pods.pod_images import pod_images
-from kubeshare_py.manifests.pods.pod_owners import controller_of
+from kubeshare_py.manifests.pods.pod_owners import controller_of, run_owner
 from kubeshare_py.manifests.pods.pod_volumes import pod_volumes
 from kubeshare_py.manifests.pods.quota_scopes import pod_scopes
 
@@ -44,13 +44,15 @@ def finished_member(pod: PodFields) -> FinishedMember | None:
         gang = asked.group.name
     else:
         return None
+    held = read_back(meta.annotations).allocation if meta.annotations else None
     return FinishedMember(
         uid=PodUid(meta.uid),
         namespace=meta.namespace,
         group=gang,
-        owner=meta.controller_uid,
+        owner=run_owner(meta)[0],
         succeeded=pod.status.phase == _SUCCEEDED,
         had_node=bool(pod.spec.node_name),
+        group_owners=() if held is None else held.group_owners,
     )
 
 
@@ -93,6 +95,7 @@ def to_domain(pod: PodFields, dialects: Dialects = SHAREDGPU_ALONE) -> Pod:
     scopes = NO_SCOPES
     if dialects.quota_names:
         scopes = pod_scopes(pod, crosses_namespaces=others.crosses_namespaces)
+    owner, owner_title = run_owner(meta) if asked.in_group else ("", "")
     return Pod(
         uid=PodUid(meta.uid),
         key=PodKey(meta.namespace, meta.name),
@@ -106,7 +109,8 @@ def to_domain(pod: PodFields, dialects: Dialects = SHAREDGPU_ALONE) -> Pod:
         problem=asked.problem or needs.problem or (None if bound else others.problem),
         group=asked.group,
         group_reference=asked.reference,
-        owner=meta.controller_uid if asked.in_group else "",
+        owner=owner,
+        owner_title=owner_title,
         gates=spec.gates,
         unsupported=needs.unsupported,
         deleting=meta.deletion_timestamp is not None,

@@ -27,6 +27,12 @@ _CONTROLLERS = {
 }
 
 
+#: JobSet's label with its own uid, on all pods of its Jobs: https://jobset.sigs.k8s.io/docs/.
+_JOBSET_UID = "jobset.sigs.k8s.io/jobset-uid"
+#: A Deployment's label on the pods of each of its ReplicaSets, which are named after it and this.
+_TEMPLATE_HASH = "pod-template-hash"
+
+
 class _LabelsSpec(msgspec.Struct, frozen=True):
     selector: dict[str, str] | None = None
 
@@ -82,6 +88,28 @@ def controller_of(meta: ObjectMeta) -> PodController | None:
             kind = _CONTROLLERS.get((owner.api_version, owner.kind))
             return None if kind is None else _controller(kind, owner.name)
     return None
+
+
+def run_owner(meta: ObjectMeta) -> tuple[str, str]:
+    """Of a member of a group: what its run belongs to, and the kind and name of its controller.
+
+    The former is a uid, except for pods of a Deployment: its ReplicaSets replace each other, and
+    pods do not have the Deployment's uid. Both are "" for a pod without a controller.
+    """
+    labels = meta.labels or {}
+    for owner in meta.owner_references or ():
+        if owner.controller:
+            title = f"{owner.kind.lower()} {owner.name}"
+            of_template = f"-{labels.get(_TEMPLATE_HASH, '')}"
+            if (
+                owner.kind == "ReplicaSet"
+                and owner.name.endswith(of_template)
+                and of_template != "-"
+            ):
+                name = owner.name.removesuffix(of_template)
+                return f"Deployment/{name}", f"deployment {name}"
+            return labels.get(_JOBSET_UID) or owner.uid, title
+    return "", ""
 
 
 @remembered(4096)

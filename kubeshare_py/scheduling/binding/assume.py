@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TypeVar
 
 from kubeshare_py.cluster.charge import card_charges, claim_charges, with_names
@@ -10,6 +11,7 @@ from kubeshare_py.cluster.refusal import NO_SUCH_CARD, REFUSES, refusal
 from kubeshare_py.cluster.rows import OneRow
 from kubeshare_py.cluster.tables import Tables
 from kubeshare_py.domain.allocation import (
+    MAX_OWNERS,
     Allocation,
     CardCharge,
     ClaimCharge,
@@ -221,6 +223,7 @@ class Assumer:
             port=self._ledger.next_port(node) if shape.needs_port else None,
             group=group.name if group else None,
             min_available=group.min_available if group else 0,
+            group_owners=_group_owners(record) if group else (),
             isolation=self._isolation(pod, cards, claims),
         )
 
@@ -275,6 +278,12 @@ def _of_guests(
         for one in guests
         if one.host in of
     )
+
+
+def _group_owners(record: Record) -> tuple[str, ...]:
+    """The owners of its gang's members if there are several, for a restarted scheduler."""
+    owners = record.gang_owners or ()
+    return tuple(islice(owners, MAX_OWNERS)) if len(owners) > 1 else ()
 
 
 def allocates_devices(profile: Profile) -> bool:

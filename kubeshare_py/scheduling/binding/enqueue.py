@@ -258,7 +258,7 @@ class Enqueuer:
             record.key = self.key(record, gang)
         place_of = None
         if gang is not None and pod.group is not None and pod.group.within:
-            place_of = (gang.namespace, gang.name, pod.group.within)
+            place_of = (gang.namespace, f"{gang.name} {next(iter(gang.owners))}", pod.group.within)
         alone = pod.uid if record.remark or self._reservations.is_preemptor(pod.uid) else None
         queue_key = ShapeQueueKey(pod.scheduler_name, record.shape, place_of, pod.preempts, alone)
         shape_queue = self._queue.add(pod.uid, record.key, queue_key, pod.key.namespace)

@@ -148,7 +148,7 @@ def _queued(machine: Machine) -> PodFigures:
         if shape_queue.unschedulable and shape_queue.diagnosis is not None:
             for plugin in shape_queue.diagnosis.plugins:
                 by[plugin, shape_queue.profile] += waiting
-    for gang in machine.gangs.by_key.values():
+    for gang in machine.gangs.all():
         if gang.waiting and gang.queued_by is None:
             was_tried = machine.gang_cycles.queue.queue_of(gang) is not None
             pods[was_tried or len(gang.waiting) < gang.need] += len(gang.waiting)

@@ -26,7 +26,7 @@ from kubeshare_py.scheduling.pod_groups.gang_reports import GangReports, too_var
 from kubeshare_py.scheduling.queue import queue_moves
 from kubeshare_py.scheduling.queue.attempts import Tried, count
 from kubeshare_py.scheduling.queue.gang_queue import CompositionQueue
-from kubeshare_py.scheduling.queue.gangs import Composition, Gang, Shortage
+from kubeshare_py.scheduling.queue.gangs import Composition, Gang, MemberRole, Shortage
 from kubeshare_py.scheduling.queue.pod_queue import SortKey
 from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.scheduling.queue.reservations import contender_of
@@ -44,6 +44,12 @@ SHORTAGES_KEPT = 256
 #: The most shapes of a gang's waiting members: what is known of all must be kept from one iteration
 #: to the next until the gang is tried, in one iteration.
 MAX_SHAPES = SHAPES_KEPT // 2
+#: Seconds without a new pod after which owners that are too small alone count as one run, if they
+#: are enough together. Controllers make all pods of one owner in one go, with shorter pauses.
+UNITE_AFTER_S = 2.0
+#: Seconds without a new pod after which a gang that has started, and has lost all of its places,
+#: goes on with the pods that are there. Those that failed together are mostly made anew together.
+GO_ON_AFTER_S = 10.0
 
 
 @dataclass(slots=True)
@@ -89,6 +95,7 @@ class GangCycles:
         )
         self._rested: Timers[Gang] = Timers()
         self._look: Timers[Composition] = Timers()
+        self._quiet: Timers[Gang] = Timers()
         self._known: OrderedDict[Composition, _KnownShortage] = OrderedDict()
         self._swept = 0
         #: Composition queues to be looked at after rows improved, and the remaining questions
@@ -102,9 +109,8 @@ class GangCycles:
         """When (s) time alone changes something; infinity if it does not."""
         if not self._gangs.by_key:
             return math.inf
-        return min(
-            self._repair.next_at, self._rested.next_at, self._look.next_at, self.reports.next_at
-        )
+        parts = (self._repair, self._rested, self._look, self._quiet, self.reports)
+        return min(part.next_at for part in parts)
 
     @property
     def has_gangs(self) -> bool:
@@ -130,7 +136,7 @@ class GangCycles:
         self.constrained.clear()
         self._reservations.doubt_all()
         self._known.clear()
-        for gang in self._gangs.by_key.values():
+        for gang in self._gangs.all():
             # Pods of a gang that needs no quorum are about to enter shape queues of their own.
             gang.queued_by = None if gang.needs_quorum else gang.first
             self._gangs.touched[gang] = None
@@ -143,6 +149,9 @@ class GangCycles:
         self.reports.look(now)
         for gang in self._rested.due(now):
             self._gangs.touched[gang] = None
+        for gang in self._quiet.due(now):
+            if gang.is_short and now >= gang.quiet_at:
+                self._go_on(gang, now)
         for composition in self._look.due(now):
             known = self._known.get(composition)
             is_old = known is None or known.found_from != self._ledger.changed.end
@@ -318,11 +327,13 @@ class GangCycles:
             self._leave(gang)
             if len(gang.waiting) < gang.need:
                 self.reports.incomplete(gang, now)
+                self._await_members(gang, now)
             return
         if len(gang.shapes) > MAX_SHAPES:
             self._leave(gang)
             self.reports.report(gang, too_varied(gang, MAX_SHAPES))
             return
+        self.reports.meets_others(gang)
         gang.key = self._key(gang)
         reservations = self._reservations
         self.queue.put(gang, alone=reservations.is_preemptor(gang))
@@ -334,6 +345,27 @@ class GangCycles:
         ):
             self.queue.activate(composition_queue)
         self._report_joined(now)
+
+    def _await_members(self, gang: Gang, now: float) -> None:
+        """Too few members are there: look at the gang again when no more have come for a while."""
+        leaving = gang.counts[MemberRole.LEAVING]
+        if not gang.is_short or (gang.alive, leaving) == gang.quiet_with:
+            return
+        gang.quiet_with = gang.alive, leaving
+        if leaving:
+            gang.quiet_at = math.inf  # their successors are yet to come
+            return
+        gang.quiet_at = now + (GO_ON_AFTER_S if gang.started else UNITE_AFTER_S)
+        if gang.started or len(gang.runs) > 1:
+            self._quiet.add(gang.quiet_at, gang)
+
+    def _go_on(self, gang: Gang, now: float) -> None:
+        """No more members have come for a while, and these are too few to start."""
+        if gang.started:
+            gang.goes_on = True
+            self._gangs.touched[gang] = None
+        elif not self._gangs.unite(gang, now):
+            self.reports.meets_others(gang)
 
     def _leave_queues(self, gang: Gang) -> None:
         """Remove its members from shape queues of single pods."""

@@ -4,9 +4,10 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 
 from kubeshare_py.domain.diagnosis import Diagnosis, WaitingReason
-from kubeshare_py.domain.effects import ReportWaiting
+from kubeshare_py.domain.effects import PodWarning, ReportPodWarning, ReportWaiting
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Shape
@@ -24,6 +25,8 @@ TOO_FEW_PODS = "too few pods of the group"
 SHAPES_NAMED = 3
 #: The most models that a text names.
 MODELS_NAMED = 4
+#: The most other runs of a group, and owners of a run, that a text names.
+RUNS_NAMED, OWNERS_NAMED = 2, 2
 
 
 class GangReports:
@@ -33,11 +36,12 @@ class GangReports:
         self._pending: deque[tuple[Gang, PodUid]] = deque()
         self._due: Timers[Gang] = Timers()
         self._waited_for: set[Gang] = set()
+        self._warnings: list[ReportPodWarning] = []
 
     @property
     def more(self) -> bool:
         """Whether a further portion is ready now."""
-        return bool(self._pending)
+        return bool(self._pending or self._warnings)
 
     @property
     def next_at(self) -> float:
@@ -68,9 +72,22 @@ class GangReports:
         gang.diagnosis = diagnosis
         gang.unreported.clear()
 
-    def portion(self) -> list[ReportWaiting]:
-        """The next reports, for members that still wait."""
-        reports: list[ReportWaiting] = []
+    def meets_others(self, gang: Gang) -> None:
+        """Warn, once for each run, that another run has the same group at the same time."""
+        if gang.is_warned or not gang.waiting or next(gang.other_runs(), None) is None:
+            return
+        gang.is_warned = True
+        pod = min(gang.waiting.values(), key=lambda record: record.arrived).pod
+        note = (
+            f'pod group "{gang.title}"{_whose(gang)} starts on its own{_others(gang)}: '
+            "give each run a name of its own, or one PodGroup to all pods that belong together"
+        )
+        self._warnings.append(ReportPodWarning(pod.uid, pod.key, PodWarning.SAME_GROUP, note))
+
+    def portion(self) -> list[ReportWaiting | ReportPodWarning]:
+        """Warnings, and the next reports, for members that still wait."""
+        reports: list[ReportWaiting | ReportPodWarning] = [*self._warnings]
+        self._warnings.clear()
         while self._pending and len(reports) < REPORTS_PER_ITERATION:
             gang, uid = self._pending.popleft()
             record = gang.waiting.get(uid)
@@ -85,7 +102,7 @@ def too_few(gang: Gang) -> Diagnosis:
     held = gang.counts[MemberRole.GATED] + gang.counts[MemberRole.BACKOFF]
     others = f", {held} of them held back" if held else ""
     return Diagnosis(
-        sentence=f"{_needs(gang)}; there {_are(there + held)}{others}",
+        sentence=f"{_needs(gang)}; there {_are(there + held)}{others}{_others(gang)}",
         topic=TOO_FEW_PODS,
         reason=WaitingReason.NOT_READY,
     )
@@ -141,7 +158,41 @@ def _needs(gang: Gang) -> str:
     more = " more" if gang.placed else ""
     pods = "pod" if gang.need == 1 else "pods"
     where = f" in one {gang.within}" if gang.within else ""
-    return f'pod group "{gang.title}" needs {gang.need}{more} {pods} to start together{where}'
+    needs = f"needs {gang.need}{more} {pods} to start together{where}"
+    return f'pod group "{gang.title}"{_whose(gang)} {needs}'
+
+
+def _whose(gang: Gang) -> str:
+    """Whose run this is, if there are others; "" if there are none."""
+    return f" of {_owners(gang)}" if next(gang.other_runs(), None) is not None else ""
+
+
+def _others(gang: Gang) -> str:
+    """What other runs have of the group, as the end of a sentence; "" if there are none."""
+    runs = list(islice(gang.other_runs(), RUNS_NAMED + 1))
+    named = [f"the {_pods(len(run.members))} of {_owners(run)}" for run in runs[:RUNS_NAMED]]
+    if not named:
+        return ""
+    if len(runs) > RUNS_NAMED:
+        return f"; {', '.join(named)} and more are other runs"
+    verb = "are another run" if len(named) == 1 else "are other runs"
+    verb = verb.replace("are", "is") if len(named) == 1 and len(runs[0].members) == 1 else verb
+    return f"; {' and '.join(named)} {verb}"
+
+
+def _owners(gang: Gang) -> str:
+    """The owners of a run's members, for people."""
+    titles = dict.fromkeys(
+        member.record.pod.owner_title or "no controller" for member in gang.members.values()
+    )
+    names = list(titles)
+    if len(names) > OWNERS_NAMED:
+        return f"{', '.join(names[:OWNERS_NAMED])} and others"
+    return " and ".join(names)
+
+
+def _pods(count: int) -> str:
+    return "1 pod" if count == 1 else f"{count} pods"
 
 
 def _are(count: int) -> str:

@@ -1,15 +1,21 @@
 """Pod groups whose members must start together: their members, and how many more they need.
 
-It records, and decides nothing. All of it follows from the existing pods, so a restarted scheduler
-finds what its predecessor knew: a bound pod's gang and minimum are those in its allocation, an
-unbound pod's those of its labels.
+A group may be run several times, also at the same time: by the Jobs of a CronJob, for example. Each
+run is a gang of its own, of the pods of one owner, or of several owners that are too small alone.
+Only its own members count for it (docs/decisions/0027-runs-of-a-gang.md).
+
+It records, and decides nothing. Nearly all of it follows from the existing pods, so a restarted
+scheduler finds what its predecessor knew: a bound pod's gang, minimum and owners are those in its
+allocation, an unbound pod's those of its labels. What only this process remembers are members that
+succeeded and were deleted, and gangs of which all pods were deleted for a while.
 """
 
 import math
-from collections import Counter
-from collections.abc import Container, Iterable
+from collections import Counter, OrderedDict
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from itertools import islice
 from typing import TypeVar
 
 from kubeshare_py.domain.diagnosis import Diagnosis
@@ -21,6 +27,9 @@ from kubeshare_py.scheduling.queue.pod_queue import SortKey
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
 
 K = TypeVar("K")
+#: The most runs of a group that are compared, and the most owners that are remembered after their
+#: last pod.
+MAX_RUNS, MAX_PAST = 256, 4096
 #: The number of pods by profile and shape.
 Shapes = Counter[tuple[str, Shape]]
 #: creationTimestamp and arrival of a gang's first member; 0 without one.
@@ -89,14 +98,18 @@ class Shortage:
 
 @dataclass(slots=True, eq=False)
 class Gang:
-    """One group of one namespace. `met`: as many members as needed are bound, or were.
+    """One run of one group. `quorum_met`: as many members as needed are bound, or were.
 
-    While it is `together`, its waiting members can only be placed `need` at once. Otherwise each is
-    placed alone: members above the minimum, and those that replace failed ones.
+    While it `needs_quorum`, its waiting members can only be placed `need` at once. Otherwise each
+    is placed alone: members above the minimum, and those that replace failed ones.
     """
 
     namespace: str
     name: str
+    #: All runs of its group, in the order in which they were first seen.
+    runs: dict["Gang", None]
+    #: The owners of its members, the first first.
+    owners: dict[str, None] = field(default_factory=dict)
     members: dict[PodUid, Member] = field(default_factory=dict)
     waiting: dict[PodUid, Record] = field(default_factory=dict)
     shapes: Shapes = field(default_factory=Counter)
@@ -110,6 +123,22 @@ class Gang:
     keyed_by: First | None = None
     queued_by: First | None = None
     quorum_met: bool = False
+    #: Whether the quorum was ever met: it may have been lost since.
+    started: bool = False
+    #: It has started, has no member with a place any more, and the others do not come back: those
+    #: that are there are placed alone.
+    goes_on: bool = False
+    #: How many pods the group has, as the largest of its members' labels says; and whether so many
+    #: were ever there.
+    size: int = 0
+    was_full: bool = False
+    #: How many members succeeded; deleted ones count.
+    done: int = 0
+    #: Since when (s) no member came or went, and how many were there and leaving then.
+    quiet_at: float = math.inf
+    quiet_with: tuple[int, int] = (0, 0)
+    #: Whether it was reported that another run has its group's name.
+    is_warned: bool = False
     #: The minimum of its PodGroup object, None if there is none.
     declared: int | None = None
     #: Edits of that object after the first wait for the end of a pause, like those of a pod
@@ -188,23 +217,42 @@ class Gang:
         return max(self.asked) if self.asked else min(self.granted, default=0)
 
     @property
+    def alive(self) -> int:
+        """The number of members that are there and do not leave."""
+        return len(self.members) - self.counts[MemberRole.LEAVING]
+
+    @property
     def completed(self) -> int:
-        """The members that succeeded, without those of an earlier run of that name."""
-        if not self.finished:
-            return 0
-        owners = {member.record.pod.owner for member in self.members.values()}
-        return sum(one.succeeded and one.owner in owners for one in self.finished.values())
+        """The members that succeeded and have no successor: with those that are there, `size`."""
+        size = self.declared if self.declared is not None else max(self.size, self.min_member)
+        return max(0, min(self.done, size - self.alive))
+
+    @property
+    def is_short(self) -> bool:
+        """Whether no member has a place and too few are there to start."""
+        if not self.needs_quorum or self.placed:
+            return False
+        return self.alive + self.completed < self.min_member
+
+    def other_runs(self) -> Iterator["Gang"]:
+        """Other runs of its group that have members, of at most `MAX_RUNS` runs."""
+        return (run for run in islice(self.runs, MAX_RUNS) if run is not self and run.members)
 
     def update(self) -> None:
         """Recompute what follows from the members."""
-        placed, minimum = self.placed, self.min_member
+        placed, minimum, done = self.placed, self.min_member, self.completed
         self.need = 0
         if not placed:
             self.quorum_met = False
+            if not self.alive or self.alive + done >= minimum:
+                self.goes_on = False
         if not self.quorum_met:
-            done = self.completed
-            self.quorum_met = placed > 0 and self.counts[MemberRole.BOUND] + done >= minimum
-            self.need = 0 if self.quorum_met else max(0, minimum - placed - done)
+            bound = self.counts[MemberRole.BOUND]
+            self.quorum_met = placed > 0 and (self.goes_on or bound + done >= minimum)
+            is_alone = self.quorum_met or self.goes_on
+            self.need = 0 if is_alone else max(0, minimum - placed - done)
+        self.started = self.started or self.quorum_met
+        self._note_full(self.alive + done)
         self.needs_quorum = minimum > 1 and self.need > 0
 
     def recall(self) -> None:
@@ -214,17 +262,25 @@ class Gang:
         start, because it lost members that once ran. An error here leaves cards to a failed start;
         an error in the other direction would end working pods.
         """
-        bound = self.counts[MemberRole.BOUND]
-        owners = {member.record.pod.owner for member in self.members.values()}
-        ran = sum(one.had_node and one.owner in owners for one in self.finished.values())
-        there = len(self.members) - self.counts[MemberRole.LEAVING] + self.completed
+        bound, there = self.counts[MemberRole.BOUND], self.alive + self.completed
+        ran = sum(one.had_node for one in self.finished.values())
         self.quorum_met = bound > 0 and (bound + ran >= self.min_member or there < self.min_member)
+        self.started = self.quorum_met or ran > 0
+        self._note_full(self.alive + len(self.finished))
+
+    def _note_full(self, there: int) -> None:
+        # A run that needs all of its pods to start has had them all once.
+        needs_all = self.started and self.min_member >= self.size
+        self.was_full = self.was_full or needs_all or there >= self.size > 0
 
     def put(self, uid: PodUid, member: Member) -> None:
         """Add a member, or update it."""
         self.drop(uid)
         self.members[uid] = member
         self.counts[member.role] += 1
+        member.record.gang_owners = self.owners
+        group = member.record.pod.group
+        self.size = max(self.size, member.min_member if group is None else group.headcount)
         if member.role is MemberRole.WAITING:
             self.waiting[uid] = member.record
             self.shapes[member.shape] += 1
@@ -250,38 +306,56 @@ class Gang:
             _add(self.granted, member.min_member, -1)
 
 
+@dataclass(frozen=True, slots=True)
+class _PastRun:
+    """What is remembered of a run that started, while it has no pods."""
+
+    owners: tuple[str, ...]
+    done: int
+    was_full: bool
+
+
 class Gangs:
     """All gangs. `touched` are those that changed since `take_touched`."""
 
     def __init__(self) -> None:
-        self.by_key: dict[GangKey, Gang] = {}
+        #: The runs of each group.
+        self.by_key: dict[GangKey, dict[Gang, None]] = {}
         self.touched: dict[Gang, None] = {}
         #: The PodGroup objects, and the minimum of each of their gangs.
         self.objects = GroupObjects()
         self._declared: dict[GangKey, int] = {}
         self._of: dict[PodUid, Gang] = {}
         self._of_finished: dict[PodUid, Gang] = {}
+        self._of_owner: dict[tuple[GangKey, str], Gang] = {}
+        self._past: OrderedDict[tuple[GangKey, str], _PastRun] = OrderedDict()
 
     def of(self, uid: PodUid) -> Gang | None:
         """The gang of a pod, or None."""
         return self._of.get(uid)
+
+    def all(self) -> Iterator[Gang]:
+        """All gangs, group by group."""
+        for runs in self.by_key.values():
+            yield from runs
 
     def declare(self, key: GangKey, minimum: int | None) -> Gang | None:
         """Set the minimum of a gang's object, None if there is none; the gang, if it has pods."""
         self._declared.pop(key, None)
         if minimum is not None:
             self._declared[key] = minimum
-        gang = self.by_key.get(key)
-        if gang is not None:
+        runs = self.by_key.get(key, {})
+        for gang in runs:
             gang.declared = minimum
             self.touched[gang] = None
-        return gang
+        return _with_members(runs)
 
     def pauses(self, pod: Pod) -> bool:
         """Whether the pod belongs to a gang whose PodGroup is edited again and again."""
         if pod.group_reference is None:
             return False
-        gang = self.by_key.get((pod.key.namespace, pod.group_reference.gang))
+        key = (pod.key.namespace, pod.group_reference.gang)
+        gang = _with_members(self.by_key.get(key, {}))
         return gang is not None and gang.pauses
 
     def file(self, record: Record) -> Gang | None:
@@ -299,7 +373,9 @@ class Gangs:
         if member is None:
             return None
         if gang is None:
-            gang = self._of[pod.uid] = self._gang(key)
+            gang = self._of[pod.uid] = self._joined_by(key, pod.owner)
+        if record.node is not None and allocation is not None and allocation.group_owners:
+            self._owned_by(gang, allocation.group_owners)
         known = gang.members.get(pod.uid)
         if known is None or known != member:
             gang.put(pod.uid, member)
@@ -323,14 +399,20 @@ class Gangs:
             self.touched[gang] = None
 
     def finish(self, uid: PodUid, member: FinishedMember | None) -> None:
-        """A pod finished as this member, whose success counts until it is deleted; None: it was."""
+        """A pod finished as this member; None: it was deleted. Its success counts for its gang."""
         known = self._of_finished.get(uid)
         if member is None:
             if known is not None:
                 self._forget(uid)
         elif known is None or known.finished[uid] != member:
-            gang = self._of_finished[uid] = self._gang((member.namespace, member.group))
-            gang.finished[uid] = member
+            gang = known or self._of.get(uid)
+            key = (member.namespace, member.group)
+            if gang is None or (gang.namespace, gang.name) != key:
+                gang = self._of_owner.get((key, member.owner)) or self._new(key, member.owner)
+            self._owned_by(gang, member.group_owners)
+            before = gang.finished.get(uid)
+            gang.done += member.succeeded - (before is not None and before.succeeded)
+            self._of_finished[uid], gang.finished[uid] = gang, member
             self.touched[gang] = None
 
     def finished_are(
@@ -346,8 +428,32 @@ class Gangs:
 
     def recall(self) -> None:
         """After the first list: which gangs ran before this process began."""
-        for gang in self.by_key.values():
+        for gang in self.all():
             gang.recall()
+
+    def unite(self, gang: Gang, now: float) -> bool:
+        """Make a gang that is short one run with others of its group; whether it is now.
+
+        Those are other short runs that have not started, the oldest first, if no owner has made a
+        pod for a while and all together are enough, and no more than the group has. Else it is a
+        run that has started without all of the group's pods, as far as some were never there.
+        """
+        parts, count = [], 0
+        for run in islice(gang.runs, MAX_RUNS):
+            is_part = run.is_short and not run.started and now >= run.quiet_at
+            if is_part and count + run.alive <= gang.size:
+                parts.append(run)
+                count += run.alive
+        if gang in parts and count >= gang.min_member:
+            for part in parts[1:]:
+                self._merge(part, parts[0])
+            return True
+        for run in gang.other_runs():
+            there = run.alive + run.completed + gang.alive
+            if run.started and not run.was_full and there <= run.size:
+                self._merge(gang, run)
+                return True
+        return False
 
     def take_touched(self) -> list[Gang]:
         """The changed gangs, updated; gangs without members are dropped."""
@@ -364,11 +470,69 @@ class Gangs:
         """All finished members that were not deleted yet."""
         return tuple(gang.finished[uid] for uid, gang in self._of_finished.items())
 
-    def _gang(self, key: GangKey) -> Gang:
-        gang = self.by_key.get(key)
+    # --- inside --------------------------------------------------------------------------------
+
+    def _joined_by(self, key: GangKey, owner: str) -> Gang:
+        """The gang that a new member of this owner belongs to."""
+        gang = self._of_owner.get((key, owner))
+        if "/" in key[1]:  # an object says that all belong together, whatever their owners
+            gang = _with_members(self.by_key.get(key, {})) or gang
+        elif gang is not None and not owner and not gang.members and gang.done >= gang.size:
+            gang = None  # all pods without an owner are done: these are for the next run
         if gang is None:
-            gang = self.by_key[key] = Gang(*key, declared=self._declared.get(key))
+            return self._new(key, owner)
+        self._own(gang, owner)
         return gang
+
+    def _new(self, key: GangKey, owner: str) -> Gang:
+        """A new run, or one that had no pods for a while."""
+        runs = self.by_key.setdefault(key, {})
+        gang = Gang(*key, runs, declared=self._declared.get(key))
+        runs[gang] = None
+        past = self._past.pop((key, owner), None)
+        self._own(gang, owner)
+        if past is not None:
+            gang.started, gang.done, gang.was_full = True, past.done, past.was_full
+            for other in past.owners:
+                self._past.pop((key, other), None)
+                if (key, other) not in self._of_owner:
+                    self._own(gang, other)
+        return gang
+
+    def _own(self, gang: Gang, owner: str) -> None:
+        gang.owners[owner] = None
+        self._of_owner[(gang.namespace, gang.name), owner] = gang
+
+    def _owned_by(self, gang: Gang, owners: Iterable[str]) -> None:
+        """The allocation of a bound member says that these owners run the gang together."""
+        for owner in owners:
+            other = self._of_owner.get(((gang.namespace, gang.name), owner))
+            if other is None:
+                self._own(gang, owner)
+            elif other is not gang:
+                self._merge(other, gang)
+
+    def _merge(self, part: Gang, whole: Gang) -> None:
+        """From now on all of `part` belongs to `whole`."""
+        for uid, member in [*part.members.items()]:
+            part.drop(uid)
+            whole.put(uid, member)
+            self._of[uid] = whole
+        for uid, finished in part.finished.items():
+            whole.finished[uid] = finished
+            self._of_finished[uid] = whole
+        for owner in part.owners:
+            self._own(whole, owner)
+        firsts = [first for first in (part.first, whole.first) if first[1]]
+        whole.first = min(firsts, default=whole.first)
+        whole.done += part.done
+        whole.started = whole.started or part.started
+        whole.quorum_met = whole.quorum_met or part.quorum_met
+        # Members are queued by their gang's age: all of them anew.
+        whole.keyed_by = whole.queued_by = None
+        part.finished, part.owners, part.done = {}, {}, 0
+        self._lost_one(part)
+        self.touched[whole] = None
 
     def _forget(self, uid: PodUid) -> None:
         gang = self._of_finished.pop(uid)
@@ -391,8 +555,27 @@ class Gangs:
 
     def _drop(self, gang: Gang) -> None:
         key = (gang.namespace, gang.name)
-        self.by_key.pop(key, None)
-        self.objects.forget(key)
+        runs = self.by_key.get(key, {})
+        runs.pop(gang, None)
+        if not runs and self.by_key.pop(key, None) is not None:
+            self.objects.forget(key)
+        for owner in gang.owners:
+            if self._of_owner.get((key, owner)) is gang:
+                del self._of_owner[key, owner]
+                if gang.started and _is_uid(owner):
+                    self._past[key, owner] = _PastRun(tuple(gang.owners), gang.done, gang.was_full)
+        while len(self._past) > MAX_PAST:
+            self._past.popitem(last=False)
+
+
+def _with_members(runs: Iterable[Gang]) -> Gang | None:
+    """The first of these runs that has members; None if none has."""
+    return next((run for run in runs if run.members), None)
+
+
+def _is_uid(owner: str) -> bool:
+    """Whether the owner can have no successor of the same name (`pod_owners.run_owner`)."""
+    return bool(owner) and "/" not in owner
 
 
 def _membership(record: Record) -> tuple[GangKey, Member | None]:

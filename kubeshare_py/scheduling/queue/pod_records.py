@@ -1,6 +1,7 @@
 """The machine's record of a pod."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple
@@ -74,6 +75,8 @@ class Record:
     refused: bool = False
     last_try: bool = False
     evicted: bool = False
+    #: The owners of its gang's members, which the gang keeps; None without a gang.
+    gang_owners: Mapping[str, None] | None = None
     #: Its last placement had to wait for a PreBind plugin: another one needs a place among those
     #: that wait (`pre_bind_limits`). `is_held`: it is gated until there is one.
     pre_binds: bool = False

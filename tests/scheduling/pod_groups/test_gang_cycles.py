@@ -15,7 +15,7 @@ def cycles(driver: GangDriver) -> GangCycles:
 
 
 def gang(driver: GangDriver, name: str = "g") -> Gang:
-    (found,) = (one for one in driver.machine.gangs.by_key.values() if one.name == name)
+    (found,) = (one for one in driver.machine.gangs.all() if one.name == name)
     return found
 
 

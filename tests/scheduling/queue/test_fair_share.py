@@ -131,7 +131,7 @@ def test_every_pod_of_a_flood_is_tried_in_the_end() -> None:
 def test_every_gang_of_a_flood_is_tried_in_the_end() -> None:
     driver = flooded(*map(member, range(FLOOD)))
     until_quiet(driver)
-    gangs = driver.machine.gangs.by_key.values()
+    gangs = list(driver.machine.gangs.all())
     assert len(gangs) == FLOOD // 2
     assert all(driver.machine.gang_cycles.queue.queue_of(gang) is not None for gang in gangs)
 

@@ -147,7 +147,7 @@ class Limited(Driver):
     def waiting(self) -> set[str]:
         """Names of pods in the queue."""
         lines = (uid for shape_queue in self.machine.queue.queues() for uid in shape_queue.waiting)
-        in_gangs = (uid for gang in self.machine.gangs.by_key.values() for uid in gang.waiting)
+        in_gangs = (uid for gang in self.machine.gangs.all() for uid in gang.waiting)
         return {self.machine.records[uid].pod.key.name for uid in (*lines, *in_gangs)}
 
     def outside(self) -> set[str]:
