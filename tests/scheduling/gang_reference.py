@@ -1,6 +1,7 @@
 """Books about gangs: who may be placed when, worked out from events and effects alone."""
 
 import copy
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from kubeshare_py.domain.effects import Bind, Effect, Evict, ReportWaiting
@@ -25,7 +26,7 @@ from tests.scheduling.reference_model import Holding, ReferenceModel
 
 #: What the pods are sorted by, and who arrived when; of a gang, its first member.
 Key = tuple[tuple[int | str, ...] | int, ...]
-REPAIR_S, LONGEST_BACKOFF_S = 60.0, 10.0
+REPAIR_S, LONGEST_BACKOFF_S, GO_ON_S = 60.0, 10.0, 10.0
 
 
 @dataclass
@@ -35,6 +36,12 @@ class GangReference(ReferenceModel):
     now: float = 0.0
     finished: dict[PodUid, FinishedMember] = field(default_factory=dict)
     met: set[str] = field(default_factory=set)
+    #: Gangs that were met once; how many of their members succeeded; how many pods they have; and
+    #: when one of them came.
+    ran: set[str] = field(default_factory=set)
+    done: dict[str, int] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    came_at: dict[str, float] = field(default_factory=dict)
     evicted: set[PodUid] = field(default_factory=set)
     #: When a member's binding failed, or it was edited again; when it was edited; whose place is
     #: kept although it was refused.
@@ -64,6 +71,7 @@ class GangReference(ReferenceModel):
                 return
             self.failed_at[event.uid] = now
         before, groups = set(self.held), {uid: pod.group for uid, pod in self.pods.items()}
+        finished = dict(self.finished)
         super().event(event, now)
         self._edits(groups)
         for uid in before - self.held.keys():
@@ -75,7 +83,10 @@ class GangReference(ReferenceModel):
         self._objects_change(event)
         if isinstance(event, PodsListed):
             self.finished = {member.uid: member for member in event.finished}
+            self._note_work(finished, groups.keys())
+            finished = self.finished
             self._recall()
+        self._note_work(finished, groups.keys())
         self.decides |= isinstance(event, BindSlotsFree)
         self._note_first()
         if self.is_turn:
@@ -131,9 +142,7 @@ class GangReference(ReferenceModel):
                 group = self.pods[effect.uid].group
                 if group is not None:
                     new[group.name] = new.get(group.name, 0) + 1
-        for name, count in new.items():
-            placed = len(self.placed(name)) + count + self.completed(name)
-            assert name in self.met or placed >= self.minimum(name), f"{name} decided in part"
+        self._check_whole(new)
         decided: set[str] = set()
         for effect in effects:
             if isinstance(effect, Bind):
@@ -147,6 +156,15 @@ class GangReference(ReferenceModel):
         self._note_first()
         if self.is_turn:
             self._follow(may_give_up=False)
+
+    def _check_whole(self, new: dict[str, int]) -> None:
+        """No gang gets places for a part of it; `new` are how many it gets now, by its name."""
+        for name, count in new.items():
+            placed = len(self.placed(name)) + count + self.completed(name)
+            if self.goes_on(name):
+                assert self.now >= self.came_at[name] + GO_ON_S, f"{name} did not wait"
+                self.met.add(name)
+            assert name in self.met or placed >= self.minimum(name), f"{name} decided in part"
 
     def _bind(self, effect: Bind, decided: set[str]) -> None:
         self.kept.discard(effect.uid)
@@ -187,13 +205,22 @@ class GangReference(ReferenceModel):
         ]
         return max(asked) if asked else min(granted, default=0)
 
-    def completed(self, name: str) -> int:
-        """Members whose work is done, of owners that still have others."""
-        owners = {pod.owner for pod in self.pods.values() if self._is_in(pod, name)}
+    def there(self, name: str) -> int:
+        """Members that stay, with or without a place."""
         return sum(
-            one.succeeded and one.group == name and one.owner in owners
-            for one in self.finished.values()
+            self._is_in(pod, name) and not pod.deleting and pod.uid not in self.evicted
+            for pod in self.pods.values()
         )
+
+    def completed(self, name: str) -> int:
+        """Members whose work is done and that nobody replaced: no more than are missing."""
+        size = self.objects.get(name) or max(self.sizes.get(name, 0), self.minimum(name))
+        return max(0, min(self.done.get(name, 0), size - self.there(name)))
+
+    def goes_on(self, name: str) -> bool:
+        """Whether a gang that ran lost all places, and some members for good."""
+        is_lost = name in self.ran and not self.placed(name)
+        return is_lost and self.there(name) + self.completed(name) < self.minimum(name)
 
     def names(self) -> list[str]:
         """All gangs."""
@@ -201,7 +228,7 @@ class GangReference(ReferenceModel):
 
     def need(self, name: str) -> int:
         """How many more must be placed at once; 0 where each goes alone."""
-        if name in self.met or self.minimum(name) <= 1:
+        if name in self.met or self.minimum(name) <= 1 or self.goes_on(name):
             return 0
         return max(0, self.minimum(name) - len(self.placed(name)) - self.completed(name))
 
@@ -282,6 +309,27 @@ class GangReference(ReferenceModel):
         left = {*self.names(), *(member.group for member in self.finished.values())}
         self.first = {name: first for name, first in self.first.items() if name in left}
         self.met &= left
+        self.ran |= self.met
+        for name in self.sizes.keys() - left:
+            del self.sizes[name]
+            if name not in self.ran:
+                self.done.pop(name, None)
+
+    def _note_work(self, before: dict[PodUid, FinishedMember], known: Collection[PodUid]) -> None:
+        """Whose work is done now, and which members came."""
+        for uid in self.finished.keys() - before.keys():
+            one = self.finished[uid]
+            self.done[one.group] = self.done.get(one.group, 0) + one.succeeded
+        for uid, pod in self.pods.items():
+            name = self._gang_of(pod)
+            if name and uid not in known:
+                self.came_at[name] = self.now
+            if name:
+                size = pod.group.headcount if pod.group else 0
+                held = self.held.get(uid)
+                if held is not None and held.allocation is not None and pod.group_reference:
+                    size = held.allocation.min_available
+                self.sizes[name] = max(self.sizes.get(name, 0), size)
 
     def _recall(self) -> None:
         """A list shows a scheduler that has not decided yet which gangs ran, or run.
@@ -290,16 +338,12 @@ class GangReference(ReferenceModel):
         there for a start, nobody can be in the middle of one.
         """
         for name in self.names() if not self.decides else ():
-            owners = {pod.owner for pod in self.pods.values() if self._is_in(pod, name)}
             ran = [one for one in self.finished.values() if one.group == name]
-            ran = [one for one in ran if one.had_node and one.owner in owners]
-            there = [
-                pod
-                for pod in self.pods.values()
-                if self._is_in(pod, name) and not pod.deleting and pod.uid not in self.evicted
-            ]
+            ran = [one for one in ran if one.had_node]
             enough_ran = len(self.placed(name)) + len(ran) >= self.minimum(name)
-            too_few = len(there) + self.completed(name) < self.minimum(name)
+            too_few = self.there(name) + self.completed(name) < self.minimum(name)
+            if ran:
+                self.ran.add(name)
             if self.placed(name) and (enough_ran or too_few):
                 self.met.add(name)
             else:

@@ -254,6 +254,8 @@ class Gang:
         self.started = self.started or self.quorum_met
         self._note_full(self.alive + done)
         self.needs_quorum = minimum > 1 and self.need > 0
+        if not self.is_short:
+            self.quiet_at, self.quiet_with = math.inf, (0, 0)
 
     def recall(self) -> None:
         """After a restart: treat it as having run if it cannot be in the middle of a start.

@@ -293,11 +293,11 @@ def test_a_gang_is_not_as_old_as_another_of_its_name_that_is_gone() -> None:
 @pytest.mark.parametrize("in_a_list", [False, True])
 def test_a_gang_is_as_old_as_a_member_whose_work_is_done(in_a_list: bool) -> None:
     driver = GangDriver({"n1": 2})
-    [old] = members(a_group(1), 1, created="000000")
+    [old] = members(a_group(1), 1, created="000000", owner="job")
     driver.bound(driver.show(old), old)
-    done = FinishedMember(uid=old.uid, namespace="default", group="g", succeeded=True)
+    done = FinishedMember(uid=old.uid, namespace="default", group="g", owner="job", succeeded=True)
     over = PodsListed((), driver.now, finished=(done,)) if in_a_list else PodGone(old.uid, done)
     driver.tell(over)
-    gang = members(a_group(2), 2, start=1, created="000002")
+    gang = members(a_group(2), 2, start=1, created="000002", owner="job")
     singles = [a_pod(f"s{number}", a_shape(a_claim(1000)), created="000001") for number in range(2)]
     assert names(driver.show(*gang, *singles)) == ["g-1", "g-2"]
