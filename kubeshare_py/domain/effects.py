@@ -17,7 +17,8 @@ class Bind:
 
     It is sent again unchanged while the outcome is unknown. `stale_results` are result annotations
     to overwrite, because the pod carries them already. `decided` is what the node had at the first
-    time, for annotations of the pod's dialect.
+    time, for annotations of the pod's dialect. `in_doubt_since` is when (s) an earlier try was last
+    answered in a way that leaves open whether it was stored; None if there is no such try.
     """
 
     uid: PodUid
@@ -26,6 +27,7 @@ class Bind:
     allocation: Allocation
     stale_results: tuple[str, ...] = ()
     decided: NodeAtDecision = field(default_factory=NodeAtDecision)
+    in_doubt_since: float | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

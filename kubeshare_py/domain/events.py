@@ -246,6 +246,8 @@ class Refusal(StrEnum):
     GATED = "gated"
     DELETING = "deleting"
     INVALID = "invalid"  # the request itself was wrong: nothing was stored
+    DENIED = "denied"  # an admission policy or webhook does not let it pass
+    FORBIDDEN = "forbidden"  # this scheduler may bind no pod there, whatever the node
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +265,7 @@ class BindRefused:
 
 @dataclass(frozen=True, slots=True)
 class BindUnknown:
-    """The outcome is unknown: a lost response, or one (429, 5xx, 403) that leaves it open."""
+    """The outcome is unknown: a lost response, or one (429, 5xx) that leaves it open."""
 
     message: str
     #: Seconds that the server asked to wait before the next request.

@@ -77,7 +77,8 @@ class Shape:
     `relation` says how their cards relate. `policy` is None for a pod that leaves the choice of
     node and cards to its profile. `inter_pod` is None for a pod that asks nothing about
     other pods and that no term of a placed pod selects, `volumes` for a pod that mounts neither
-    claims nor disks, `device_claims` for a pod without ResourceClaims.
+    claims nor disks, `device_claims` for a pod without ResourceClaims. `avoided` are nodes to
+    which the API server refuses to bind the pod, sorted.
     """
 
     resources: tuple[tuple[str, int], ...] = ()
@@ -100,6 +101,7 @@ class Shape:
     inter_pod: InterPodTerms | None = None
     volumes: PodVolumes | None = None
     device_claims: DeviceClaims | None = None
+    avoided: tuple[NodeName, ...] = ()
     _identity: tuple[object, ...] = field(init=False, repr=False)
     _hash: int = field(init=False, repr=False)
     #: See `remembered.weight_of`; 0 until it is computed.
@@ -128,6 +130,7 @@ class Shape:
             self.inter_pod,
             self.volumes,
             self.device_claims,
+            self.avoided,
         )
         object.__setattr__(self, "_identity", identity)
         object.__setattr__(self, "_hash", hash(identity))
@@ -181,6 +184,12 @@ def with_volumes(shape: Shape, volumes: PodVolumes) -> Shape:
 def with_device_claims(shape: Shape, claims: DeviceClaims | None) -> Shape:
     """The shape of a pod that uses these, which no other pod has."""
     return shape if claims is None else replace(shape, device_claims=claims)
+
+
+@remembered(1024)
+def avoiding(shape: Shape, nodes: tuple[NodeName, ...]) -> Shape:
+    """The shape of a pod that the API server refuses to bind to these nodes."""
+    return replace(shape, avoided=nodes)
 
 
 @remembered(4096)

@@ -4,7 +4,8 @@ Names, labels and buckets are kube-scheduler's where it has the same metric:
 https://kubernetes.io/docs/reference/instrumenting/metrics/
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from prometheus_client import generate_latest
 
@@ -154,6 +155,12 @@ _METRICS = (
     Metric("kubeshare_reports_queued", "gauge", "Conditions and events still to be written."),
     Metric("kubeshare_reports_dropped_total", "counter", "Events that were given up."),
     Metric(
+        "kubeshare_failed_writes_total",
+        "counter",
+        "Writes that the API server refused, or of which it is not known whether it stored them.",
+        ("write", "code"),
+    ),
+    Metric(
         "kubeshare_event_handling_duration_seconds",
         "histogram",
         "One event handled by the state machine.",
@@ -194,14 +201,22 @@ _PLAIN = (*_METRICS, *CLIENT_METRICS, BUILD_INFO)
 CATALOGUE = (*_PLAIN, *CARD_METRICS)
 
 
+@dataclass(frozen=True, slots=True)
+class WriteFigures:
+    """Conditions and events that wait, events given up, and failed writes by write and code."""
+
+    queued: int = 0
+    dropped: int = 0
+    failed: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessFigures:
     """The process's own figures now."""
 
     decisions: DecisionFigures
     inventory_age_s: float | None
-    reports_queued: int
-    reports_dropped: int
+    writes: WriteFigures
     loop_lag_s: float
     event_log: EventLogTallies | None = None
 
@@ -244,6 +259,9 @@ def scheduler_values(
         "kubeshare_plugin_slow_turns_total": {
             (plugin,): count for plugin, count in tallies.slow_turns.items()
         },
+        "kubeshare_failed_writes_total": {
+            (write, code): count for (write, code), count in process.writes.failed.items()
+        },
         "kubeshare_config_reloads_total": {
             (result,): count for result, count in tallies.reloads.items()
         },
@@ -269,8 +287,8 @@ def _without_labels(
         "kubeshare_binds_in_flight": ledger.binds_in_flight,
         "kubeshare_prebinding_pods": ledger.prebinding_pods,
         "kubeshare_pre_bind_timeouts_total": process.decisions.pre_bind_timeouts,
-        "kubeshare_reports_queued": process.reports_queued,
-        "kubeshare_reports_dropped_total": process.reports_dropped,
+        "kubeshare_reports_queued": process.writes.queued,
+        "kubeshare_reports_dropped_total": process.writes.dropped,
         "scheduler_scheduling_algorithm_duration_seconds": tallies.algorithm_seconds,
         "scheduler_pod_scheduling_attempts": tallies.pod_attempts,
         "scheduler_pod_scheduled_after_flush_total": process.decisions.scheduled_after_flush,

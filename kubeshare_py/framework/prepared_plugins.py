@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.cluster.what_if import WhatIf
+from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Shape, by_claim
 from kubeshare_py.framework import answer_checks
 from kubeshare_py.framework.boundary import Boundary
@@ -16,7 +17,7 @@ from kubeshare_py.framework.claims.prepared_claim import PreparedClaim
 from kubeshare_py.framework.claims.prepared_claims import PreparedClaims
 from kubeshare_py.framework.points import Depends, RowFilter, RowScore
 from kubeshare_py.framework.pre_filters import PreFilters
-from kubeshare_py.framework.reasons import NO_NODE, ReasonTable
+from kubeshare_py.framework.reasons import BINDING_REFUSED, NO_NODE, ReasonTable
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.framework.scores import Normalised
 from kubeshare_py.topology.gang_context import GangContext
@@ -108,6 +109,8 @@ class PreparedPlugins:
                     Depends.CLUSTER: self.cluster_filters,
                 }[plugin.depends]
                 filters.append(guarded(plugin, FILTER, self._if_checked(plugin, check), question))
+        if shape.avoided:
+            self.static.append(_avoided(shape.avoided, reasons))
 
     def _prepare_scores(self, shape: Shape, before: PreFilters) -> None:
         call, guarded = self._boundary.call, self._boundary.guarded
@@ -218,3 +221,13 @@ class PreparedPlugins:
     def _refuse(self, plugin: object, point: str, wrong: str | None) -> None:
         if wrong is not None:
             raise self._boundary.wrong(plugin, point, wrong)
+
+
+def _avoided(nodes: tuple[NodeName, ...], reasons: ReasonTable) -> RowFilter:
+    """The scheduler's own filter: the API server lets the pod be bound to the node."""
+    refused = reasons.register("framework", BINDING_REFUSED, resolvable=False)
+
+    def ask(rows: Rows) -> IntArray:
+        return np.where(rows.named(nodes), refused, 0)
+
+    return ask

@@ -11,6 +11,7 @@ NO_NODE = 2
 #: The framework's own reasons.
 TOO_FEW_GPUS = "too few GPUs"
 NO_USABLE_GPU = "no usable GPU"
+BINDING_REFUSED = "node(s) to which the API server refused to bind the pod"
 _FIRST_BIT = 2
 _LAST_BIT = 61
 

@@ -13,7 +13,7 @@ from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.impossible import impossible
 from kubeshare_py.framework.prepared_plugins import PreparedPlugins
-from kubeshare_py.framework.reasons import NO_CARD, NO_NODE
+from kubeshare_py.framework.reasons import BINDING_REFUSED, NO_CARD, NO_NODE
 from kubeshare_py.framework.result_cache import CachedResults
 
 
@@ -58,6 +58,12 @@ def diagnosis(shape: Shape, answers: CachedResults, columns: Columns, ledger: Le
         counts=tuple(sorted(totals.items())),
         in_reach=in_reach,
         plugins=tuple(sorted(plugins)),
+        # A new node would help no pod that could go to the present ones.
+        reason=(
+            WaitingReason.SCHEDULER_ERROR
+            if totals.keys() == {BINDING_REFUSED}
+            else WaitingReason.UNSCHEDULABLE
+        ),
         # Of pods without GPUs, reports say what kube-scheduler's say.
         limit=impossible(shape, ledger) if shape.claims else "",
     )

@@ -23,7 +23,15 @@ from kubeshare_py.manifests.undecodable import UNDECODABLE
 #: The limits of apimachinery: bytes of all keys and values, of a key's prefix, and of its name.
 MAX_BYTES, MAX_PREFIX, MAX_NAME = 262_144, 253, 63
 
-_BAD_REQUEST, _NOT_FOUND, _CONFLICT = 400, 404, 409
+_BAD_REQUEST, _UNAUTHORIZED, _NOT_FOUND, _CONFLICT, _SERVER_ERROR = 400, 401, 404, 409, 500
+#: Codes that say nothing about the Binding itself: the same one may be accepted later.
+_LATER = frozenset({408, 409, 429})
+#: The authorizer's words (responsewriters.ForbiddenStatusError of k8s.io/apiserver), and those of
+#: policies and webhooks (plugin/policy/validating and plugin/webhook/errors of the same).
+_NO_RIGHT = 'cannot create resource "pods/binding"'
+_BY_ADMISSION = re.compile(r" denied (the )?request")
+#: Refusals that hold for one try alone: another try of the same Binding may have been stored.
+OF_ONE_TRY = frozenset({Refusal.INVALID, Refusal.DENIED, Refusal.FORBIDDEN})
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _PREFIX = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 
@@ -32,6 +40,7 @@ class Doubt(Enum):
     """What to do about an answer that leaves open whether an earlier try succeeded."""
 
     LOOK = "read the pod: it says who bound it"
+    LEAVES = "read the pod: nobody bound it, and nobody will, if it has no node"
     AGAIN = "send the same Binding again later"
 
 
@@ -119,28 +128,49 @@ def binding_body(
     )
 
 
-def read_refusal(status: int, reason: str, kind: str, message: str) -> Refusal | Doubt:
-    """What an error answer to a Binding means, given that it may not have been the first try.
+def read_refusal(
+    status: int, reason: str, kind: str, message: str, *, is_status: bool
+) -> Refusal | Doubt:
+    """What an error answer to a Binding means.
 
-    Only an answer that would be the same whatever became of earlier tries is definite. "Is being
-    deleted" is not: the server checks that before the node, so an earlier try may have succeeded.
+    The API server checks rights, then policies and webhooks, and only then the pod. So an answer
+    with its own Status and a code below 500 says that this try was not stored; `OF_ONE_TRY` are the
+    meanings that leave earlier tries open. "Is being deleted" leaves the same try open: the server
+    checks that before the node, so an earlier one may have succeeded.
     """
+    is_refused = is_status and _BAD_REQUEST <= status < _SERVER_ERROR
+    if is_refused and _BY_ADMISSION.search(message):
+        return Refusal.DENIED  # webhooks choose any code
     if status == _NOT_FOUND and kind in {"pods", "namespaces"}:
         return Refusal.GONE
-    if status == _BAD_REQUEST and reason == "BadRequest":
-        return Refusal.INVALID
     if status == _CONFLICT:
-        if "UID in precondition" in message:
-            return Refusal.GONE
-        if "has non-empty .spec.schedulingGates" in message:
-            return Refusal.GATED
-        if "is already assigned to node" in message or "is being deleted" in message:
-            return Doubt.LOOK
-    return Doubt.AGAIN
+        return _of_conflict(message)
+    if not is_refused or status in _LATER:
+        return Doubt.AGAIN
+    if status == _UNAUTHORIZED or _NO_RIGHT in message:
+        return Refusal.FORBIDDEN
+    is_wrong = status == _BAD_REQUEST and reason == "BadRequest"
+    return Refusal.INVALID if is_wrong else Refusal.DENIED
 
 
-def read_outcome(body: bytes, bind: Bind, answer: str) -> BindOutcome:
-    """What became of a Binding, by its pod; `answer` is the server's answer to it."""
+def _of_conflict(message: str) -> Refusal | Doubt:
+    """The conflict, by its text: all have one code, and most of them one reason."""
+    meanings: dict[str, Refusal | Doubt] = {
+        "UID in precondition": Refusal.GONE,
+        "has non-empty .spec.schedulingGates": Refusal.GATED,
+        "is already assigned to node": Doubt.LOOK,
+        "is being deleted": Doubt.LEAVES,
+    }
+    return next((meanings[words] for words in meanings if words in message), Doubt.AGAIN)
+
+
+def read_outcome(
+    body: bytes, bind: Bind, answer: str, refused: Refusal | None = None
+) -> BindOutcome:
+    """What became of a Binding, by its pod; `answer` is the server's answer to it.
+
+    `refused`: what follows for a pod without a node, if no try can be stored any more.
+    """
     try:
         pod = decoded(_POD, body)
     except UNDECODABLE as error:
@@ -151,9 +181,8 @@ def read_outcome(body: bytes, bind: Bind, answer: str) -> BindOutcome:
         if _token(pod) == bind.allocation.token:
             return Bound()
         return BindRefused(Refusal.ASSIGNED, f"{bind.key} is on node {pod.spec.nodeName}")
-    if "is being deleted" in answer:
-        return BindRefused(Refusal.DELETING, answer)
-    return BindUnknown(f"{answer}; but it has no node")
+    unbound = f"{answer}; but it has no node"
+    return BindUnknown(unbound) if refused is None else BindRefused(refused, answer)
 
 
 def _token(pod: _BindingPod) -> str:

@@ -117,6 +117,7 @@ class _ReportSpec(msgspec.Struct):
 
 class _ReportMetadata(msgspec.Struct):
     uid: str = ""
+    resourceVersion: str = ""
 
 
 class _ReportedPod(msgspec.Struct):
@@ -131,11 +132,15 @@ _POD = msgspec.json.Decoder(_ReportedPod)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedCondition:
-    """A pod's present condition: whether it is False, its text, and its reason if it is ours."""
+    """A pod's present condition: whether it is False, its text, and its reason if it is ours.
+
+    `version` is the pod's resourceVersion.
+    """
 
     status_is_false: bool
     message: str | None
     reason: WaitingReason | None = None
+    version: str = ""
 
     def shows(self, message: str, reason: WaitingReason) -> bool:
         """Whether the pod shows this text and reason already."""
@@ -157,8 +162,10 @@ def read_published(body: bytes, uid: PodUid) -> PublishedCondition | None:
                 status_is_false=True,
                 message=None if reason is None else condition.message,
                 reason=reason,
+                version=pod.metadata.resourceVersion,
             )
-    return PublishedCondition(status_is_false=False, message=None)
+    version = pod.metadata.resourceVersion
+    return PublishedCondition(status_is_false=False, message=None, version=version)
 
 
 def waiting_patch(
@@ -166,11 +173,13 @@ def waiting_patch(
     message: str,
     changed: datetime.datetime | None,
     reason: WaitingReason = WaitingReason.UNSCHEDULABLE,
+    version: str = "",
 ) -> dict[str, Any]:
     """A strategic merge patch for pods/status that sets the PodScheduled condition.
 
     `changed` is when the condition's status changed; None leaves that time as it is. The uid makes
-    the patch fail (422) on another pod of the same name.
+    the patch fail (422) on another pod of the same name, and the `version`, if given, on a pod that
+    changed since (409): a Binding whose answer was lost may be stored at any moment.
     """
     condition = {
         "type": POD_SCHEDULED,
@@ -180,7 +189,8 @@ def waiting_patch(
     }
     if changed is not None:
         condition["lastTransitionTime"] = changed.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {"metadata": {"uid": uid}, "status": {"conditions": [condition]}}
+    metadata = {"uid": uid, "resourceVersion": version} if version else {"uid": uid}
+    return {"metadata": metadata, "status": {"conditions": [condition]}}
 
 
 def disruption_patch(

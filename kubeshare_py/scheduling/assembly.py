@@ -33,6 +33,7 @@ from kubeshare_py.scheduling.queue.gangs import Gangs
 from kubeshare_py.scheduling.queue.pod_queue import PodQueue
 from kubeshare_py.scheduling.queue.pod_table import PodTable
 from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
+from kubeshare_py.scheduling.queue.refused_binds import RefusedBinds
 from kubeshare_py.scheduling.queue.reservations import Reservations
 from kubeshare_py.scheduling.queue.synced import Synced
 from kubeshare_py.scheduling.queue.waiting_reports import WaitingReports
@@ -83,8 +84,11 @@ def assemble(
     lingering = LingeringPods(ledger, queues.moves, lingering_s)
     reservations, devices = Reservations(ledger, in_use.snapshots), ClaimedDevices(ledger)
     charges = Charges(ledger, reservations, lingering, devices)
-    reports = WaitingReports(queues.pods, pods.records, in_use.work, synced)
-    steps = _steps(pods, queues, charges, in_use, reports, name)
+    refused = RefusedBinds()
+    reports = WaitingReports(queues.pods, pods.records, in_use.work, synced, refused)
+    selectors = DefaultSelectors(ledger.columns.objects)
+    shapes = AskedShapes(ledger.placed_pods.terms, selectors, refused)
+    steps = _steps(pods, queues, charges, in_use, reports, shapes, name)
     budget = IterationBudget(
         ledger.improved, queues.pods, queues.moves, in_use.snapshots, in_use.work
     )
@@ -139,11 +143,10 @@ def _steps(
     charges: Charges,
     profiles: ProfilesInUse,
     reports: WaitingReports,
+    shapes: AskedShapes,
     name: str,
 ) -> PodLifecycle:
     table, gangs, reservations = pods.table, pods.gangs, charges.reservations
-    selectors = DefaultSelectors(charges.ledger.columns.objects)
-    shapes = AskedShapes(charges.ledger.placed_pods.terms, selectors)
     enqueuer = Enqueuer(table, queues.pods, profiles.calls, reports, gangs, reservations, shapes)
     table.follow(enqueuer)
     attempts, calls = queues.attempts, profiles.calls

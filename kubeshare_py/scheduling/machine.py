@@ -48,6 +48,7 @@ from kubeshare_py.framework.cluster_reading import ClusterReading
 from kubeshare_py.framework.scheduler_profile import Profile, ProfilesReplaced
 from kubeshare_py.scheduling.assembly import assemble
 from kubeshare_py.scheduling.binding import external_binds
+from kubeshare_py.scheduling.binding.binding_cycle import BindDoubt
 from kubeshare_py.scheduling.binding.found_cards import found_cards
 from kubeshare_py.scheduling.binding.gpu_quotas import GpuQuotas
 from kubeshare_py.scheduling.binding.overcommitment import Overcommitment
@@ -56,6 +57,7 @@ from kubeshare_py.scheduling.preemption.rules import PreemptionRules
 from kubeshare_py.scheduling.queue import queue_moves
 from kubeshare_py.scheduling.queue.pod_records import PodProgress, PodState, Record
 from kubeshare_py.scheduling.queue.queue_rules import QueueRules
+from kubeshare_py.scheduling.queue.refused_binds import RefusedBinds
 from kubeshare_py.scheduling.reservations.reservation_patience import ReservationRules
 from kubeshare_py.scheduling.respread import is_about_spread, respread
 from kubeshare_py.scheduling.unschedulable_flush import UnschedulableFlush
@@ -145,6 +147,11 @@ class Machine:
         """The number of placements decided and not answered yet."""
         return self._binding_cycles.unanswered
 
+    @property
+    def in_doubt_since(self) -> float | None:
+        """When (s) the last answer came that left a Binding open; None if none is open."""
+        return self._binding_cycles.in_doubt_since
+
     # --- questions of the process around it -----------------------------------------------------
 
     def node_names(self) -> Collection[NodeName]:
@@ -167,6 +174,11 @@ class Machine:
     def unschedulable_attempts(self) -> Mapping[str, int]:
         """Attempts so far that found no place, by profile."""
         return self.attempts.unschedulable
+
+    @property
+    def failed_binds(self) -> int:
+        """The number of answers so far that refused a Binding or left it open."""
+        return self.attempts.failed_binds
 
     def is_evicted(self, uid: PodUid) -> bool:
         """Whether the eviction of a pod was decided and is still wanted."""
@@ -221,6 +233,15 @@ class Machine:
     def shape_of(self, pod: Pod) -> Shape:
         """What a pod without a record would ask for, as its profile understands it."""
         return self._enqueuer.shape_of(pod)
+
+    def doubt_about(self, record: Record) -> BindDoubt | None:
+        """What is known of the pod's Binding if it is open whether that is stored; else None."""
+        return self._binding_cycles.doubt_about(record)
+
+    @property
+    def refused(self) -> RefusedBinds:
+        """The pods whose Bindings the API server refused lately; to be read."""
+        return self._enqueuer.refused
 
     # --- what the parts ask ---------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from kubeshare_py.exporters.metric import Metric
 from kubeshare_py.exporters.scheduler_metrics import (
     CATALOGUE,
     ProcessFigures,
+    WriteFigures,
     page,
     scheduler_values,
 )
@@ -65,8 +66,7 @@ def scraped(
         ),
         inventory_age_s=age,
         event_log=EventLogTallies(is_writing=True, events=12, size=3456),
-        reports_queued=3,
-        reports_dropped=2,
+        writes=WriteFigures(queued=3, dropped=2, failed={("eviction", "403"): 5}),
         loop_lag_s=0.25,
     )
     values = scheduler_values(

@@ -89,8 +89,12 @@ def judge_outcome(given: list[object]) -> None:
     body, status, reason, kind, message = given
     assert isinstance(body, bytes)
     assert isinstance(status, int)
-    refusal = read_refusal(status, str(reason), str(kind), str(message))
-    assert refusal is Doubt.AGAIN or status in (400, 404, 409)
+    said_by_it = {
+        is_status: read_refusal(status, str(reason), str(kind), str(message), is_status=is_status)
+        for is_status in (False, True)
+    }
+    assert said_by_it[False] is Doubt.AGAIN or status in (404, 409)
+    assert said_by_it[True] is Doubt.AGAIN or 400 <= status < 500
     outcome = read_outcome(body, _BIND, str(message)[:100])
     is_json, value = loaded(body)
     node = text_at(value, "spec", "nodeName")

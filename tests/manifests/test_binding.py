@@ -16,6 +16,10 @@ from kubeshare_py.manifests.binding import (
     read_refusal,
 )
 
+FORBIDDEN = 'pods "a" is forbidden:'
+NO_RIGHT = 'User "system:serviceaccount:x:y" cannot create resource "pods/binding" in API group ""'
+BY_POLICY = "ValidatingAdmissionPolicy 'p' with binding 'b' denied request:"
+BY_WEBHOOK = 'admission webhook "w" denied the request:'
 CONFLICT = 'Operation cannot be fulfilled on pods/binding "a": pod a '
 
 
@@ -25,7 +29,7 @@ CONFLICT = 'Operation cannot be fulfilled on pods/binding "a": pod a '
         (409, "Conflict", "pods", "Precondition failed: UID in precondition: a", Refusal.GONE),
         (409, "Conflict", "pods", "ResourceVersion in precondition", Doubt.AGAIN),
         (409, "Conflict", "pods/binding", f'{CONFLICT}is already assigned to node "n"', Doubt.LOOK),
-        (409, "Conflict", "pods/binding", f"{CONFLICT}is being deleted, cannot", Doubt.LOOK),
+        (409, "Conflict", "pods/binding", f"{CONFLICT}is being deleted, cannot", Doubt.LEAVES),
         (
             409,
             "Conflict",
@@ -35,21 +39,33 @@ CONFLICT = 'Operation cannot be fulfilled on pods/binding "a": pod a '
         ),
         (404, "NotFound", "pods", 'pods "a" not found', Refusal.GONE),
         (404, "NotFound", "namespaces", 'namespaces "x" not found', Refusal.GONE),
-        (404, "Not Found", "", "404 page not found", Doubt.AGAIN),
         (400, "BadRequest", "", "the name of the object does not match", Refusal.INVALID),
-        (400, "Bad Request", "", "<html>", Doubt.AGAIN),
-        (403, "Forbidden", "pods", "cannot create resource", Doubt.AGAIN),
-        (422, "Invalid", "pods", "denied by a ValidatingAdmissionPolicy", Doubt.AGAIN),
-        (401, "Unauthorized", "", "", Doubt.AGAIN),
+        (400, "BadRequest", "", f"{BY_WEBHOOK} no", Refusal.DENIED),
+        (400, "Bad Request", "", f"{BY_WEBHOOK} no", Refusal.DENIED),
+        (409, "Conflict", "", f"{BY_WEBHOOK} is already assigned to node", Refusal.DENIED),
+        (403, "Forbidden", "pods", f"{FORBIDDEN} {NO_RIGHT}", Refusal.FORBIDDEN),
+        (403, "Forbidden", "pods", f"{FORBIDDEN} {BY_POLICY} {NO_RIGHT}", Refusal.DENIED),
+        (403, "Forbidden", "pods", f"{FORBIDDEN} quota exceeded", Refusal.DENIED),
+        (413, "RequestEntityTooLarge", "", BY_POLICY, Refusal.DENIED),
+        (422, "Invalid", "pods", f"{BY_POLICY} no", Refusal.DENIED),
+        (401, "Unauthorized", "", "Unauthorized", Refusal.FORBIDDEN),
+        (401, "Unauthorized", "pods", f"{BY_POLICY} no", Refusal.DENIED),
+        (404, "NotFound", "", "the server could not find the requested resource", Refusal.DENIED),
         (429, "TooManyRequests", "", "", Doubt.AGAIN),
         (500, "", "", "Unsupported value", Doubt.AGAIN),
         (504, "Timeout", "", "", Doubt.AGAIN),
     ],
 )
-def test_only_what_holds_whatever_became_of_earlier_tries_is_definite(
+def test_what_the_api_server_itself_refused_was_not_stored(
     status: int, reason: str, kind: str, message: str, meaning: object
 ) -> None:
-    assert read_refusal(status, reason, kind, message) is meaning
+    assert read_refusal(status, reason, kind, message, is_status=True) is meaning
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422, 502, 503])
+def test_a_proxy_on_the_way_says_nothing_of_what_was_stored(status: int) -> None:
+    for text in ("<html>", FORBIDDEN, BY_WEBHOOK):
+        assert read_refusal(status, "", "", text, is_status=False) is Doubt.AGAIN
 
 
 @pytest.mark.parametrize(

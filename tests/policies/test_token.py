@@ -19,6 +19,7 @@ from kubeshare_py.edges.kube.config import load
 from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.edges.kube.self_signed_ca import API_SERVICES
 from kubeshare_py.edges.scheduler.writes.evictions import evict, nominate
+from kubeshare_py.edges.scheduler.writes.failed_writes import FailedWrites
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from kubeshare_py.manifests.reports import (
     ReportedEvent,
@@ -128,7 +129,8 @@ async def test_a_pod_is_told_why_it_waits(thief: Thief) -> None:
 async def test_a_pod_is_nominated_and_not_any_more(thief: Thief) -> None:
     key, uid = await key_and_uid(thief, "waits")
     for node, cards in ((NodeName("n1"), (GpuUuid("GPU-1"),)), (None, ())):
-        await nominate(thief.client, Nominate(uid, key, node, cards))
+        nomination = Nominate(uid, key, node, cards)
+        await nominate(thief.client, nomination, FailedWrites(thief.client.contact))
         found = await thief.admin.get(f"{PODS}/waits")
         assert found["status"].get("nominatedNodeName") == node
         reservation = found["metadata"].get("annotations", {}).get("sharedgpu/earmark")
@@ -136,7 +138,8 @@ async def test_a_pod_is_nominated_and_not_any_more(thief: Thief) -> None:
 
 
 async def test_a_bound_pod_is_evicted(thief: Thief) -> None:
-    await evict(thief.client, await eviction(thief, "runs"))
+    failures = FailedWrites(thief.client.contact)
+    await evict(thief.client, await eviction(thief, "runs"), failures)
     found = await thief.admin.get(f"{PODS}/runs")
     assert found["metadata"]["deletionGracePeriodSeconds"] == 30
     conditions = {one["type"]: one for one in found["status"]["conditions"]}

@@ -59,6 +59,9 @@ NODES = tuple(NodeName(name) for name in ("n1", "n2", "n3"))
 NAMESPACES = ("default", "b", "c", "d", "e")
 ACTIONS = 16
 
+#: Refusals of bindings, by the number that picks what the API server makes of one.
+REFUSALS = {2: Refusal.INVALID, 6: Refusal.DENIED, 7: Refusal.FORBIDDEN, 8: Refusal.DENIED}
+
 Step = tuple[int, int, int]
 
 
@@ -183,8 +186,8 @@ class World:
         if pod.node_name is not None:
             ours = pod.allocation is not None and pod.allocation.token == bind.allocation.token
             return Bound() if ours else BindRefused(Refusal.ASSIGNED, "assigned")
-        if how == 2:
-            return BindRefused(Refusal.INVALID, "webhook said no")
+        if how in REFUSALS:
+            return BindRefused(REFUSALS[how], "no")
         if how == 4:
             return Bound()  # and then the API server forgot it, restored from a backup
         self.stored[bind.uid] = replace(pod, node_name=bind.node, allocation=bind.allocation)
@@ -276,8 +279,9 @@ class World:
             wake_at, is_silent = self.round()
             # Backoffs are over sooner than texts are looked at again.
             idle = wake_at is None or wake_at > self.now + 12
-            quiet = quiet + 1 if is_silent and idle else 0
-            if quiet == 2 and not self.sent and not self.watch:
+            quiet = min(quiet + 1, 2) if is_silent and idle else 0
+            # Pods avoid nodes that were refused for minutes, wherever there is room.
+            if quiet == 2 and not (self.sent or self.watch or self.machine.refused):
                 return
         raise AssertionError("never settles")
 

@@ -29,7 +29,11 @@ class KubeWithheld(KubeFailure):
 
 
 class KubeError(KubeFailure):
-    """The API server answered with an error; fields as in its Status object, "" where absent."""
+    """An error was answered; fields as in the API server's Status object, "" where absent.
+
+    `is_status`: the body is such an object, so the API server itself wrote it, and no proxy on the
+    way.
+    """
 
     def __init__(
         self,
@@ -38,6 +42,8 @@ class KubeError(KubeFailure):
         message: str = "",
         details_kind: str = "",
         retry_after_s: float | None = None,
+        *,
+        is_status: bool = False,
     ) -> None:
         super().__init__(f"{status} {reason}: {message}")
         self.status = status
@@ -45,6 +51,7 @@ class KubeError(KubeFailure):
         self.message = message
         self.details_kind = details_kind
         self.retry_after_s = retry_after_s
+        self.is_status = is_status
 
     @property
     def may_pass(self) -> bool:
@@ -72,6 +79,7 @@ class _Details(msgspec.Struct):
 
 
 class _ErrorStatus(msgspec.Struct):
+    kind: str | None = None
     reason: str | None = None
     message: str | None = None
     details: _Details | None = None
@@ -91,4 +99,5 @@ def kube_error(status: int, phrase: str, retry_after: str, body: bytes) -> KubeE
         said.message or "",
         details.kind or "",
         float(retry_after) if retry_after.isdecimal() else details.retryAfterSeconds,
+        is_status=said.kind == "Status",
     )

@@ -29,7 +29,7 @@ from kubeshare_py.edges.process.log_limit import LogLimit
 from kubeshare_py.edges.scheduler.configuration_watch import Updates
 from kubeshare_py.edges.scheduler.leader_lease import LeadershipLost
 from kubeshare_py.edges.scheduler.process_health import ProcessHealth
-from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
+from kubeshare_py.edges.scheduler.writes.kube_api import HAND_OVER_S, KubeApi
 from kubeshare_py.framework.boundary import SLOW_TURN_S
 from kubeshare_py.framework.profile_making import warnings
 from kubeshare_py.framework.scheduler_profile import Profile, ProfilesReplaced
@@ -52,7 +52,7 @@ PODS = "/api/v1/pods"
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 #: The most events handled before other tasks run.
 BATCH = 200
-#: The longest drain (s): a bind and the read of its pod, with the waits before them.
+#: The longest wait (s) for answers: a bind and the read of its pod, with the waits before them.
 DRAIN_S = 15.0
 
 
@@ -196,15 +196,23 @@ class DecisionLoop:
             decision_log.warn("configuration", message=warning)
 
     async def drain(self) -> bool:
-        """Wait for the answers to binds under way, at most as long as one may take.
+        """Wait until no Binding can be stored any more, at most as long as that may take.
 
-        False if the outcome of one is unknown, because it may be stored yet: after a successor has
-        listed the pods, it would give the same cards away again.
+        That is once all are answered, and after an answer that leaves one open, once the API server
+        has given it up. False if an answer did not come: that Binding may be stored after a
+        successor has listed the pods, which would give the same cards away again.
         """
         if self._binds:
             decision_log.inform("drain", binds=len(self._binds))
             await asyncio.wait(self._binds, timeout=DRAIN_S)
-        return not self._binds and not self.machine.unanswered
+        if self._binds:
+            return False
+        since = self.machine.in_doubt_since
+        left_s = 0.0 if since is None else since + HAND_OVER_S - asyncio.get_running_loop().time()
+        if left_s > 0:
+            decision_log.inform("drain", in_doubt_s=round(left_s, 1))
+            await asyncio.sleep(left_s)
+        return True
 
     def _handle(self, event: MachineEvent) -> None:
         began_s = perf_counter()

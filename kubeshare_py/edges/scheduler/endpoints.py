@@ -26,6 +26,7 @@ from kubeshare_py.edges.scheduler.state.state_access import StateAccess
 from kubeshare_py.edges.scheduler.state.state_api import StateApi, Views
 from kubeshare_py.edges.scheduler.state.state_server import serve
 from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
+from kubeshare_py.exporters.scheduler_metrics import WriteFigures
 from kubeshare_py.manifests.state_group import API_SERVICE
 from kubeshare_py.scheduling.explain.explanation import cluster_portions, pod_portions, why
 from kubeshare_py.scheduling.explain.visibility import namespaces
@@ -53,7 +54,7 @@ async def endpoints(
     machine = process_health.machine
     page = MetricsPage(
         process_health,
-        lambda: (reports.queued, reports.dropped),
+        lambda: WriteFigures(reports.queued, reports.dropped, reports.failures.counts),
         client.tallies,
         leadership.figures,
     )

@@ -19,6 +19,7 @@ from kubeshare_py.exporters.card_metrics import CardPage
 from kubeshare_py.exporters.client_metrics import RequestTallies, leader_values
 from kubeshare_py.exporters.scheduler_metrics import (
     ProcessFigures,
+    WriteFigures,
     page,
     scheduler_values,
 )
@@ -42,13 +43,13 @@ class MetricsPage:
     def __init__(
         self,
         process_health: ProcessHealth,
-        reports: Callable[[], tuple[int, int]],
+        writes: Callable[[], WriteFigures],
         requests: RequestTallies,
         leader: Callable[[], LeaderFigures | None],
     ) -> None:
-        """`reports` gives how many are queued now and how many were dropped so far."""
+        """`writes` gives what waits to be written now, and what failed so far."""
         self._health = process_health
-        self._reports = reports
+        self._writes = writes
         self._requests = requests
         self._leader = leader
         self._build = build_values(running_build())
@@ -64,12 +65,10 @@ class MetricsPage:
     async def chunks(self) -> list[bytes]:
         """The text in pieces; each took some milliseconds to make."""
         process_health, machine = self._health, self._health.machine
-        queued, dropped = self._reports()
         process = ProcessFigures(
             decisions=decision_figures(machine),
             inventory_age_s=process_health.inventory_age_s(),
-            reports_queued=queued,
-            reports_dropped=dropped,
+            writes=self._writes(),
             loop_lag_s=process_health.lag_s,
             event_log=process_health.event_log,
         )

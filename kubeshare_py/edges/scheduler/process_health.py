@@ -16,7 +16,7 @@ from kubeshare_py.domain.effects import (
     ReportOvercommit,
     ReportScheduled,
 )
-from kubeshare_py.domain.events import BindAnswered, BindRefused, BindSlotsFree
+from kubeshare_py.domain.events import BindAnswered, BindSlotsFree
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.exporters.tallies import EventLogTallies, Tallies
 from kubeshare_py.scheduling.machine import MAX_UNANSWERED, Machine, MachineEvent
@@ -51,6 +51,8 @@ class ProcessHealth:
     #: When the pods with unanswered binds were decided (by the stopwatch).
     _began_s: dict[PodUid, float] = field(default_factory=dict)
     _unschedulable: dict[str, int] = field(default_factory=dict)
+    #: The machine's `failed_binds` when the last Binding was answered.
+    _failed_binds: int = 0
 
     def __post_init__(self) -> None:
         self.started_at = self.last_iteration_at = self.clock()
@@ -171,13 +173,13 @@ class ProcessHealth:
             self.tallies.bound(progress.attempts, self.clock() - progress.queued_at)
 
     def _answered(self, event: BindAnswered) -> None:
-        progress = self.machine.progress_of(event.uid)
-        if progress is not None and progress.is_assumed:
-            return  # still unknown, or an answer to an earlier attempt
-        began_s = self._began_s.pop(event.uid, None)
-        if began_s is not None and progress is not None and isinstance(event.outcome, BindRefused):
-            profile = progress.scheduler_name
-            self.tallies.attempt("error", profile, self.stopwatch() - began_s)
+        failed = self.machine.failed_binds
+        is_failure, self._failed_binds = failed != self._failed_binds, failed
+        progress, began_s = self.machine.progress_of(event.uid), self._began_s.get(event.uid)
+        if progress is not None and is_failure and began_s is not None:
+            self.tallies.attempt("error", progress.scheduler_name, self.stopwatch() - began_s)
+        if progress is None or not progress.is_assumed:
+            self._began_s.pop(event.uid, None)  # else it is sent again: the same attempt goes on
 
     def _forget_the_gone(self) -> None:
         """Drop pods that were deleted while their bind was not answered."""

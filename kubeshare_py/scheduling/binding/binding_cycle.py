@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from kubeshare_py.domain.diagnosis import WaitingReason
 from kubeshare_py.domain.effects import Bind, Effect, ReportScheduled
@@ -17,6 +17,17 @@ from kubeshare_py.scheduling.queue.pod_records import PodState, Record
 from kubeshare_py.scheduling.queue.pod_table import PodTable
 from kubeshare_py.scheduling.queue.reservations import Nominee, Reservations
 from kubeshare_py.scheduling.queue.timers import Timers, backoff_s
+
+#: Refusals of the request itself: another one for the same pod may be accepted.
+_OF_THE_REQUEST = (Refusal.INVALID, Refusal.DENIED, Refusal.FORBIDDEN)
+
+
+class BindDoubt(NamedTuple):
+    """Of a Binding it is open whether it is stored: since when (s), and the last answer."""
+
+    since: float
+    last: float
+    answer: str
 
 
 class BindingCycles:
@@ -40,13 +51,25 @@ class BindingCycles:
         self._gangs = gangs
         self._reservations = reservations
         self._pre_binds, self._turns = pre_binds, pre_binds.turns
+        self._refused = enqueuer.refused
         self._unanswered: dict[DecisionToken, Bind] = {}
+        #: Those of them that were answered without saying whether they are stored.
+        self._doubts: dict[DecisionToken, BindDoubt] = {}
         self._resend: Timers[DecisionToken] = Timers()
 
     @property
     def unanswered(self) -> int:
         """The number of placements decided and not answered yet."""
         return len(self._unanswered)
+
+    @property
+    def in_doubt_since(self) -> float | None:
+        """When (s) the last answer came that left a Binding open; None if none is open."""
+        return max((one.last for one in self._doubts.values()), default=None)
+
+    def doubt_about(self, record: Record) -> BindDoubt | None:
+        """What is known of the pod's Binding if it is open whether that is stored; else None."""
+        return None if record.allocation is None else self._doubts.get(record.allocation.token)
 
     @property
     def next_at(self) -> float:
@@ -98,7 +121,9 @@ class BindingCycles:
             record = None if bind is None else self._records.get(bind.uid)
             if bind is not None and record is not None and record.state is PodState.ASSUMED:
                 record.refused = False
-                yield replace(bind, stale_results=record.pod.stale_results)
+                stale, doubt = record.pod.stale_results, self._doubts.get(token)
+                since = None if doubt is None else doubt.last
+                yield replace(bind, stale_results=stale, in_doubt_since=since)
 
     def release(self, record: Record) -> None:
         """End the pod's charge; a later answer to its Bind is ignored."""
@@ -120,8 +145,7 @@ class BindingCycles:
         """
         if record.state is not PodState.ASSUMED:
             return []
-        assert record.allocation is not None
-        self._unanswered.pop(record.allocation.token, None)
+        self._ignore_answer(record)
         return [self._confirm(record, node)]
 
     def answered(self, event: BindAnswered, now: float) -> list[Effect]:
@@ -137,32 +161,67 @@ class BindingCycles:
             return []
         match event.outcome:
             case Bound():
-                del self._unanswered[event.token]
+                self._ignore_answer(record)
                 record.refused = False
                 record.answered_at = now
                 assert record.node is not None
                 return [self._confirm(record, record.node)]
-            case BindRefused(refusal=refusal, message=message):
-                count(self._attempts.failed, record.pod.scheduler_name)
-                sentence = f"binding was refused: {message}"
-                effects = report_waiting(record, sentence, WaitingReason.SCHEDULER_ERROR)
-                if refusal is Refusal.INVALID and self._others_wait_for(record):
-                    record.refused = True
-                    self._again(record, event.token, now)
-                else:
-                    self.release(record)
-                    self._enqueuer.back_off(record, now)
-                return effects
-            case BindUnknown(retry_after_s=retry_after_s):
-                self._again(record, event.token, now, retry_after_s)
-                return []
+            case BindRefused():
+                return self._was_refused(record, event.token, event.outcome, now)
+            case BindUnknown():
+                return self._is_open(record, event.token, event.outcome, now)
             case _:
                 assert_never(event.outcome)
 
+    def _was_refused(
+        self, record: Record, token: DecisionToken, refused: BindRefused, now: float
+    ) -> list[Effect]:
+        """The Binding is not stored: undo the placement, unless others of a gang wait for it."""
+        self._count_failure(record)
+        refusal, uid, node = refused.refusal, record.pod.uid, record.node
+        assert node is not None
+        sentence = f"binding to {node} was refused: {refused.message}"
+        effects = report_waiting(record, sentence, WaitingReason.SCHEDULER_ERROR)
+        self._doubts.pop(token, None)
+        if refusal is Refusal.DENIED:
+            self._refused.refused_for(uid, node, refused.message, now)
+        elif refusal is Refusal.FORBIDDEN:
+            self._refused.refused(uid, now)
+        if refusal in _OF_THE_REQUEST and self._others_wait_for(record):
+            record.refused = True
+            self._again(record, token, now, self._refused.pause_s)
+        else:
+            self.release(record)
+            least_s = self._refused.pause_s if refusal in _OF_THE_REQUEST else 0.0
+            self._enqueuer.back_off(record, now, least_s)
+        return effects
+
+    def _is_open(
+        self, record: Record, token: DecisionToken, unknown: BindUnknown, now: float
+    ) -> list[Effect]:
+        """The Binding may be stored or not: it is sent again, and reported each time.
+
+        Reports that wait to be written are dropped while it is sent.
+        """
+        self._count_failure(record)
+        doubt = self._doubts.get(token)
+        since = now if doubt is None else doubt.since
+        self._doubts[token] = BindDoubt(since, now, unknown.message)
+        self._again(record, token, now, unknown.retry_after_s)
+        sentence = f"binding to {record.node} is not confirmed, and sent again: {unknown.message}"
+        record.reported = None
+        return report_waiting(record, sentence, WaitingReason.SCHEDULER_ERROR)
+
+    def _count_failure(self, record: Record) -> None:
+        count(self._attempts.failed, record.pod.scheduler_name)
+        self._attempts.failed_binds += 1
+
     def _ignore_answer(self, record: Record) -> None:
-        """The pod's charge is about to end."""
+        """No answer about the pod's placement counts any more."""
         if record.allocation is not None:
             self._unanswered.pop(record.allocation.token, None)
+            if self._doubts:
+                self._doubts.pop(record.allocation.token, None)
 
     def _bind_in_turn(self, record: Record, now: float) -> list[Effect]:
         """Bind the pod at once, unless it has to wait for its turn on its node."""
@@ -176,6 +235,7 @@ class BindingCycles:
         decided = self._assumer.node_of(record, now)
         bind = Bind(pod.uid, pod.key, record.node, held, pod.stale_results, decided)
         self._unanswered[held.token] = bind
+        record.reported = None
         self._table.transition(record, PodState.ASSUMED)
         return bind
 
@@ -195,6 +255,9 @@ class BindingCycles:
 
     def _confirm(self, record: Record, node: NodeName) -> ReportScheduled:
         self._table.transition(record, PodState.UNCONFIRMED)
+        record.reported = None
+        if self._refused:
+            self._refused.forget(record.pod.uid)
         count(self._attempts.scheduled, record.pod.scheduler_name)
         self._attempts.after_flush += record.flushed
         record.flushed = False

@@ -58,6 +58,7 @@ class Enqueuer:
     ) -> None:
         self._table = table
         self._shapes = shapes
+        self.refused = shapes.refused
         self._records = table.records
         self._queue = queue
         self._moves = table.moves
@@ -81,8 +82,8 @@ class Enqueuer:
 
     @property
     def next_at(self) -> float:
-        """When (s) the next backoff ends; infinity if there is none."""
-        return min(self._backoff.next_at, self._edited.next_at)
+        """When (s) the next backoff ends, or a refusal of nodes; infinity if there is none."""
+        return min(self._backoff.next_at, self._edited.next_at, self.refused.next_at)
 
     @property
     def reports_at(self) -> float:
@@ -178,6 +179,7 @@ class Enqueuer:
     def removed(self, uid: PodUid) -> None:
         """So does a pod that is not there any more."""
         self._leave(uid)
+        self.refused.forget(uid)
 
     def _leave_limit(self, record: Record) -> None:
         self._leave(record.pod.uid)
@@ -312,8 +314,8 @@ class Enqueuer:
         reason = next(_gates_of(pod, profile), None)
         return reason or self._calls.pre_enqueue(pod)
 
-    def back_off(self, record: Record, now: float) -> None:
-        """A placement of the pod failed: it waits again after a while.
+    def back_off(self, record: Record, now: float, least_s: float = 0.0) -> None:
+        """A placement of the pod failed: it waits again after a while, `least_s` at the least.
 
         If kube-scheduler has it in its queue, that is for kube-scheduler to see to.
         """
@@ -322,7 +324,8 @@ class Enqueuer:
             return
         self._table.transition(record, PodState.BACKOFF, queue_moves.ATTEMPT_FAILURE)
         record.tries += 1
-        self._backoff.add(now + self.backoff.after(record.tries), (record.pod.uid, record.tries))
+        pause_s = max(self.backoff.after(record.tries), least_s)
+        self._backoff.add(now + pause_s, (record.pod.uid, record.tries))
 
     def edited(self, record: Record, pod: Pod, now: float, event: str) -> Sequence[Effect]:
         """A pod without a place changed in a way that matters; `pod` is what it is now.
@@ -354,8 +357,12 @@ class Enqueuer:
         return self.enqueue(record, now, event)
 
     def take_back(self, now: float) -> list[Effect]:
-        """Enqueue pods whose backoff is over."""
+        """Enqueue pods whose backoff is over, and waiting ones that avoid fewer nodes now."""
         effects: list[Effect] = []
+        for uid in self.refused.ended(now):
+            record = self._records.get(uid)
+            if record is not None and record.state is PodState.WAITING:
+                effects += self.enqueue(record, now, queue_moves.BACKOFF_COMPLETE)
         for uid, tries in self._backoff.due(now):
             record = self._records.get(uid)
             if record is not None and record.state is PodState.BACKOFF and record.tries == tries:

@@ -26,6 +26,7 @@ from kubeshare_py.scheduling.explain.visibility import Sees, sees_all
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.isolation_hold import not_ready_on
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
+from kubeshare_py.views.ages import duration
 from kubeshare_py.views.card_scaling import of_cards, scaling_words
 from kubeshare_py.views.view import ClusterView, NodeWhy, PodView, WhyView
 
@@ -135,12 +136,13 @@ def why(machine: Machine, key: PodKey, sees: Sees = sees_all) -> WhyView | None:
         return with_indexes(machine.ledger, _where(machine, reading, record, view, sees))
     if record.state is PodState.GATED:
         return WhyView(pod=view, message=view.message)
+    message = " ".join(filter(None, (view.message, _refused(machine, record))))
     nodes = tuple(_node_whys(machine, reading, record, sees))
     suggestions = tuple(advice(machine, reading, record, nodes, sees))
     waits = record.state is PodState.WAITING
     preemption = preemption_view(machine, reading, record, sees) if waits else None
     answer = WhyView(
-        pod=view, message=view.message, nodes=nodes, advice=suggestions, preemption=preemption
+        pod=view, message=message, nodes=nodes, advice=suggestions, preemption=preemption
     )
     return with_indexes(machine.ledger, answer)
 
@@ -153,9 +155,20 @@ def _where(
     held = (
         ring(machine.ledger, node, [card.uuid for card in allocation.cards]) if allocation else None
     )
-    message = lesser_choice(record)
+    is_assumed = record.state is PodState.ASSUMED
+    message = (view.message if is_assumed else "") or lesser_choice(record)
     placement = placement_view(machine, reading, record, node, sees)
     return WhyView(pod=view, message=message, ring=held, placement=placement)
+
+
+def _refused(machine: Machine, record: Record) -> str:
+    """Which nodes the pod avoids because the API server refused them, and for how long."""
+    refused = machine.refused
+    until = [one.until for one in refused.of(record.pod.uid).values() if one.is_avoided]
+    if not until:
+        return ""
+    left = duration(machine.left_s(min(until)))
+    return f"{refused.in_words(record.pod.uid)} Other nodes are tried for {left} more."
 
 
 def _node_whys(

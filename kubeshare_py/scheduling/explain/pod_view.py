@@ -16,6 +16,7 @@ from kubeshare_py.scheduling.queue.gangs import Gang
 from kubeshare_py.scheduling.queue.isolation_hold import IsolationHold, backend_of, hold_on
 from kubeshare_py.scheduling.queue.pod_queue import ShapeQueue
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
+from kubeshare_py.views.ages import duration
 from kubeshare_py.views.view import CardNotReadyView, PodView
 
 #: The message for the pods of a shape queue, computed at most once in a portion.
@@ -69,7 +70,8 @@ def _message(
     if record.state is PodState.PREBINDING:
         return f"waits for {record.waits_for}" if record.waits_for else ""
     if record.node is not None:
-        return record.pod.allocation_problem
+        is_sent = record.state is PodState.ASSUMED
+        return _binding_message(machine, record) if is_sent else record.pod.allocation_problem
     if record.state is PodState.GATED and record.pod.gates:
         return f"waiting for scheduling gates: [{' '.join(record.pod.gates)}]"
     if record.reported is not None:
@@ -78,6 +80,15 @@ def _message(
     if gang is not None and gang.needs_quorum:
         return _gang_message(record, gang, decides=machine.decides)
     return _queue_message(machine, reading, record, messages)
+
+
+def _binding_message(machine: Machine, record: Record) -> str:
+    """What the API server said of a Binding that is sent again; "" of one without an answer."""
+    doubt = machine.doubt_about(record)
+    if doubt is not None:
+        age = duration(machine.age_s(doubt.since))
+        return f"not confirmed for {age}, and sent again: {doubt.answer}"
+    return record.reported.message if record.reported is not None else ""
 
 
 def _queue_message(

@@ -11,6 +11,7 @@ from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.views.view import NominatedPlaceView, PreemptionView, VictimView
 
 NEVER = "its preemptionPolicy is Never"
+REFUSED = "the API server refuses its Bindings, and may do so for a freed place, too"
 OFF = "its profile evicts no pods"
 SPENT = "pods were evicted for it {} times already"
 
@@ -58,6 +59,8 @@ def preemption_view(
 def _obstacle(profiles: Mapping[str, Profile], gangs: Gangs, record: Record) -> str:
     if not record.pod.preempts:
         return NEVER
+    if record.shape.avoided:
+        return REFUSED
     if not profiles[record.pod.scheduler_name].post_filters:
         return OFF
     gang = gangs.of(record.pod.uid)

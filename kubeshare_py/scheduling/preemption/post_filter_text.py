@@ -26,6 +26,7 @@ from kubeshare_py.scheduling.queue.reservations import Nominee
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 NEVER = "not eligible due to preemptionPolicy=Never."
+REFUSED = "not eligible while the API server refuses its Bindings."
 TERMINATING = "not eligible due to a terminating pod on the nominated node."
 #: Of a pod without device claims, and of one with some.
 NO_CLAIMS, STILL_HELD = "no new claims to deallocate", "still not schedulable"
@@ -79,6 +80,8 @@ class PostFilterTexts:
         nodes, near = diagnosis.nodes, diagnosis.in_reach
         if not record.pod.preempts:
             return NEVER
+        if record.shape.avoided:
+            return REFUSED
         if plan is not None:
             return TERMINATING if plan.was_tried and plan.awaited else ""
         if not near:

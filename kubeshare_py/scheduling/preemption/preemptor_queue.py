@@ -327,7 +327,8 @@ class PreemptionQueue:
         if not members or self._owner(nominee).plans >= self._most_plans:
             return False
         is_on = self._planner.is_on(members[0].pod.scheduler_name)
-        return is_on and all(one.pod.preempts for one in members)
+        # The API server may refuse the freed place, too.
+        return is_on and all(one.pod.preempts and not one.shape.avoided for one in members)
 
     def count(self, nominee: Nominee, plan: PreemptionPlan) -> None:
         """Count a plan that is carried out, if it has victims."""

@@ -1,5 +1,7 @@
 """The shape of a waiting pod: what it asks for, what its profile adds, and what others ask of it.
 
+Nodes to which the API server refuses to bind the pod are part of it for a while.
+
 A profile may add constraints of spread to pods without any of their own. Which pods they count
 follows from Services and from the pod's controller, so that a shape may become stale as these come
 and go, and as terms of placed pods do (`inter_pod_shapes`).
@@ -15,6 +17,7 @@ from kubeshare_py.domain.needs.inter_pod import InterPodTerms, PodSelector, Spre
 from kubeshare_py.domain.pod import (
     Pod,
     Shape,
+    avoiding,
     with_images,
     with_inter_pod,
     with_isolation,
@@ -24,14 +27,18 @@ from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.queue.inter_pod_shapes import with_terms
 from kubeshare_py.scheduling.queue.isolation_hold import chosen_backend
+from kubeshare_py.scheduling.queue.refused_binds import RefusedBinds
 
 
 class AskedShapes:
     """Shapes by terms of placed pods, Services and controllers as they are now."""
 
-    def __init__(self, terms: HeldTerms, selectors: DefaultSelectors) -> None:
+    def __init__(
+        self, terms: HeldTerms, selectors: DefaultSelectors, refused: RefusedBinds
+    ) -> None:
         self._terms = terms
         self._selectors = selectors
+        self.refused = refused
 
     def version(self, profile: Profile) -> int:
         """A number that grows when the shape of a pod of this profile may have become another."""
@@ -45,6 +52,8 @@ class AskedShapes:
             asked = self._spread(pod, asked, profile.default_spread)
         if asked is not None and (self._terms or asked.inter_pod is not None):
             asked = with_terms(pod, asked, self._terms)
+        if asked is not None and self.refused and (nodes := self.refused.avoided(pod.uid)):
+            asked = avoiding(asked, nodes)
         return None if asked is pod.shape else asked
 
     def _spread(self, pod: Pod, shape: Shape, constraints: tuple[SpreadConstraint, ...]) -> Shape:

@@ -13,12 +13,14 @@ class Attempts:
 
     An attempt of a shape queue's first pod stands for the whole shape queue, because the pods
     behind it are not tried. `unschedulable`: it fits nowhere, or a plugin refuses it. `failed`: the
-    API server refused the binding. `scheduled`: the pod is bound.
+    API server refused the Binding or did not confirm it, each time. `scheduled`: the pod is bound.
     """
 
     scheduled: dict[str, int] = field(default_factory=dict)
     unschedulable: dict[str, int] = field(default_factory=dict)
     failed: dict[str, int] = field(default_factory=dict)
+    #: Those of `failed` that were sent to the API server, of all profiles.
+    failed_binds: int = 0
     #: Searches for victims.
     preemptions: int = 0
     #: Pods and gangs that have used up their plans.

@@ -17,6 +17,7 @@ from kubeshare_py.framework.evaluation_cost import EvaluationWork
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.scheduling.queue.pod_queue import PodQueue, ShapeQueue
 from kubeshare_py.scheduling.queue.pod_records import Record
+from kubeshare_py.scheduling.queue.refused_binds import RefusedBinds
 from kubeshare_py.scheduling.queue.synced import Synced
 from kubeshare_py.scheduling.queue.timers import Timers
 
@@ -42,6 +43,7 @@ class WaitingReports:
         records: Mapping[PodUid, Record],
         work: EvaluationWork,
         synced: Synced,
+        refused: RefusedBinds,
     ) -> None:
         """`work` counts the evaluators' questions."""
         self._work = work
@@ -51,6 +53,7 @@ class WaitingReports:
         #: Shape queues by number, because an empty shape queue may be dropped before its time.
         self._due: Timers[int] = Timers()
         self._synced = synced
+        self._refused = refused
         #: What is said of evictions for a pod with this diagnosis.
         self.post_filter: Callable[[Record, Diagnosis], str] = lambda record, diagnosis: ""
 
@@ -143,7 +146,7 @@ class WaitingReports:
         record = self._records[uid]
         priority = record.pod.priority
         before = shape_queue.told.get(priority)
-        text = self.post_filter(record, shape_queue.diagnosis)
+        text = self._said(record, shape_queue.diagnosis)
         if before is None or before == text:
             return  # its first report is still to come
         if before and now < shape_queue.told_at + _wait(shape_queue, SAME_REASONS_S):
@@ -158,8 +161,15 @@ class WaitingReports:
         shape_queue = self._queue.queue_of(record.pod.uid)
         if shape_queue is None or not shape_queue.unschedulable or shape_queue.diagnosis is None:
             return None
-        text = self.post_filter(record, shape_queue.diagnosis)
+        text = self._said(record, shape_queue.diagnosis)
         return replace(shape_queue.diagnosis, post_filter=text)
+
+    def _said(self, record: Record, diagnosis: Diagnosis) -> str:
+        """What is said of evictions, and of nodes that the API server refused."""
+        text = self.post_filter(record, diagnosis)
+        if not record.shape.avoided:
+            return text
+        return " ".join(filter(None, (text, self._refused.in_words(record.pod.uid))))
 
     def portion(self) -> list[ReportWaiting]:
         """The next reports, for pods that still wait in an unschedulable queue."""
@@ -175,7 +185,7 @@ class WaitingReports:
                 and shape_queue.diagnosis is not None
             ):
                 record = self._records[uid]
-                text = self.post_filter(record, shape_queue.diagnosis)
+                text = self._said(record, shape_queue.diagnosis)
                 shape_queue.told[record.pod.priority] = text
                 known = made.get((shape_queue.number, text))
                 if known is None:

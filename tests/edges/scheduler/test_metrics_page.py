@@ -12,6 +12,7 @@ from kubeshare_py.domain.events import BindSlotsFree, PodSeen
 from kubeshare_py.edges.scheduler.metrics_page import CONTENT_TYPE, MetricsPage
 from kubeshare_py.edges.scheduler.process_health import ProcessHealth
 from kubeshare_py.exporters.client_metrics import RequestTallies
+from kubeshare_py.exporters.scheduler_metrics import WriteFigures
 from tests.builders import a_claim, a_cluster, a_machine, a_pod, a_shape
 from tests.edges.served_app import asking
 from tests.scheduling.machine_state import expect_same_state, state_of
@@ -30,7 +31,8 @@ def a_page(nodes: int = 2) -> MetricsPage:
         events.append(PodSeen(pod))
     for event in (*events, BindSlotsFree(9)):
         process_health.handled(event, process_health.machine.handle(event, 0.0), 0.001)
-    return MetricsPage(process_health, lambda: (3, 2), RequestTallies("here"), lambda: None)
+    writes = WriteFigures(3, 2, {("binding", "403"): 7})
+    return MetricsPage(process_health, lambda: writes, RequestTallies("here"), lambda: None)
 
 
 def samples(text: str) -> Samples:
@@ -145,7 +147,7 @@ async def test_scrapes_at_the_same_time_are_answered_one_after_the_other() -> No
 async def test_a_scrape_changes_nothing() -> None:
     process_health = ProcessHealth(a_machine(), lambda: 50.0)
     machine = process_health.machine
-    page = MetricsPage(process_health, lambda: (0, 0), RequestTallies("here"), lambda: None)
+    page = MetricsPage(process_health, WriteFigures, RequestTallies("here"), lambda: None)
     for event in (*a_cluster({"n1": 2}), PodSeen(a_pod("a", a_shape(a_claim(600))))):
         machine.handle(event, 0.0)
     before = state_of(machine)

@@ -154,7 +154,7 @@ def test_a_refused_binding_frees_the_cards_and_kube_scheduler_is_told_why() -> N
     driver.seen(pod)
     bind = the_bind(ask(driver, pod))
     refused = driver.answer(bind, BindRefused(Refusal.INVALID, "no such thing"))
-    assert problem(refused) == "binding was refused: no such thing"
+    assert problem(refused) == "binding to n1 was refused: no such thing"
     assert driver.machine.records[pod.uid].state is PodState.DELEGATED
     assert driver.machine.ledger.charge_of(pod.uid) is None
     assert the_bind(ask(driver, pod)).node == NODE

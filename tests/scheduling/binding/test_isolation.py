@@ -12,7 +12,7 @@ from kubeshare_py.domain.isolation import Isolation, IsolationBackend
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.readiness import ReadinessReport, of_labels
 from kubeshare_py.domain.request import ContainerClaim, ContainerRef, GpuClaim, GpuRequest
-from kubeshare_py.exporters.scheduler_metrics import ProcessFigures, scheduler_values
+from kubeshare_py.exporters.scheduler_metrics import ProcessFigures, WriteFigures, scheduler_values
 from kubeshare_py.exporters.tallies import Tallies
 from kubeshare_py.manifests.binding import binding_annotations
 from kubeshare_py.scheduling.explain.explanation import cluster_view, why
@@ -200,8 +200,7 @@ def unheld_pods(driver: Driver) -> dict[str, float]:
     process = ProcessFigures(
         decisions=DecisionFigures(),
         inventory_age_s=None,
-        reports_queued=0,
-        reports_dropped=0,
+        writes=WriteFigures(),
         loop_lag_s=0,
     )
     values = scheduler_values(LedgerFigures(), pods, process, Tallies())

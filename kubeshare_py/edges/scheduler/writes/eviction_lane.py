@@ -10,6 +10,7 @@ from kubeshare_py.domain.effects import Evict, Nominate
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.scheduler.writes.evictions import evict, nominate
+from kubeshare_py.edges.scheduler.writes.failed_writes import FailedWrites
 from kubeshare_py.edges.scheduler.writes.fair_semaphore import FairSemaphore
 
 #: The most pods that are written to at the same time.
@@ -19,9 +20,11 @@ AT_ONCE = 4
 class EvictionLane:
     """The preemptors' namespaces take turns, so that none waits long for another."""
 
-    def __init__(self, client: KubeClient, *, at_once: int = AT_ONCE) -> None:
+    def __init__(
+        self, client: KubeClient, failures: FailedWrites, *, at_once: int = AT_ONCE
+    ) -> None:
         """At most `at_once` pods are written to at the same time."""
-        self._client = client
+        self._client, self._failures = client, failures
         self._turns = FairSemaphore(at_once)
         self._evicting: set[PodUid] = set()
 
@@ -36,11 +39,11 @@ class EvictionLane:
         try:
             async with self._turns.slot(effect.on_behalf_of):
                 if is_wanted():
-                    await evict(self._client, effect)
+                    await evict(self._client, effect, self._failures)
         finally:
             self._evicting.discard(effect.uid)
 
     async def nominate(self, effect: Nominate) -> None:
         """Nominate the pod, or clear its nomination."""
         async with self._turns.slot(effect.key.namespace):
-            await nominate(self._client, effect)
+            await nominate(self._client, effect, self._failures)

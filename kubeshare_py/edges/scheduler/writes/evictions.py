@@ -5,13 +5,13 @@ import datetime
 from kubeshare_py.domain.effects import Evict, Nominate
 from kubeshare_py.edges.kube.client import MERGE_PATCH, STRATEGIC_PATCH, KubeClient
 from kubeshare_py.edges.kube.errors import KubeFailure
-from kubeshare_py.edges.process import decision_log
+from kubeshare_py.edges.scheduler.writes.failed_writes import FailedWrites, Write
 from kubeshare_py.manifests.reports import disruption_patch, nomination_patch
 
 TIMEOUT_S = 5.0
 
 
-async def evict(client: KubeClient, effect: Evict) -> None:
+async def evict(client: KubeClient, effect: Evict, failures: FailedWrites) -> None:
     """Evict once; never raises for errors of the server. Callers repeat it if the pod stays."""
     path = f"/api/v1/namespaces/{effect.key.namespace}/pods/{effect.key.name}"
     now = datetime.datetime.now(tz=datetime.UTC)
@@ -26,10 +26,10 @@ async def evict(client: KubeClient, effect: Evict) -> None:
         )
         await client.delete(path, uid=effect.uid)
     except KubeFailure as error:
-        _log_failure("not evicted", client, effect, error)
+        failures.failed(Write.EVICTION, error, pod=str(effect.key), uid=effect.uid)
 
 
-async def nominate(client: KubeClient, effect: Nominate) -> None:
+async def nominate(client: KubeClient, effect: Nominate, failures: FailedWrites) -> None:
     """Nominate once; never raises for errors of the server. The place is kept in any case."""
     path = f"/api/v1/namespaces/{effect.key.namespace}/pods/{effect.key.name}"
     try:
@@ -42,12 +42,4 @@ async def nominate(client: KubeClient, effect: Nominate) -> None:
             patient=False,
         )
     except KubeFailure as error:
-        _log_failure("not nominated", client, effect, error)
-
-
-def _log_failure(
-    event: str, client: KubeClient, effect: Evict | Nominate, error: KubeFailure
-) -> None:
-    """Log a failure; a server that is away has a line of its own."""
-    log = decision_log.detail if client.contact.is_away else decision_log.warn
-    log(event, pod=str(effect.key), uid=effect.uid, message=str(error))
+        failures.failed(Write.NOMINATION, error, pod=str(effect.key), uid=effect.uid)

@@ -30,9 +30,11 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError, KubeFailure
 from kubeshare_py.edges.scheduler.writes.eviction_lane import EvictionLane
+from kubeshare_py.edges.scheduler.writes.failed_writes import Write
 from kubeshare_py.edges.scheduler.writes.object_lane import ObjectLane
 from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
 from kubeshare_py.manifests.binding import (
+    OF_ONE_TRY,
     Doubt,
     annotation_problem,
     binding_annotations,
@@ -63,8 +65,9 @@ class KubeApi:
         self._dialects = dialects
         self._client = client
         self._reports = reports
-        self._evictions = EvictionLane(client)
-        self._objects = ObjectLane(client)
+        self._failures = reports.failures
+        self._evictions = EvictionLane(client, self._failures)
+        self._objects = ObjectLane(client, self._failures)
         self._fence = fence
         #: Unix time less the machine's time, which is the loop's: read once, so that a Binding that
         #: is sent again is the same one.
@@ -81,12 +84,12 @@ class KubeApi:
             self._unix_offset_s = time.time() - asyncio.get_running_loop().time()
         of_dialect = self._dialects.results(bind.allocation, bind.decided, self._unix_offset_s)
         if isinstance(of_dialect, str):
-            return _answered(bind, BindRefused(Refusal.INVALID, of_dialect))
+            return _answered(bind, await self._refused(bind, Refusal.INVALID, of_dialect))
         annotations = binding_annotations(bind, self._fence(), of_dialect)
         labels = self._dialects.labels(bind.allocation, of_dialect)
         problem = annotation_problem(annotations)
         if problem:
-            outcome: BindOutcome = BindRefused(Refusal.INVALID, problem)
+            outcome = await self._refused(bind, Refusal.INVALID, problem)
         else:
             async with self._reports.hold_back(bind.uid):
                 outcome = await self._send(bind, binding_body(bind, annotations, labels))
@@ -139,33 +142,62 @@ class KubeApi:
                 body=body,
                 timeout_s=CLIENT_TIMEOUT_S,
             )
-        except KubeError as error:
-            return await self._judge(bind, error)
         except KubeFailure as error:
-            return BindUnknown(str(error))
+            outcome = await self._judge(bind, error)
+            self._note(bind, outcome, error)
+            return outcome
         return Bound()
 
-    async def _judge(self, bind: Bind, error: KubeError) -> BindOutcome:
-        found = read_refusal(error.status, error.reason, error.details_kind, error.message)
+    async def _judge(self, bind: Bind, error: KubeFailure) -> BindOutcome:
+        if not isinstance(error, KubeError):
+            return BindUnknown(str(error))
+        kind, is_status = error.details_kind, error.is_status
+        found = read_refusal(error.status, error.reason, kind, error.message, is_status=is_status)
         if isinstance(found, Refusal):
-            return BindRefused(found, error.message)
-        if found is Doubt.LOOK:
-            return await self._look(bind, error)
-        return BindUnknown(str(error), error.retry_after_s or 0.0)
+            return await self._refused(bind, found, str(error))
+        if found is Doubt.AGAIN:
+            return BindUnknown(str(error), error.retry_after_s or 0.0)
+        refused = Refusal.DELETING if found is Doubt.LEAVES else None
+        return await self._look(bind, str(error), refused)
 
-    async def _look(self, bind: Bind, error: KubeError) -> BindOutcome:
-        """Read the pod, consistently, to see whose placement it has."""
+    async def _refused(self, bind: Bind, refusal: Refusal, answer: str) -> BindOutcome:
+        """What follows from the refusal of this try, given that it may not have been the first.
+
+        The server may still store an earlier one for as long as it works on a Binding at most.
+        """
+        if bind.in_doubt_since is None or refusal not in OF_ONE_TRY:
+            return BindRefused(refusal, answer)
+        left_s = bind.in_doubt_since + HAND_OVER_S - asyncio.get_running_loop().time()
+        found = await self._look(bind, answer, None if left_s > 0 else refusal)
+        is_open = isinstance(found, BindUnknown) and left_s > 0
+        return BindUnknown(answer, HAND_OVER_S) if is_open else found
+
+    async def _look(self, bind: Bind, answer: str, refused: Refusal | None = None) -> BindOutcome:
+        """Read the pod, consistently, to see whose placement it has; see `read_outcome`."""
         try:
-            answer = await self._client.request(
+            pod = await self._client.request(
                 "GET", _pod_path(bind), timeout_s=CLIENT_TIMEOUT_S, patient=False
             )
         except KubeError as failure:
             if failure.status == HTTPStatus.NOT_FOUND and failure.details_kind == "pods":
                 return BindRefused(Refusal.GONE, failure.message)
-            return BindUnknown(f"{error}; reading the pod: {failure}")
+            return BindUnknown(f"{answer}; reading the pod: {failure}")
         except KubeFailure as failure:
-            return BindUnknown(f"{error}; reading the pod: {failure}")
-        return read_outcome(answer.body, bind, error.message)
+            return BindUnknown(f"{answer}; reading the pod: {failure}")
+        return read_outcome(pod.body, bind, answer, refused)
+
+    def _note(self, bind: Bind, outcome: BindOutcome, error: KubeFailure) -> None:
+        """Log and count the failure, unless the pod turns out to be bound, or is about to go."""
+        if isinstance(outcome, BindRefused):
+            if outcome.refusal in (Refusal.GONE, Refusal.DELETING):
+                return
+            word: str = outcome.refusal
+        elif isinstance(outcome, BindUnknown):
+            word = "unknown"
+        else:
+            return
+        about = {"pod": str(bind.key), "uid": bind.uid, "node": bind.node, "outcome": word}
+        self._failures.failed(Write.BINDING, error, **about)
 
 
 def _answered(bind: Bind, outcome: BindOutcome) -> BindAnswered:

@@ -13,7 +13,7 @@ from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.domain.needs.object_writes import LockNode, ObjectWrite, ReserveDevices
 from kubeshare_py.edges.kube.client import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, KubeClient
 from kubeshare_py.edges.kube.errors import KubeError, KubeFailure
-from kubeshare_py.edges.process import decision_log
+from kubeshare_py.edges.scheduler.writes.failed_writes import FailedWrites, Write
 from kubeshare_py.edges.scheduler.writes.fair_semaphore import FairSemaphore
 from kubeshare_py.manifests.devices.claim_writes import claim_patches, claim_path, version_in
 from kubeshare_py.manifests.devices.node_locks import TEST_FAILED, lock_patch, node_path
@@ -27,9 +27,11 @@ TIMEOUT_S = 6.0
 class ObjectLane:
     """Sends writes, each once; the caller repeats those of unknown outcome."""
 
-    def __init__(self, client: KubeClient, *, at_once: int = AT_ONCE) -> None:
+    def __init__(
+        self, client: KubeClient, failures: FailedWrites, *, at_once: int = AT_ONCE
+    ) -> None:
         """At most `at_once` writes are sent at the same time."""
-        self._client = client
+        self._client, self._failures = client, failures
         self._turns = FairSemaphore(at_once)
 
     async def write(self, effect: WriteObject) -> ObjectWritten:
@@ -38,11 +40,7 @@ class ObjectLane:
         Never raises for errors of the server.
         """
         async with self._turns.slot(effect.key.namespace):
-            answered = await self._send(effect)
-        if answered.outcome is not WriteOutcome.DONE:
-            about = {"pod": str(effect.key), "uid": effect.uid, "object": _path(effect.write)}
-            decision_log.warn("not written", **about, message=answered.message)
-        return answered
+            return await self._send(effect)
 
     async def _send(self, effect: WriteObject) -> ObjectWritten:
         uid, token, write = effect.uid, effect.token, effect.write
@@ -53,13 +51,10 @@ class ObjectLane:
                 await self._lock(write)
             else:
                 await self._patch(write_path(write), write_patch(write), MERGE_PATCH)
-        except KubeError as error:
-            outcome, pause_s = read_write_error(error.status), error.retry_after_s or 0.0
-            if isinstance(write, LockNode) and error.status == TEST_FAILED:
-                outcome = WriteOutcome.STALE
-            return ObjectWritten(uid, token, write, outcome, error.message, pause_s)
         except KubeFailure as error:
-            return ObjectWritten(uid, token, write, WriteOutcome.UNKNOWN, str(error))
+            about = {"pod": str(effect.key), "uid": uid, "object": _path(write)}
+            self._failures.failed(Write.OBJECT, error, **about)
+            return _not_written(effect, error)
         return ObjectWritten(uid, token, write, WriteOutcome.DONE)
 
     async def _reserve(self, write: ReserveDevices) -> None:
@@ -80,6 +75,16 @@ class ObjectLane:
             "PATCH", path, body=body, content_type=content_type, timeout_s=TIMEOUT_S, patient=False
         )
         return answer.body
+
+
+def _not_written(effect: WriteObject, error: KubeFailure) -> ObjectWritten:
+    uid, token, write = effect.uid, effect.token, effect.write
+    if not isinstance(error, KubeError):
+        return ObjectWritten(uid, token, write, WriteOutcome.UNKNOWN, str(error))
+    outcome, pause_s = read_write_error(error.status), error.retry_after_s or 0.0
+    if isinstance(write, LockNode) and error.status == TEST_FAILED:
+        outcome = WriteOutcome.STALE
+    return ObjectWritten(uid, token, write, outcome, error.message, pause_s)
 
 
 def _path(write: ObjectWrite) -> str:

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import datetime
-import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
@@ -20,6 +19,7 @@ from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError, KubeFailure
 from kubeshare_py.edges.scheduler.writes.condition_queue import ConditionQueue, message_of
 from kubeshare_py.edges.scheduler.writes.event_series import EventKey, EventSeries, RepeatedEvent
+from kubeshare_py.edges.scheduler.writes.failed_writes import FailedWrites, Write
 from kubeshare_py.edges.scheduler.writes.report_requests import (
     patch_condition,
     read_condition,
@@ -42,8 +42,6 @@ MAX_SCHEDULED = 100_000
 PATIENCE_S = 1.0
 TICK_S = 60.0
 RETRY_FIRST_S, RETRY_LONGEST_S = 1.0, 60.0
-
-_log = logging.getLogger(__name__)
 
 
 def _utc_now() -> datetime.datetime:
@@ -68,6 +66,8 @@ class ReportLane:
     ) -> None:
         """`instance` names this process in events; `clock` gives UTC."""
         self._client = client
+        #: Of all writes of this process.
+        self.failures = FailedWrites(client.contact)
         self._instance = instance
         self._workers = workers
         self._patience_s = patience_s
@@ -200,9 +200,11 @@ class ReportLane:
         try:
             written = await self._patch_condition(report)
         except KubeFailure as error:
-            if isinstance(error, KubeError) and _is_definite(error):
-                if not error.is_gone:
-                    _log.warning("condition of pod %s not written: %s", report.key, error)
+            is_definite = isinstance(error, KubeError) and _is_definite(error)
+            if not (isinstance(error, KubeError) and is_definite and error.is_gone):
+                about = {"pod": str(report.key), "uid": report.uid}
+                self.failures.failed(Write.CONDITION, error, **about)
+            if is_definite:
                 self._conditions.gone(report.uid)
             else:
                 self._conditions.failed(report, self._now(), self._delay_s(error))
@@ -215,7 +217,7 @@ class ReportLane:
 
     async def _patch_condition(self, report: ReportWaiting) -> bool:
         """Write the condition; False if it is not needed any more."""
-        uid, changed = report.uid, None
+        uid, changed, version = report.uid, None, ""
         if not self._conditions.is_known(uid):
             # The time of the last transition must survive a restart of the scheduler.
             published = await read_condition(self._client, report)
@@ -224,11 +226,12 @@ class ReportLane:
             if published.shows(message_of(report.diagnosis), report.diagnosis.reason):
                 return True
             changed = None if published.status_is_false else self._clock()
+            version = published.version
         if uid in self._binding:
             return False
         done = self._patching[uid] = asyncio.Event()
         try:
-            await patch_condition(self._client, report, changed)
+            await patch_condition(self._client, report, changed, version)
         finally:
             del self._patching[uid]
             done.set()
@@ -240,11 +243,12 @@ class ReportLane:
         try:
             await send_event(self._client, series, count, self._instance)
         except KubeFailure as error:
+            about = series.event.regarding
+            fields = {"kind": about.kind, "name": about.name, "namespace": about.namespace}
+            self.failures.failed(Write.EVENT, error, **fields)
             if error.may_pass:
                 self._events.failed(key, series, self._now(), self._delay_s(error))
             else:
-                about = series.event.regarding
-                _log.info("event of %s %s not written: %s", about.kind, about.name, error)
                 self._events.refused(key, series)
             return
         self._failures = 0

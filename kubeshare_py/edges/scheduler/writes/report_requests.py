@@ -29,14 +29,20 @@ async def read_condition(client: KubeClient, report: ReportWaiting) -> Published
 
 
 async def patch_condition(
-    client: KubeClient, report: ReportWaiting, changed: datetime.datetime | None
+    client: KubeClient,
+    report: ReportWaiting,
+    changed: datetime.datetime | None,
+    version: str = "",
 ) -> None:
-    """Write the condition; `changed` is when its status changed, None if it did not."""
+    """Write the condition; `changed` is when its status changed, None if it did not.
+
+    With a `version`, only to that version of the pod (else 409).
+    """
     await client.request(
         "PATCH",
         f"{_pod_path(report)}/status",
         body=waiting_patch(
-            report.uid, message_of(report.diagnosis), changed, report.diagnosis.reason
+            report.uid, message_of(report.diagnosis), changed, report.diagnosis.reason, version
         ),
         content_type=STRATEGIC_PATCH,
         timeout_s=TIMEOUT_S,

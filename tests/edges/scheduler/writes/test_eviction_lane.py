@@ -9,6 +9,7 @@ from kubeshare_py.domain.effects import Evict, Nominate
 from kubeshare_py.domain.events import Bound
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.edges.scheduler.writes.eviction_lane import AT_ONCE, EvictionLane
+from kubeshare_py.edges.scheduler.writes.failed_writes import FailedWrites
 from tests.edges.bare_server import client_of
 from tests.edges.scheduler.writes.test_kube_api import api_of, bind_of
 from tests.patience import PATIENCE_S
@@ -71,7 +72,7 @@ async def test_the_pod_is_told_before_it_is_deleted() -> None:
     server = Server()
     server.open.set()
     async with client_of(server.answer) as client:
-        await EvictionLane(client).evict(eviction("p"), wanted)
+        await EvictionLane(client, FailedWrites(client.contact)).evict(eviction("p"), wanted)
     assert server.done == ["PATCH p", "DELETE p"]
 
 
@@ -79,7 +80,7 @@ async def test_namespaces_that_evict_take_turns() -> None:
     server = Server()
     server.open.set()
     async with client_of(server.answer) as client, asyncio.TaskGroup() as group:
-        lane = EvictionLane(client, at_once=1)
+        lane = EvictionLane(client, FailedWrites(client.contact), at_once=1)
         for number in range(20):
             group.create_task(lane.evict(eviction(f"p{number}"), wanted))
         group.create_task(lane.evict(eviction("p-of-b", "b"), wanted))
@@ -92,7 +93,7 @@ async def test_namespaces_that_evict_take_turns() -> None:
 async def test_what_is_asked_for_twice_is_sent_once_and_later_again() -> None:
     server = Server()
     async with client_of(server.answer) as client:
-        lane = EvictionLane(client)
+        lane = EvictionLane(client, FailedWrites(client.contact))
         async with asyncio.TaskGroup() as group:
             group.create_task(lane.evict(eviction("p"), wanted))
             group.create_task(lane.evict(eviction("p"), wanted))
@@ -106,7 +107,7 @@ async def test_a_pod_that_is_not_to_go_any_more_when_its_turn_comes_stays() -> N
     server = Server()
     to_go = {"p1", "p2", "p3"}
     async with client_of(server.answer) as client, asyncio.TaskGroup() as group:
-        lane = EvictionLane(client, at_once=1)
+        lane = EvictionLane(client, FailedWrites(client.contact), at_once=1)
         for name in sorted(to_go):
             group.create_task(lane.evict(eviction(name), partial(to_go.__contains__, name)))
         async with asyncio.timeout(PATIENCE_S):

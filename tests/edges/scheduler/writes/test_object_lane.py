@@ -10,6 +10,7 @@ from kubeshare_py.domain.effects import WriteObject
 from kubeshare_py.domain.events import ObjectWritten, WriteOutcome
 from kubeshare_py.domain.identity import DecisionToken, PodKey, PodUid
 from kubeshare_py.domain.needs.object_writes import LockNode, SelectNode
+from kubeshare_py.edges.scheduler.writes.failed_writes import FailedWrites
 from kubeshare_py.edges.scheduler.writes.object_lane import AT_ONCE, ObjectLane
 from tests.edges.bare_server import client_of
 from tests.patience import PATIENCE_S
@@ -28,7 +29,7 @@ async def outcome_of(status: int, headers: dict[str, str] | None = None) -> Obje
         return web.json_response(body, status=status, headers=headers or {})
 
     async with client_of(answer) as client:
-        return await ObjectLane(client).write(write_of("c"))
+        return await ObjectLane(client, FailedWrites(client.contact)).write(write_of("c"))
 
 
 async def test_a_write_that_is_stored_is_done() -> None:
@@ -62,7 +63,7 @@ async def test_a_lost_answer_leaves_the_outcome_open() -> None:
         return web.Response()
 
     async with client_of(answer) as client:
-        answered = await ObjectLane(client).write(write_of("c"))
+        answered = await ObjectLane(client, FailedWrites(client.contact)).write(write_of("c"))
     assert answered.outcome is WriteOutcome.UNKNOWN
 
 
@@ -78,7 +79,7 @@ async def test_namespaces_take_turns_and_few_writes_are_sent_at_once() -> None:
         return web.json_response({})
 
     async with client_of(answer) as client, asyncio.TaskGroup() as group:
-        lane = ObjectLane(client)
+        lane = ObjectLane(client, FailedWrites(client.contact))
         for number in range(100):
             group.create_task(lane.write(write_of(f"c{number}", "large")))
         async with asyncio.timeout(PATIENCE_S):
@@ -105,6 +106,6 @@ async def test_a_lock_is_taken_with_the_time_and_its_pod(names_owner: bool, end:
     lock = LockNode(node="n1", key="k/l", namespace="team", pod="p", names_owner=names_owner)
     effect = WriteObject(PodUid("u"), PodKey("team", "p"), DecisionToken("t"), lock)
     async with client_of(answer) as client:
-        answered = await ObjectLane(client).write(effect)
+        answered = await ObjectLane(client, FailedWrites(client.contact)).write(effect)
     assert answered.outcome is WriteOutcome.STALE
     assert bodies[0].endswith(end + b'"}]')
