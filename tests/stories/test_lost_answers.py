@@ -36,12 +36,8 @@ async def scheduled_events(stage: Stage, name: str) -> int:
             {"status": 429, "reason": "TooManyRequests", "retry_after_s": 1},
             marks=pytest.mark.long,
         ),
-        pytest.param(
-            {"status": 403, "reason": "Forbidden", "message": "cannot create pods/binding"},
-            marks=pytest.mark.long,
-        ),
     ],
-    ids=["cut", "500", "503", "429", "403"],
+    ids=["cut", "500", "503", "429"],
 )
 async def test_a_binding_that_was_not_stored_is_sent_again_unchanged(
     stage: Stage, how: dict[str, object]
@@ -55,7 +51,7 @@ async def test_a_binding_that_was_not_stored_is_sent_again_unchanged(
 
 
 @pytest.mark.parametrize(
-    "status", [0, *(pytest.param(code, marks=pytest.mark.long) for code in (500, 429, 403))]
+    "status", [0, *(pytest.param(code, marks=pytest.mark.long) for code in (500, 429))]
 )
 async def test_a_binding_that_was_stored_although_the_answer_was_bad_counts_once(
     stage: Stage, status: int

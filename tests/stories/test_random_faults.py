@@ -85,9 +85,9 @@ class RandomHistory:
     async def _spoil(self) -> None:
         rng = self._rng
         status = rng.choice([0, 0, 403, 429, 500])
-        self._stage.spoil_binds(
-            status=status, applies_first=rng.random() < 0.5, delay_s=rng.choice([0, 0, 0.05])
-        )
+        applies_first = rng.random() < 0.5 and status != 403  # after a refusal nothing is stored
+        delay_s = rng.choice([0, 0, 0.05])
+        self._stage.spoil_binds(status=status, applies_first=applies_first, delay_s=delay_s)
 
     async def _lose_answers_of_reports(self) -> None:
         self._stage.spoil(method="PATCH", path="/status$", status=self._rng.choice([500, 429]))

@@ -9,7 +9,16 @@ from aiohttp import web
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.allocation import Allocation, CardCharge
-from kubeshare_py.domain.events import BindSlotsFree, NodeGone, PodGone, PodSeen, TimePassed
+from kubeshare_py.domain.effects import Bind
+from kubeshare_py.domain.events import (
+    BindAnswered,
+    BindSlotsFree,
+    BindUnknown,
+    NodeGone,
+    PodGone,
+    PodSeen,
+    TimePassed,
+)
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.edges.kube.client import KubeClient
@@ -17,7 +26,7 @@ from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
 from kubeshare_py.edges.scheduler.leader_lease import LeadershipLost
 from kubeshare_py.edges.scheduler.process_health import ProcessHealth
 from kubeshare_py.edges.scheduler.writes.eviction_lane import AT_ONCE
-from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
+from kubeshare_py.edges.scheduler.writes.kube_api import HAND_OVER_S, KubeApi
 from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.scheduler_profile import ProfilesReplaced
@@ -25,7 +34,7 @@ from kubeshare_py.manifests.events import BadAllocation
 from kubeshare_py.manifests.watch import Problem
 from kubeshare_py.scheduling.preemption.evictions_in_flight import AGAIN_S
 from tests.builders import a_claim, a_cluster, a_machine, a_pod, a_shape
-from tests.edges.bare_server import client_of, plain
+from tests.edges.bare_server import NoSleep, client_of, plain
 from tests.patience import PATIENCE_S
 
 
@@ -148,3 +157,38 @@ async def test_a_slow_plugin_is_counted_in_each_turn_and_logged_once_a_minute(
     fields = record.__dict__["fields"]
     assert (fields["plugin"], fields["ms"], fields["limit_ms"]) == ("Slow", 60.0, 50.0)
     assert loop.health.tallies.slow_turns == {"Slow": 3}
+
+
+async def in_doubt(group: asyncio.TaskGroup, client: KubeClient, ago_s: float) -> DecisionLoop:
+    """A loop with a Binding that was answered so long ago without saying whether it is stored."""
+    loop = loop_of(group, client)
+    now = asyncio.get_running_loop().time() - ago_s
+    loop.machine.handle(PodSeen(a_pod("p", a_shape(a_claim(500)))), now)
+    (bind,) = loop.machine.handle(BindSlotsFree(1), now)
+    assert isinstance(bind, Bind)
+    unknown = BindAnswered(bind.uid, bind.allocation.token, BindUnknown("503"))
+    loop.machine.handle(unknown, now)
+    return loop
+
+
+async def test_an_ending_process_waits_until_an_open_binding_is_not_stored_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with client_of(nothing) as client, asyncio.TaskGroup() as group:
+        sleep = NoSleep()
+        monkeypatch.setattr(asyncio, "sleep", sleep)
+        loop = await in_doubt(group, client, 1.0)
+        assert loop.machine.unanswered == 1
+        assert await loop.drain()
+    assert HAND_OVER_S - 2 < max(sleep.asked) <= HAND_OVER_S - 1
+
+
+async def test_a_binding_that_was_given_up_long_ago_holds_up_no_end() -> None:
+    async with client_of(nothing) as client, asyncio.TaskGroup() as group:
+        loop = await in_doubt(group, client, HAND_OVER_S)
+        async with asyncio.timeout(1):
+            assert await loop.drain()
+
+
+async def nothing(request: web.Request) -> web.Response:
+    raise AssertionError(request.path)

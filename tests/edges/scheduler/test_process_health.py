@@ -86,16 +86,19 @@ def test_a_refused_binding_is_an_error_and_the_next_try_counts_on() -> None:
     assert (attempts, waited.total) == ("2", 20.0)
 
 
-def test_a_binding_of_which_nobody_knows_is_still_the_same_try() -> None:
+def test_an_answer_that_leaves_a_binding_open_is_an_error_and_the_try_goes_on() -> None:
     watched = Watched()
     bind = watched.bind(share())
     watched.answer(bind, BindUnknown("lost"))
     watched.now = 20.0
     [again] = [e for e in watched.tell(BindSlotsFree(9)) if isinstance(e, Bind)]
-    assert watched.tries() == {}
+    assert watched.tries() == {"error": 1}
+    assert watched.machine.attempts.failed == {PROFILE: 1}
     watched.answer(again, Bound())
-    assert watched.tries() == {"scheduled": 1}
+    assert watched.tries() == {"error": 1, "scheduled": 1}
     assert watched.took("scheduled") == 20.0 + EVENT_S
+    watched.answer(again, BindUnknown("late"))
+    assert watched.tries() == {"error": 1, "scheduled": 1}
 
 
 def test_a_pod_that_fits_nowhere_is_a_try_that_took_its_turns_time() -> None:

@@ -1,4 +1,4 @@
-"""What the API server refuses is undone, tried elsewhere and reported; what it leaves open stays."""
+"""What the API server refuses is undone, tried elsewhere and told; what it leaves open stays."""
 
 import pytest
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kubeshare_py.domain.effects import Bind
+from kubeshare_py.domain.effects import Bind, ReportWaiting
 from kubeshare_py.domain.events import (
     BindRefused,
     BindUnknown,
@@ -226,6 +226,29 @@ def test_a_gang_that_lost_members_before_a_restart_is_not_given_up() -> None:
     # One that comes later needs no quorum.
     again = driver.show(members(a_group(3), 1, start=3)[0])
     assert names(again) == ["g-3"]
+
+
+def test_a_member_that_a_policy_refuses_on_a_node_is_placed_on_another_in_the_end() -> None:
+    driver = GangDriver({"n1": 3, "n2": 1})
+    pods = members(a_group(3), 3)
+    binds = driver.show(*pods)
+    assert {bind.node for bind in binds} == {"n1"}
+    driver.bound(binds[:2], *pods)
+    refused, denied = binds[2], BindRefused(Refusal.DENIED, "n1 is full of them")
+    effects = driver.answer(refused, denied)
+    assert [type(effect) for effect in effects] == [ReportWaiting]
+    elsewhere = None
+    while elsewhere is None:
+        assert driver.now < 120
+        again = [one for one in driver.later(5) if isinstance(one, Bind)]
+        elsewhere = next((one for one in again if one.node == "n2"), None)
+        for bind in again:
+            if bind.node == "n1":
+                assert bind == refused, "the same place is kept while the others wait for it"
+                driver.answer(bind, denied)
+    driver.bound([elsewhere], *pods)
+    driver.later(300)
+    assert driver.evicted == []
 
 
 def test_members_whose_fate_is_unknown_are_waited_for() -> None:

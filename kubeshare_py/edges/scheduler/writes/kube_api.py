@@ -65,9 +65,10 @@ class KubeApi:
         self._dialects = dialects
         self._client = client
         self._reports = reports
-        self._failures = reports.failures
-        self._evictions = EvictionLane(client, self._failures)
-        self._objects = ObjectLane(client, self._failures)
+        #: Of all writes.
+        self.failures = reports.failures
+        self._evictions = EvictionLane(client, self.failures)
+        self._objects = ObjectLane(client, self.failures)
         self._fence = fence
         #: Unix time less the machine's time, which is the loop's: read once, so that a Binding that
         #: is sent again is the same one.
@@ -197,7 +198,7 @@ class KubeApi:
         else:
             return
         about = {"pod": str(bind.key), "uid": bind.uid, "node": bind.node, "outcome": word}
-        self._failures.failed(Write.BINDING, error, **about)
+        self.failures.failed(Write.BINDING, error, **about)
 
 
 def _answered(bind: Bind, outcome: BindOutcome) -> BindAnswered:

@@ -16,12 +16,12 @@ from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKe
 from kubeshare_py.domain.node import NodeAtDecision
 from kubeshare_py.edges.cli.screen import wall_clock
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
+from kubeshare_py.edges.scheduler.writes.kube_api import HAND_OVER_S, KubeApi
 from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
 from kubeshare_py.embedded_cluster.serving.faults import Fault
 from tests.builders import a_gpu
 from tests.dialects.halves import CARDS, DIALECTS, SEEN, STATE, Halves
-from tests.edges.bare_server import client_of, status
+from tests.edges.bare_server import Handler, client_of, status
 from tests.embedded_cluster.embedded import PODS, cluster, create_pod, scheduled_condition
 
 
@@ -149,8 +149,8 @@ async def test_a_lost_answer_is_unknown_and_the_same_bind_again_succeeds(tmp_pat
         assert await bind(client, effect) == Bound()
 
 
-@pytest.mark.parametrize("code", [403, 429, 500, 503, 504])
-async def test_an_answer_that_says_nothing_of_earlier_tries_is_unknown(
+@pytest.mark.parametrize("code", [408, 429, 500, 503, 504])
+async def test_an_answer_that_may_come_after_the_write_is_unknown(
     tmp_path: Path, code: int
 ) -> None:
     async with cluster(tmp_path) as (server, client):
@@ -158,6 +158,78 @@ async def test_an_answer_that_says_nothing_of_earlier_tries_is_unknown(
         fault = Fault(method="POST", path="/binding$", status=code, applies_first=True)
         server.faults.inject(fault)
         assert isinstance(await bind(client, bind_of(pod["metadata"]["uid"])), BindUnknown)
+
+
+POLICY = "ValidatingAdmissionPolicy 'm' with binding 'm' denied request: no"
+
+
+def denying(seen: list[str], node: str = "") -> Handler:
+    """A server whose policy refuses all Bindings; the pod has this node, with our token."""
+
+    async def handler(request: web.Request) -> web.Response:
+        seen.append(request.method)
+        if request.method == "POST":
+            return status(403, "Forbidden", POLICY, "pods")
+        annotations = {"sharedgpu/allocation": json.dumps({"token": "t-1"})} if node else {}
+        metadata = {"uid": "u1", "annotations": annotations}
+        return web.json_response({"metadata": metadata, "spec": {"nodeName": node}})
+
+    return handler
+
+
+async def test_what_a_policy_refuses_is_definite_without_another_question() -> None:
+    seen: list[str] = []
+    async with client_of(denying(seen)) as client:
+        outcome = await bind(client, bind_of("u1"))
+    assert outcome == BindRefused(Refusal.DENIED, f"403 Forbidden: {POLICY}")
+    assert seen == ["POST"]
+
+
+async def test_a_refusal_says_nothing_of_earlier_tries_while_these_may_be_stored() -> None:
+    seen: list[str] = []
+    async with client_of(denying(seen)) as client:
+        in_doubt = replace(bind_of("u1"), in_doubt_since=loop_time() - HAND_OVER_S + 5)
+        outcome = await bind(client, in_doubt)
+        settled = await bind(client, replace(in_doubt, in_doubt_since=loop_time() - HAND_OVER_S))
+    assert outcome == BindUnknown(f"403 Forbidden: {POLICY}", HAND_OVER_S)
+    assert settled == BindRefused(Refusal.DENIED, f"403 Forbidden: {POLICY}")
+    assert seen == ["POST", "GET", "POST", "GET"]
+
+
+@pytest.mark.parametrize("ago_s", [0, HAND_OVER_S])
+async def test_a_pod_that_an_earlier_try_bound_is_bound_whatever_a_policy_says(
+    ago_s: float,
+) -> None:
+    async with client_of(denying([], node="n1")) as client:
+        effect = replace(bind_of("u1"), in_doubt_since=loop_time() - ago_s)
+        assert await bind(client, effect) == Bound()
+
+
+async def test_what_we_do_not_send_ourselves_says_nothing_of_earlier_tries() -> None:
+    async with client_of(denying([], node="n1")) as client:
+        effect = bind_of("u1", stale=("bad key!!",))
+        assert refusal(await bind(client, effect)) is Refusal.INVALID
+        assert await bind(client, replace(effect, in_doubt_since=loop_time())) == Bound()
+
+
+async def test_refusals_are_in_the_log_once_a_minute_for_each_answer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with client_of(denying([])) as client:
+        api = api_of(client)
+        for number in range(20):
+            await api.bind(bind_of("u1", name=f"p{number}"))
+    (line,) = [one for one in caplog.records if one.getMessage() == "not bound"]
+    assert line.levelname == "WARNING"
+    assert line.__dict__["fields"] == {
+        "pod": "default/p0",
+        "uid": "u1",
+        "node": "n1",
+        "outcome": "denied",
+        "code": "403",
+        "message": f"403 Forbidden: {POLICY}",
+    }
+    assert api.failures.counts == {("binding", "403"): 20}
 
 
 async def test_a_pod_that_somebody_else_bound_is_refused(tmp_path: Path) -> None:
