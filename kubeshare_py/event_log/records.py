@@ -156,7 +156,8 @@ def _written_shape(shape: Shape) -> msgspec.Raw:
 def digest_of(effects: Sequence[Effect]) -> int:
     """A number that is the same for the same effects in any process; 0 if there are none.
 
-    What nodes had when pods were bound is left out, because earlier events say that.
+    What nodes had when pods were bound, and since when a Binding is open, is left out, because
+    earlier events say that.
     """
     named = [(type(effect).__name__, _digested(effect)) for effect in effects]
     return zlib.crc32(_encode_effects(named)) or 1 if effects else 0

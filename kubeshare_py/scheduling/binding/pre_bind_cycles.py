@@ -196,6 +196,9 @@ class PreBindCycles:
             one.tries += 1
             pause_s = max(backoff_s(one.tries), event.retry_after_s)
             self._again.add(now + pause_s, (event.uid, event.token, event.write))
+            if one.wait is not None:
+                again = f"a write for that is sent again: {event.message}"
+                one.record.waits_for = f"{one.wait.sentence}; {again}"
             return
         if event.outcome is WriteOutcome.REFUSED:
             self._fail(one, _failure(one.plugin, event.message))
@@ -388,5 +391,5 @@ def _report(one: WaitingPlacement, now: float) -> list[Effect]:
     """What the placement waits for, unless it has not waited for long."""
     if one.wait is None or now < one.silent_until:
         return []
-    sentence = f"waits for {one.wait.sentence}"
+    sentence = f"waits for {one.record.waits_for}"
     return report_waiting(one.record, sentence, WaitingReason.NOT_READY)
