@@ -355,6 +355,15 @@ class OneRow(Rows):
         """The numbers of the rows in the tables, (k,)."""
         return np.array([self._row])
 
+    @property
+    def uuids(self) -> list[tuple[GpuUuid, ...]]:
+        """The uuids of the row's cards, by slot; shorter than width where slots are empty."""
+        return [tuple(self._columns.uuids[self._row])]
+
+    def host_ports(self) -> list[Collection[HostPort]]:
+        """The ports of the host that pods of the row have."""
+        return [self._columns.pods.host_ports(self._row).keys()]
+
     def _pick(self, column: NDArray[Any]) -> NDArray[Any]:
         return read_only(column[self._row : self._row + 1])
 

@@ -7,12 +7,10 @@ of how many of its pods do. Filters and scores of shapes are in `prepared_plugin
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from itertools import chain
 
-from kubeshare_py.cluster.columns import Columns, IntArray
-from kubeshare_py.cluster.rows import OneRow, Rows
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.allocation import Allocation
-from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod, Shape, by_claim
 from kubeshare_py.domain.preemption import Preemptor
@@ -24,14 +22,11 @@ from kubeshare_py.framework.points import (
     READY,
     BestCards,
     CapacityBound,
-    CardFilter,
-    Explain,
     GangScore,
     Locality,
     PendingPlacement,
     PostFilter,
     PreBindAnswer,
-    QueueingHint,
     Ready,
     Rejected,
     RowHeadroom,
@@ -153,33 +148,13 @@ def gang_scores(boundary: Boundary, plugin: GangScore, count: int, rows: Rows) -
     return boundary.guarded(plugin, "GangScore", check, question)(rows, None)
 
 
-def explain(
-    boundary: Boundary, plugin: Explain, shape: Shape, columns: Columns, row: int
-) -> list[Shortfall]:
-    """What the shape lacks on a row; raises PluginFailed.
-
-    Card filters are asked about one claim after the other.
-    """
-    asked = by_claim(shape) if isinstance(plugin, CardFilter) else (shape,)
-
-    def listed() -> list[Shortfall]:
-        found = [
-            answer_checks.each(plugin.explain(one, OneRow(columns, row)), Shortfall)
-            for one in asked
-        ]
-        return [*dict.fromkeys(chain.from_iterable(found))]
-
-    return boundary.call(plugin, "Explain", None, listed)
-
-
 def hints(profile: Profile, boundary: Boundary) -> list[Hint]:
     """The plugins' hints of whether a shape may fit a row; they raise PluginFailed."""
     found = []
-    for plugin in (*profile.card_filters, *profile.filters):
-        if isinstance(plugin, QueueingHint):
-            check = None if profile.trusts(plugin) else _yes_or_no
-            hint = boundary.guarded(plugin, HINT, check, plugin.queueing_hint)
-            found.append(_of_each_claim(hint) if isinstance(plugin, CardFilter) else hint)
+    for one in profile.hints:
+        check = None if profile.trusts(one.plugin) else _yes_or_no
+        hint = boundary.guarded(one.plugin, HINT, check, one.plugin.queueing_hint)
+        found.append(_of_each_claim(hint) if one.of_claims else hint)
     return found
 
 
@@ -199,11 +174,9 @@ def bounds(profile: Profile, boundary: Boundary, shape: Shape) -> list[RowHeadro
     found: list[RowHeadroom] = []
     if len(shape.claims) > 1:
         found.append(partial(headroom_together, shape.claims))
-    for plugin in (*profile.card_filters, *profile.filters):
-        if isinstance(plugin, CapacityBound):
-            of_claims = isinstance(plugin, CardFilter)
-            for one in by_claim(shape) if of_claims else (shape,):
-                found += _bound(profile, boundary, plugin, one)
+    for at_point in profile.bounds:
+        for one in by_claim(shape) if at_point.of_claims else (shape,):
+            found += _bound(profile, boundary, at_point.plugin, one)
     return found
 
 

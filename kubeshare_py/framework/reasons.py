@@ -12,6 +12,8 @@ NO_NODE = 2
 TOO_FEW_GPUS = "too few GPUs"
 NO_USABLE_GPU = "no usable GPU"
 BINDING_REFUSED = "node(s) to which the API server refused to bind the pod"
+#: Stands for the plugins whose reasons share a bit.
+FRAMEWORK = "framework"
 _FIRST_BIT = 2
 _LAST_BIT = 61
 
@@ -76,7 +78,7 @@ class ReasonTable:
     def _bit_of(self, reason: Reason) -> int:
         if reason not in self._bits:
             if len(self._bits) >= _LAST_BIT - _FIRST_BIT:
-                reason = Reason("framework", "Insufficient other resources", True)
+                reason = Reason(FRAMEWORK, "Insufficient other resources", True)
                 self.distinct = False
             self._bits.setdefault(reason, len(self._bits) + _FIRST_BIT)
         return 1 << self._bits[reason]

@@ -1,25 +1,44 @@
 """A profile: which plugins run, in which order, with which weights. It is the whole policy."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from kubeshare_py.configuration.scheduler import ProfileConfiguration
 from kubeshare_py.domain.gpu_capacities import NO_CAPACITIES, Capacities
 from kubeshare_py.domain.isolation import NOTHING_TO_CHOOSE, IsolationChoice
 from kubeshare_py.domain.needs.inter_pod import SpreadConstraint
 from kubeshare_py.framework.points import (
+    CapacityBound,
     CardFilter,
     CardScore,
+    Explain,
     Filter,
     Locality,
     Permit,
     PostFilter,
     PreBind,
     PreEnqueue,
+    QueueingHint,
     QueueSort,
     Reserve,
     Score,
 )
+
+P = TypeVar("P")
+
+
+@dataclass(frozen=True, slots=True)
+class AtPoint(Generic[P]):
+    """A plugin at a point that filters may also have.
+
+    `of_claims`: it is a card filter, which is asked about one claim after the other. `filters_as`
+    is its name as a filter of nodes, "" for a plugin that is none.
+    """
+
+    plugin: P
+    of_claims: bool
+    filters_as: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +75,28 @@ class Profile:
     default_spread: tuple[SpreadConstraint, ...] = ()
     ignores_resource: Callable[[str], bool] | None = None
     extender: bool = False
+    #: The filters and card filters that are also at these points, in calling order. They are chosen
+    #: once: whether a plugin has a Protocol's methods costs about 13 µs for each answer.
+    explains: tuple[AtPoint[Explain], ...] = field(init=False, compare=False, repr=False)
+    hints: tuple[AtPoint[QueueingHint], ...] = field(init=False, compare=False, repr=False)
+    bounds: tuple[AtPoint[CapacityBound], ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        plugins = [*{id(one): one for one in (*self.filters, *self.card_filters)}.values()]
+        cards_first = [*{id(one): one for one in (*self.card_filters, *self.filters)}.values()]
+        put = object.__setattr__  # the dataclass is frozen
+        explains = [self._at(one) for one in plugins if isinstance(one, Explain)]
+        hints = [self._at(one) for one in cards_first if isinstance(one, QueueingHint)]
+        bounds = [self._at(one) for one in cards_first if isinstance(one, CapacityBound)]
+        put(self, "explains", tuple(explains))
+        put(self, "hints", tuple(hints))
+        put(self, "bounds", tuple(bounds))
+
+    def _at(self, plugin: P) -> AtPoint[P]:
+        of_claims = any(plugin is one for one in self.card_filters)
+        return AtPoint(
+            plugin, of_claims, next((one.name for one in self.filters if one is plugin), "")
+        )
 
     def trusts(self, plugin: object) -> bool:
         """Whether this plugin's answers need no check."""

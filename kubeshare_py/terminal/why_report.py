@@ -1,6 +1,7 @@
 """`kubectl kubeshare why`: first the answer in words, then node by node and card by card."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -26,9 +27,11 @@ from kubeshare_py.terminal.placement_lines import placement_lines
 from kubeshare_py.terminal.topology_tables import ring_sentence
 from kubeshare_py.views.view import NodeWhy, PodView, WhyView
 
-#: The most nodes that are shown one by one; the rest is counted. Machine-readable forms have all of
-#: them.
+#: The most nodes, or groups of nodes that are alike, that are shown; the rest is counted.
+#: Machine-readable forms have all of them.
 MAX_NODES = 20
+#: The most nodes of a group that are all named, and how many are named of more.
+MAX_NAMES, NAMES_OF_MANY = 6, 3
 
 _STATES = {
     "gated": "is held back",
@@ -55,7 +58,8 @@ def why_report(why: WhyView, width: int | None) -> Text:
     if shown:
         lines += [Text(), *_nodes(shown[:MAX_NODES], why.indexes, width)]
     if rest:
-        lines.append(Text(f"… and {counted(len(rest), 'more node')}: {_reasons(rest)}"))
+        count = sum(1 + len(node.alike) for node in rest)
+        lines.append(Text(f"… and {counted(count, 'more node')}: {_reasons(rest)}"))
     if why.preemption is not None:
         lines += [Text(), *preemption_lines(why.preemption, why.indexes, width)]
     if why.advice:
@@ -122,7 +126,12 @@ def _unknown(why: WhyView) -> str:
     pod = why.pod
     cards = " and ".join(one.uuid for one in pod.not_ready if not one.reason)
     if not pod.node:
-        count = sum(one.cards for node in why.nodes for one in node.not_ready if not one.reason)
+        count = sum(
+            one.cards * (1 + len(node.alike))
+            for node in why.nodes
+            for one in node.not_ready
+            if not one.reason
+        )
         cards = counted(count, "card") if count else ""
     return f" It is not known whether {pod.isolation} works on {cards}." if cards else ""
 
@@ -147,28 +156,26 @@ def _nodes(nodes: Sequence[NodeWhy], indexes: Mapping[str, int], width: int | No
         GridColumn(header="MISSING"),
         GridColumn(header="REASON"),
     ]
-    rows = [_row(one, indexes, of_containers) for node in nodes for one in node.shortfalls]
+    rows_of = [_rows(node, indexes, of_containers) for node in nodes]
+    rows = [row for of_node in rows_of for row in of_node]
     header, *groups = grouped(columns, rows, None if width is None else width - GAP)
     following = iter(groups)
     lines = [Text(" " * GAP) + line for line in header] if rows else []
-    for names, node in _alike(nodes):
-        lines += _heading(names, node, width)
-        lines += [Text(" " * GAP) + line for _ in node.shortfalls for line in next(following)]
+    for node, of_node in zip(nodes, rows_of, strict=True):
+        lines += _heading(node, width)
+        lines += [Text(" " * GAP) + line for _ in of_node for line in next(following)]
     return lines
 
 
-def _alike(nodes: Iterable[NodeWhy]) -> Iterator[tuple[str, NodeWhy]]:
-    """Each node after its name; those that say the same in words alone are one, after all names."""
-    found: dict[NodeWhy | int, tuple[NodeWhy, list[str]]] = {}
-    for node in nodes:
-        in_words = not (node.fits or node.shortfalls)
-        alike = replace(node, name="") if in_words else len(found)
-        found.setdefault(alike, (node, []))[1].append(node.name)
-    for node, names in found.values():
-        yield ", ".join(names), node
+def _names(node: NodeWhy) -> str:
+    """The node and those that say the same: all names, or of many the first ones."""
+    names = (node.name, *node.alike)
+    if len(names) <= MAX_NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[:NAMES_OF_MANY])} and {len(names) - NAMES_OF_MANY:,} more nodes"
 
 
-def _heading(names: str, node: NodeWhy, width: int | None) -> list[Text]:
+def _heading(node: NodeWhy, width: int | None) -> list[Text]:
     verdict = _fits(node) if node.fits else _verdict(node)
     not_ready = [
         f"{counted(one.cards, 'card')} with {one.reason}" for one in node.not_ready if one.reason
@@ -176,7 +183,7 @@ def _heading(names: str, node: NodeWhy, width: int | None) -> list[Text]:
     verdict += f"; its isolation does not work on {', '.join(not_ready)}" if not_ready else ""
     verdict += "".join(f"; {kept}" for kept in node.kept)
     verdict += f"; scaled GPUs {'; '.join(node.scaled)}" if node.scaled else ""
-    texts = wrapped(printable(f"{names}: {verdict}"), width)
+    texts = wrapped(printable(f"{_names(node)}: {verdict}"), width)
     return [Text(text, style="green" if node.fits else "bold") for text in texts]
 
 
@@ -213,9 +220,26 @@ def _lacks(shortfalls: Iterable[Shortfall]) -> list[str]:
     ]
 
 
-def _row(shortfall: Shortfall, indexes: Mapping[str, int], of_containers: bool) -> Row:
+def _rows(node: NodeWhy, indexes: Mapping[str, int], of_containers: bool) -> list[Row]:
+    """A row for each thing that is lacking.
+
+    Of nodes that are alike, cards that lack the same are counted in one row: which cards these are
+    differs from node to node.
+    """
+    if not node.alike:
+        return [
+            _row(one, card_name(one.subject, indexes.get(one.subject, -1)), of_containers)
+            for one in node.shortfalls
+        ]
+    counts = Counter(replace(one, subject="card" if one.subject else "") for one in node.shortfalls)
+    return [
+        _row(one, counted(count, "card") if one.subject else "", of_containers)
+        for one, count in counts.items()
+    ]
+
+
+def _row(shortfall: Shortfall, card: str, of_containers: bool) -> Row:
     asked, free, missing = _amounts(shortfall)
-    card = card_name(shortfall.subject, indexes.get(shortfall.subject, -1))
     where = card or shortfall.resource or "node"
     containers = [containers_in_words(shortfall.containers) or "all"] if of_containers else ()
     return Row(cells=[where, *containers, asked, free, missing, shortfall.reason])
@@ -244,6 +268,6 @@ def _reasons(nodes: Iterable[NodeWhy]) -> str:
     counts: dict[str, int] = {}
     for node in nodes:
         for reason in ("fits",) if node.fits else node.reasons:
-            counts[reason] = counts.get(reason, 0) + 1
+            counts[reason] = counts.get(reason, 0) + 1 + len(node.alike)
     phrases = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{count} {reason}" for reason, count in phrases)

@@ -233,8 +233,11 @@ class ClusterView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeWhy:
-    """One node's verdict on one pod: it fits, or the reasons with their numbers.
+    """A node's verdict on one pod: it fits, or the reasons with their numbers.
 
+    `alike` are the further nodes with the same verdict, by name; on them other cards may lack what
+    `shortfalls` says of cards of this node. In very large clusters of which no two nodes are alike,
+    shortfalls are given for the nearest misses, and left out for the rest.
     `headroom`: how many members of the pod's gang this node alone would take now; None if the pod
     is not part of a waiting gang. `not_ready`: on how many of its cards the pod's isolation
     back-end is not ready, or unknown to be. `kept` are sentences about what preemption or a forced
@@ -244,6 +247,7 @@ class NodeWhy:
 
     name: str
     fits: bool
+    alike: tuple[str, ...] = ()
     headroom: int | None = None
     reasons: tuple[str, ...] = ()
     shortfalls: tuple[Shortfall, ...] = ()

@@ -1,6 +1,6 @@
 """The scheduler's real state endpoint with views of our choice, alone or behind an API server."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Generator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +16,7 @@ from kubeshare_py.edges.kube.config import load
 from kubeshare_py.edges.scheduler.state.state_access import StateAccess
 from kubeshare_py.edges.scheduler.state.state_api import StateApi, Views
 from kubeshare_py.edges.scheduler.state.state_server import serve
+from kubeshare_py.edges.scheduler.state.state_stream import ViewStreams
 from kubeshare_py.embedded_cluster.apiserver.requests import ApiAnswer
 from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest, ApiResponse
 from kubeshare_py.embedded_cluster.serving.server import ApiServer
@@ -54,12 +55,14 @@ async def served(folder: Path, *tokens: str) -> AsyncIterator[Served]:
         token_file=str(token_file),
     )
 
-    def why(key: PodKey) -> WhyView | None:
+    def why(key: PodKey) -> Generator[None, None, WhyView | None]:
+        yield
         return state.whys.get((key.namespace, key.name))
 
     def shown() -> list[ClusterView]:
         return [state.view or a_small_view()]
 
+    streams = ViewStreams()
     views = Views(
         ready=lambda: state.ready,
         cluster=lambda topology, sees: shown(),
@@ -69,10 +72,9 @@ async def served(folder: Path, *tokens: str) -> AsyncIterator[Served]:
     async with serve(
         settings,
         files.server_context(),
-        ready=lambda: state.ready,
-        cluster=lambda _: shown(),
-        why=why,
-        others=StateApi(views, StateAccess(tokens=(TOKEN,))).routes(),
+        views,
+        streams,
+        others=StateApi(views, StateAccess(tokens=(TOKEN,)), streams).routes(),
     ) as url:
         state.url = url
         yield state

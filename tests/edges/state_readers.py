@@ -1,6 +1,6 @@
 """The routes of the state group on a plain HTTP server, and readers with rights of our choice."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -20,6 +20,7 @@ from kubeshare_py.edges.kube.delegated_auth import (
 )
 from kubeshare_py.edges.scheduler.state.state_access import StateAccess
 from kubeshare_py.edges.scheduler.state.state_api import StateApi, Views
+from kubeshare_py.edges.scheduler.state.state_stream import ViewStreams
 from kubeshare_py.scheduling.explain.visibility import Sees
 from kubeshare_py.views.view import ClusterView, WhyView
 from tests.edges.served_app import asking
@@ -82,7 +83,8 @@ async def state_of(rights: Rights, *tokens: str) -> AsyncIterator[State]:
         state.seen[:] = [one for one in ("default", "team") if sees(one)]
         yield a_small_view()
 
-    def why(key: PodKey, sees: Sees) -> WhyView | None:
+    def why(key: PodKey, sees: Sees) -> Generator[None, None, WhyView | None]:
+        yield
         held[0].seen[:] = [one for one in ("default", "team") if sees(one)]
         return a_why() if key == PodKey("default", "train") else None
 
@@ -102,6 +104,6 @@ async def state_of(rights: Rights, *tokens: str) -> AsyncIterator[State]:
         forwarded=forwarded,
         namespaces=lambda: {"default", "team"},
     )
-    async with asking(StateApi(views, access).routes()) as client:
+    async with asking(StateApi(views, access, ViewStreams()).routes()) as client:
         held.append(State(client, rights))
         yield held[0]

@@ -4,7 +4,7 @@ import asyncio
 import atexit
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import AsyncExitStack
 from functools import cache
 from random import Random
@@ -15,6 +15,7 @@ from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.edges.process.bounded_server import listening
 from kubeshare_py.edges.scheduler.state.state_access import StateAccess
 from kubeshare_py.edges.scheduler.state.state_api import StateApi, Views
+from kubeshare_py.edges.scheduler.state.state_stream import ViewStreams
 from kubeshare_py.scheduling.explain.visibility import Sees
 from kubeshare_py.views.view import ClusterView, WhyView
 from tests.fuzz import odd
@@ -72,7 +73,7 @@ class _State:
             why=lambda key, sees: _why(key),
         )
         app = web.Application()
-        app.add_routes(StateApi(views, StateAccess(tokens=(_TOKEN,))).routes())
+        app.add_routes(StateApi(views, StateAccess(tokens=(_TOKEN,)), ViewStreams()).routes())
         entered = self._stack.enter_async_context(listening(app, "127.0.0.1", 0, shutdown_s=0.1))
         [(_, self._port)] = self._loop.run_until_complete(entered)
 
@@ -119,7 +120,8 @@ def _shown(_sees: Sees) -> Iterator[ClusterView]:
     yield a_small_view()
 
 
-def _why(key: PodKey) -> WhyView | None:
+def _why(key: PodKey) -> Generator[None, None, WhyView | None]:
+    yield
     return a_why() if key == PodKey("default", "train") else None
 
 

@@ -512,21 +512,29 @@ def test_details_say_on_which_cards_each_back_end_works() -> None:
     assert "Isolation" not in pod_details(a_view(bare), (bare,), None).plain
 
 
-def test_why_says_once_what_several_nodes_lack_in_words() -> None:
+def test_why_says_once_what_several_nodes_lack() -> None:
     taken = "node(s) didn't match pod anti-affinity rules"
-    full = (lacks("GPU-1", "gpu", 500, 250),)
+    cards = (lacks("GPU-1", "gpu", 500, 250), lacks("GPU-2", "gpu", 500, 250))
     nodes = (
-        NodeWhy(name="a", fits=False, reasons=(taken,)),
-        NodeWhy(name="b", fits=False, reasons=("no GPU",)),
-        NodeWhy(name="c", fits=False, reasons=(taken,)),
-        NodeWhy(name="d", fits=False, reasons=("Insufficient GPU",), shortfalls=full),
-        NodeWhy(name="e", fits=False, reasons=("Insufficient GPU",), shortfalls=full),
+        NodeWhy(name="a", alike=("c",), fits=False, reasons=(taken,)),
+        NodeWhy(name="b", alike=("e", *"fghijklm"), fits=False, reasons=("no GPU",)),
+        NodeWhy(
+            name="d",
+            alike=("n",),
+            fits=False,
+            reasons=("Insufficient GPU",),
+            shortfalls=(*cards, lacks("GPU-3", "gpu", 500, 100)),
+        ),
     )
     why = WhyView(pod=a_pod_view("a", "waiting"), message="waits", nodes=nodes)
     lines = why_report(why, None).plain.splitlines()
-    assert [line.partition(": ")[0] for line in lines if ": " in line][-4:] == [
-        *("d", "e"),
-        *("a, c", "b"),
+    assert [" ".join(line.split()) for line in lines[-6:]] == [
+        "WHERE ASKED FREE MISSING REASON",
+        "d, n: Insufficient GPU on 3 cards",
+        "2 cards 0.5 GPU 0.25 GPU 0.25 GPU Insufficient GPU",
+        "1 card 0.5 GPU 0.1 GPU 0.4 GPU Insufficient GPU",
+        f"a, c: {taken}",
+        "b, e, f and 7 more nodes: no GPU",
     ]
 
 
@@ -539,7 +547,9 @@ def test_why_in_a_large_cluster_shows_near_misses_and_counts_the_rest() -> None:
         shortfalls=(lacks("GPU-1", "gpu", 500, 250),),
     )
     why = WhyView(
-        pod=a_pod_view("a", "waiting"), message="waits", nodes=(far,) * 30 + (near,) * MAX_NODES
+        pod=a_pod_view("a", "waiting"),
+        message="waits",
+        nodes=(replace(far, alike=("further",)),) * 15 + (near,) * MAX_NODES,
     )
     lines = why_report(why, 80).plain.splitlines()
     assert sum(line.startswith("near: ") for line in lines) == MAX_NODES

@@ -25,10 +25,11 @@ from kubeshare_py.edges.scheduler.state.front_proxy import FrontProxy
 from kubeshare_py.edges.scheduler.state.state_access import StateAccess
 from kubeshare_py.edges.scheduler.state.state_api import StateApi, Views
 from kubeshare_py.edges.scheduler.state.state_server import serve
+from kubeshare_py.edges.scheduler.state.state_stream import ViewStreams
 from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
 from kubeshare_py.exporters.scheduler_metrics import WriteFigures
 from kubeshare_py.manifests.state_group import API_SERVICE
-from kubeshare_py.scheduling.explain.explanation import cluster_portions, pod_portions, why
+from kubeshare_py.scheduling.explain.explanation import cluster_portions, pod_portions, why_steps
 from kubeshare_py.scheduling.explain.visibility import namespaces
 from kubeshare_py.scheduling.machine import Machine
 
@@ -71,17 +72,17 @@ async def endpoints(
             forwarded=proxy.user,
             namespaces=lambda: namespaces(machine),
         )
+        views, streams = _views(machine), ViewStreams()
         url = await stack.enter_async_context(
             serve(
                 configuration.server,
                 certificate.context,
-                ready=lambda: machine.ready,
-                cluster=lambda topology: cluster_portions(machine, topology=topology),
-                why=lambda key: why(machine, key),
+                views,
+                streams,
                 others=[
                     *_checks(process_health, configuration, leadership),
                     *page.routes(),
-                    *StateApi(_views(machine), access).routes(),
+                    *StateApi(views, access, streams).routes(),
                 ],
                 denial=reviews.denial,
             )
@@ -117,7 +118,7 @@ def _views(machine: Machine) -> Views:
         ready=lambda: machine.ready,
         cluster=lambda topology, sees: cluster_portions(machine, topology=topology, sees=sees),
         pods=lambda namespace, sees: pod_portions(machine, namespace, sees),
-        why=lambda key, sees: why(machine, key, sees),
+        why=lambda key, sees: why_steps(machine, key, sees),
     )
 
 

@@ -7,32 +7,29 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from kubeshare_py.cluster.ledger import Ledger
-from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
+from kubeshare_py.domain.identity import PodKey, PodUid
 from kubeshare_py.framework.cluster_reading import ClusterReading
-from kubeshare_py.framework.reasons import NO_NODE
 from kubeshare_py.scheduling.binding.holdings import with_indexes
 from kubeshare_py.scheduling.explain.advice import advice
 from kubeshare_py.scheduling.explain.card_topology import ring
-from kubeshare_py.scheduling.explain.gang_headroom import headroom_on_nodes
-from kubeshare_py.scheduling.explain.kept_for import kept_from
 from kubeshare_py.scheduling.explain.lesser_choice import lesser_choice
+from kubeshare_py.scheduling.explain.node_verdicts import node_whys
 from kubeshare_py.scheduling.explain.node_view import node_view
 from kubeshare_py.scheduling.explain.placement_view import placement_view
-from kubeshare_py.scheduling.explain.pod_view import QueueMessages, pod_view
+from kubeshare_py.scheduling.explain.pod_view import QueueMessages, message_now, pod_view
 from kubeshare_py.scheduling.explain.preemption_view import preemption_view
-from kubeshare_py.scheduling.explain.shortfalls import shortfalls_on
+from kubeshare_py.scheduling.explain.steps import Steps, completed
 from kubeshare_py.scheduling.explain.visibility import Sees, sees_all
 from kubeshare_py.scheduling.machine import Machine
-from kubeshare_py.scheduling.queue.isolation_hold import not_ready_on
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
 from kubeshare_py.views.ages import duration
-from kubeshare_py.views.card_scaling import of_cards, scaling_words
-from kubeshare_py.views.view import ClusterView, NodeWhy, PodView, WhyView
+from kubeshare_py.views.view import ClusterView, PodView, WhyView
 
 T = TypeVar("T")
 #: About 5 ms each.
-NODES_A_PORTION, PODS_A_PORTION = 20, 500
+NODES_A_PORTION, PODS_A_PORTION = 20, 100
+#: The most pods that are looked at for a name in one step; 2 ms.
+RECORDS_A_STEP = 5_000
 
 
 def cluster_view(machine: Machine) -> ClusterView:
@@ -126,8 +123,15 @@ def why(machine: Machine, key: PodKey, sees: Sees = sees_all) -> WhyView | None:
 
     Other pods are named if the reader may see their namespace.
     """
-    found = [record for record in machine.records.values() if record.pod.key == key]
-    record = next((r for r in found if r.pod.scheduler_name in machine.profiles), None)
+    return completed(why_steps(machine, key, sees))
+
+
+def why_steps(machine: Machine, key: PodKey, sees: Sees = sees_all) -> Steps[WhyView | None]:
+    """The same in steps of some milliseconds, between which the machine may go on.
+
+    Each is of its own instant: a pod that has left meanwhile has no answer.
+    """
+    record = yield from _record_of(machine, key)
     if record is None:
         return None
     reading = machine.reading()
@@ -136,15 +140,35 @@ def why(machine: Machine, key: PodKey, sees: Sees = sees_all) -> WhyView | None:
         return with_indexes(machine.ledger, _where(machine, reading, record, view, sees))
     if record.state is PodState.GATED:
         return WhyView(pod=view, message=view.message)
-    message = " ".join(filter(None, (view.message, _refused(machine, record))))
-    nodes = tuple(_node_whys(machine, reading, record, sees))
-    suggestions = tuple(advice(machine, reading, record, nodes, sees))
-    waits = record.state is PodState.WAITING
-    preemption = preemption_view(machine, reading, record, sees) if waits else None
+    message = message_now(machine, reading, record, view.message)
+    message = " ".join(filter(None, (message, _refused(machine, record))))
+    yield
+    nodes = yield from node_whys(machine, record, sees)
+    suggestions = yield from advice(machine, record, sees)
+    if machine.records.get(record.pod.uid) is not record or record.node is not None:
+        return (yield from why_steps(machine, key, sees))  # it left, or was placed meanwhile
+    preemption = None
+    if record.state is PodState.WAITING:
+        preemption = preemption_view(machine, machine.reading(), record, sees)
+        yield
     answer = WhyView(
         pod=view, message=message, nodes=nodes, advice=suggestions, preemption=preemption
     )
     return with_indexes(machine.ledger, answer)
+
+
+def _record_of(machine: Machine, key: PodKey) -> Steps[Record | None]:
+    """This scheduler's pod of this name, if there is one."""
+    for uids in _portions(list(machine.records), RECORDS_A_STEP):
+        for uid in uids:
+            record = machine.records.get(uid)
+            # The name first: comparing keys costs three times as much.
+            if record is None or record.pod.key.name != key.name or record.pod.key != key:
+                continue
+            if record.pod.scheduler_name in machine.profiles:
+                return record
+        yield
+    return None
 
 
 def _where(
@@ -171,48 +195,5 @@ def _refused(machine: Machine, record: Record) -> str:
     return f"{refused.in_words(record.pod.uid)} Other nodes are tried for {left} more."
 
 
-def _node_whys(
-    machine: Machine, reading: ClusterReading, record: Record, sees: Sees
-) -> Iterator[NodeWhy]:
-    profile, shape = record.pod.scheduler_name, record.shape
-    evaluator = reading.evaluators[profile]
-    masks = evaluator.masks(shape).tolist()
-    columns, kept = machine.ledger.columns, kept_from(machine, record, sees)
-    gang = machine.gangs.of(record.pod.uid)
-    room: dict[NodeName, int] | None = None
-    if gang is not None and gang.needs_quorum and gang.waiting:
-        members = sorted(gang.waiting.values(), key=lambda one: one.key)
-        room = headroom_on_nodes(reading.snapshots.actual, gang, members)
-    for name in sorted(columns.row_of):
-        row = columns.row_of[name]
-        mask = masks[row]
-        if not mask & NO_NODE:
-            # Several plugins may say the same, for example of a claim that is not there.
-            found = dict.fromkeys(reason.text for reason in evaluator.reasons_in(shape, mask))
-            reasons = tuple(found)
-            shortfalls = tuple(shortfalls_on(reading, record, row, reasons)) if mask else ()
-            yield NodeWhy(
-                name=name,
-                fits=not mask,
-                headroom=None if room is None else room.get(name, 0),
-                reasons=reasons,
-                shortfalls=shortfalls,
-                not_ready=not_ready_on(machine.ledger, row, shape),
-                kept=kept.get(name, ()),
-                scaled=_scaled(machine.ledger, name) if shape.claims else (),
-            )
-
-
 def _by_name(view: PodView) -> tuple[str, str]:
     return view.namespace, view.name
-
-
-def _scaled(ledger: Ledger, name: NodeName) -> tuple[str, ...]:
-    """Which of a node's cards have another capacity than their own size."""
-    return of_cards(
-        (
-            str(gpu.index),
-            scaling_words(gpu.memory_bytes, gpu.memory_scaling, gpu.cores_scaling),
-        )
-        for gpu in ledger.inventory.get(name, ())
-    )

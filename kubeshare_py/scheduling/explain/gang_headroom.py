@@ -10,6 +10,8 @@ from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.snapshot import Snapshot
+from kubeshare_py.scheduling.explain.steps import Steps
+from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.pod_groups.gang_models import ProfileShape, models_for
 from kubeshare_py.scheduling.preemption.trial_rows import TrialPlacement, TrialRows
 from kubeshare_py.scheduling.queue.gangs import Gang
@@ -17,42 +19,75 @@ from kubeshare_py.scheduling.queue.pod_records import Record
 
 #: The most members times nodes that are tried, about 20 µs each; further nodes are left out.
 MAX_TRIED = 20_000
+#: The most of them in one step.
+TRIED_A_STEP = 400
 
 
 def headroom_on_nodes(
-    snapshot: Snapshot, gang: Gang, members: Sequence[Record]
-) -> dict[NodeName, int]:
+    machine: Machine, gang: Gang, members: Sequence[Record]
+) -> Steps[dict[NodeName, int]]:
     """How many of these members each node alone would take, at most as many as the gang needs.
 
     Nodes that take none are left out; empty if a plugin fails.
     """
+    snapshot, changes, need = _now(machine), machine.changes, gang.need
     models = list(models_for(gang.shapes, snapshot.tables.columns.model_names)) or [""]
     found: Counter[NodeName] = Counter()
     try:
         for model in models:
-            for name, room in _on_model(snapshot, gang.need, members, model).items():
-                found[name] = max(found[name], room)
+            names = _fitting(snapshot, members, model)[: max(1, MAX_TRIED // max(1, need))]
+            yield
+            size = max(1, TRIED_A_STEP // max(1, need))
+            for start in range(0, len(names), size):
+                if machine.changes != changes:
+                    snapshot, changes = _now(machine), machine.changes
+                some = names[start : start + size]
+                for name, room in _on_model(snapshot, need, members, model, some).items():
+                    found[name] = max(found[name], room)
+                yield
     except PluginFailed:
         return {}
     return dict(found)
 
 
-def _on_model(
-    snapshot: Snapshot, need: int, members: Sequence[Record], model: str
-) -> dict[NodeName, int]:
-    """The same if all cards are of one model; "" leaves it open."""
-    none, evaluators = TrialRows(snapshot, np.zeros(0, np.int64), model), snapshot.evaluators
+def _now(machine: Machine) -> Snapshot:
+    return machine.reading().snapshots.actual
+
+
+def _kinds(
+    snapshot: Snapshot, members: Sequence[Record], model: str
+) -> dict[ProfileShape, list[Record]]:
+    none = TrialRows(snapshot, np.zeros(0, np.int64), model)
     kinds: dict[ProfileShape, list[Record]] = {}
     for record in members:
         kinds.setdefault(none.kind_of(record), []).append(record)
-    fitting = [np.flatnonzero(evaluators[profile].keys(shape) >= 0) for profile, shape in kinds]
-    rows = np.unique(np.concatenate(fitting))[: max(1, MAX_TRIED // max(1, need))]
-    trial = TrialRows(snapshot, rows, model)
-    room = np.zeros(len(rows), np.int64)
-    for kind, records in kinds.items():
-        _fill(trial, evaluators[kind[0]], kind, records, need, room)
-    names = trial.names()
-    return {name: room.item(at) for at, name in enumerate(names) if room.item(at)}
+    return kinds
+
+
+def _fitting(snapshot: Snapshot, members: Sequence[Record], model: str) -> list[NodeName]:
+    """The nodes that take some member."""
+    kinds, names = _kinds(snapshot, members, model), snapshot.tables.columns.names
+    fits = [np.flatnonzero(snapshot.evaluators[one].keys(shape) >= 0) for one, shape in kinds]
+    found = (names[row] for row in np.unique(np.concatenate(fits)).tolist())
+    return [name for name in found if name is not None]
+
+
+def _on_model(
+    snapshot: Snapshot,
+    need: int,
+    members: Sequence[Record],
+    model: str,
+    names: Sequence[NodeName],
+) -> dict[NodeName, int]:
+    """How many members these nodes take if all cards are of one model; "" leaves it open."""
+    row_of = snapshot.tables.columns.row_of
+    rows = np.array(sorted(row_of[name] for name in names if name in row_of), np.int64)
+    trial, room = TrialRows(snapshot, rows, model), np.zeros(len(rows), np.int64)
+    for kind, records in _kinds(snapshot, members, model).items():
+        evaluator = snapshot.evaluators[kind[0]]
+        evaluator.keys(kind[1])  # so that what is prepared for the shape is kept
+        _fill(trial, evaluator, kind, records, need, room)
+    return {name: room.item(at) for at, name in enumerate(trial.names()) if room.item(at)}
 
 
 def _fill(

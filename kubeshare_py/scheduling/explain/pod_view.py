@@ -1,5 +1,7 @@
 """A pod as people see it: what it asks for, where it is, why it waits."""
 
+from dataclasses import replace
+
 from kubeshare_py.domain.isolation import UNHELD
 from kubeshare_py.domain.readiness import in_words
 from kubeshare_py.framework.cluster_reading import ClusterReading
@@ -89,6 +91,33 @@ def _binding_message(machine: Machine, record: Record) -> str:
         age = duration(machine.age_s(doubt.since))
         return f"not confirmed for {age}, and sent again: {doubt.answer}"
     return record.reported.message if record.reported is not None else ""
+
+
+def message_now(machine: Machine, reading: ClusterReading, record: Record, message: str) -> str:
+    """The reported `message` of a waiting pod, with the counts of this instant.
+
+    What is reported is as old as the last try; beside it, each node is shown as it is now.
+    """
+    gang = machine.gangs.of(record.pod.uid)
+    alone = gang is None or not gang.needs_quorum
+    if not alone or record.reported is not None or record.state is PodState.DELEGATED:
+        return message
+    diagnosis = machine.diagnosis_of(record) if machine.decides else None
+    if diagnosis is None or diagnosis.sentence:
+        return message
+    evaluator = reading.evaluators[record.pod.scheduler_name]
+    fitting = int((evaluator.keys(record.shape) >= 0).sum())
+    if fitting:
+        nodes = "1 node has" if fitting == 1 else f"{fitting} nodes have"
+        return f"{nodes} room for it now, and it is tried again; at its last try: {message}"
+    fresh = evaluator.diagnose(record.shape)
+    if (fresh.nodes, fresh.counts, fresh.limit) == (
+        diagnosis.nodes,
+        diagnosis.counts,
+        diagnosis.limit,
+    ):
+        return message
+    return replace(fresh, preface=diagnosis.preface, remark=diagnosis.remark).message
 
 
 def _queue_message(

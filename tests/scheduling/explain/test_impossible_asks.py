@@ -3,6 +3,7 @@
 from kubeshare_py.domain.events import InventoryRead, NodeSeen
 from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.scheduling.explain.explanation import why
+from kubeshare_py.views.view import NodeWhy
 from tests.builders import GIB, a_claim, a_gpu, a_node, a_pod, a_shape, some_gpus, whole
 from tests.scheduling.gang_driver import GangDriver, a_group, members, names
 
@@ -84,6 +85,10 @@ def test_shares_of_a_gang_are_added_up() -> None:
     assert said in driver.told["h-0"]
 
 
+def names_of(node: NodeWhy) -> list[str]:
+    return [node.name, *node.alike]
+
+
 def test_why_of_a_gang_counts_the_room_on_each_node() -> None:
     driver = GangDriver({"n1": 4, "n2": 2, "n3": 3, "n4": 0})
     driver.show(a_pod("held", a_shape(whole(2))))
@@ -94,7 +99,7 @@ def test_why_of_a_gang_counts_the_room_on_each_node() -> None:
     room = {"n1": 4, "n2": 2, "n3": 3, "n4": 0}
     assert held is not None
     room[held] -= 2
-    assert {node.name: node.headroom for node in view.nodes} == room
+    assert {name: node.headroom for node in view.nodes for name in names_of(node)} == room
     single = why(driver.machine, PodKey("default", "held"))
     assert single is not None
     assert all(node.headroom is None for node in single.nodes)
@@ -106,4 +111,4 @@ def test_why_counts_members_of_several_shapes_together() -> None:
     driver.show(*members(group, 2, whole(3)), *members(group, 7, a_claim(500), start=2))
     view = why(driver.machine, PodKey("default", "g-3"))
     assert view is not None
-    assert {node.name: node.headroom for node in view.nodes} == {"n1": 3, "n2": 3}
+    assert [(names_of(node), node.headroom) for node in view.nodes] == [(["n1", "n2"], 3)]

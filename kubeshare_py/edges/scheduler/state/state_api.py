@@ -7,7 +7,7 @@ https://kubernetes.io/docs/concepts/extend-kubernetes/api-extension/apiserver-ag
 Each request is authorized here once more, because a token opens these paths directly too.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -26,8 +26,10 @@ from kubeshare_py.scheduling.explain.visibility import Sees
 from kubeshare_py.views.view import ClusterView, WhyView
 
 StateReader = UserInfo | TokenHolder
+WhySteps = Callable[[PodKey, Sees], Generator[None, None, WhyView | None]]
 StateAnswer = Callable[[web.Request, StateReader], Awaitable[web.StreamResponse]]
 
+TOO_MANY = "too many read the state; try again"
 _PREFIXES = ("/apis", "/openapi")
 _OBJECTS = f"{ROOT}/namespaces/{{namespace}}/{PODS}"
 
@@ -37,22 +39,23 @@ class Views:
     """The sources of the answers; lists have only what the reader may see.
 
     `cluster` gets whether the topology of nodes is requested, `pods` the namespace ("" for all);
-    both return portions, the first of which has all that is no list.
+    both return portions, the first of which has all that is no list. `why` is made in steps.
     """
 
     ready: Callable[[], bool]
     cluster: Callable[[bool, Sees], Iterable[ClusterView]]
     pods: Callable[[str, Sees], Iterable[ClusterView]]
-    why: Callable[[PodKey, Sees], WhyView | None]
+    why: WhySteps
 
 
 class StateApi:
     """Routes of the API group."""
 
-    def __init__(self, views: Views, access: StateAccess) -> None:
+    def __init__(self, views: Views, access: StateAccess, streams: ViewStreams) -> None:
+        """`streams` bound what is asked at once, by all ways."""
         self._views = views
         self._access = access
-        self._streams = ViewStreams()
+        self._streams = streams
 
     def routes(self) -> list[web.RouteDef]:
         """All routes; each identifies the reader itself."""
@@ -116,9 +119,7 @@ class StateApi:
         if self._streams.busy:
             return _too_many()
         if wants_table(_accept(request)):
-            of_cards = kind == state_group.GPU_LIST
-            rows = await self._streams.collect(portions, card_rows if of_cards else pod_rows)
-            return answer_json(table(rows, of_cards=of_cards))
+            return await self._streams.send_texts(request, table_texts(portions, kind))
         head = {"kind": kind, "apiVersion": state_group.API_VERSION, "metadata": {}}
         return await self._streams.send(request, portions, head)
 
@@ -135,7 +136,7 @@ class StateApi:
             return refusal(sees.status, sees.message)
         if self._streams.busy:
             return _too_many()
-        view = await self._streams.make(lambda: self._views.why(key, sees))
+        view = await self._streams.make(self._views.why(key, sees))
         if view is None:
             message = f"the scheduler knows no pod {key} of its own"
             return refusal(HTTPStatus.NOT_FOUND, message, PODS, key.name)
@@ -185,8 +186,23 @@ def _shown(request: web.Request, key: PodKey, view: WhyView) -> web.Response:
     return answer_json({**head, **msgspec.to_builtins(view)})
 
 
+def table_texts(portions: Iterable[ClusterView], kind: str) -> Iterator[bytes]:
+    """A table as JSON in pieces, the rows of each portion together."""
+    of_cards = kind == state_group.GPU_LIST
+    # `rows` is the table's last field, so that the pieces go between its brackets.
+    yield msgspec.json.encode(table([], of_cards=of_cards)).removesuffix(b"]}")
+    separator = b""
+    for portion in portions:
+        if portion.pods if of_cards else portion.nodes:
+            break  # all rows were in the portions before
+        rows = [*(card_rows(portion) if of_cards else pod_rows(portion))]
+        yield separator + msgspec.json.encode(rows)[1:-1] if rows else b""
+        separator = separator or (b"," if rows else b"")
+    yield b"]}"
+
+
 def _too_many() -> web.Response:
-    return refusal(HTTPStatus.TOO_MANY_REQUESTS, "too many read the state; try again")
+    return refusal(HTTPStatus.TOO_MANY_REQUESTS, TOO_MANY)
 
 
 def _document(made: Callable[[], state_group.Json]) -> StateAnswer:

@@ -23,8 +23,9 @@ from kubeshare_py.edges.process.build import say_listening, url
 from kubeshare_py.edges.scheduler.configured_files import accepted_tokens
 from kubeshare_py.edges.scheduler.state import state_api
 from kubeshare_py.edges.scheduler.state.state_access import NO_TOKENS, bearer, is_one_of
+from kubeshare_py.edges.scheduler.state.state_api import Views
 from kubeshare_py.edges.scheduler.state.state_stream import ViewStreams
-from kubeshare_py.views.view import ClusterView, WhyView
+from kubeshare_py.scheduling.explain.visibility import sees_all
 
 #: Why the owner of a token may not do a verb to a path; None if it is allowed.
 Denies = Callable[[str, str, str], Awaitable[Denial | None]]
@@ -34,27 +35,25 @@ Denies = Callable[[str, str, str], Awaitable[Denial | None]]
 async def serve(
     settings: Server,
     context: ssl.SSLContext,
+    views: Views,
+    streams: ViewStreams,
     *,
-    ready: Callable[[], bool],
-    cluster: Callable[[bool], Iterable[ClusterView]],
-    why: Callable[[PodKey], WhyView | None],
     others: Iterable[web.RouteDef] = (),
     denial: Denies | None = None,
 ) -> AsyncIterator[str]:
     """Serve while the context is open; yields the URL.
 
-    `context` has the certificate. `cluster` gives a view in portions; other tasks run after each.
-    The first portion has all that is no list. Its argument is whether the topology of nodes is
-    requested (`?topology=1`). `denial` checks tokens that are not in the token file. Without both,
-    every request is refused except for health checks and `state_api`, which checks access itself.
+    `context` has the certificate. `views` are shown in full, and `streams` bound how many are made
+    at once. With `?topology=1`, the cluster's has the topology of nodes.
+    `denial` checks tokens that are not in the token file. Without both, every request is refused
+    except for health checks and `state_api`, which checks access itself.
     Raises ConfigurationError for files that cannot be used.
     """
     tokens = accepted_tokens(settings.token_file)
-    streams = ViewStreams()
     app = web.Application(middlewares=[_guard(tokens, denial)])
     app.router.add_routes(others)
-    app.router.add_get("/state/v1/cluster", _cluster(cluster, streams), allow_head=False)
-    app.router.add_get("/state/v1/why/{namespace}/{pod}", _why(ready, why))
+    app.router.add_get("/state/v1/cluster", _cluster(views, streams), allow_head=False)
+    app.router.add_get("/state/v1/why/{namespace}/{pod}", _why(views, streams))
     async with AsyncExitStack() as stack:
         host, port = settings.bind_address, settings.port
         try:
@@ -87,22 +86,24 @@ def _guard(tokens: Collection[str], denial: Denies | None) -> Middleware:
     return check
 
 
-def _cluster(portions: Callable[[bool], Iterable[ClusterView]], streams: ViewStreams) -> Handler:
+def _cluster(views: Views, streams: ViewStreams) -> Handler:
     async def handler(request: web.Request) -> web.StreamResponse:
         if streams.busy:
-            message = {"message": "too many read the state; try again"}
-            return _answer(HTTPStatus.TOO_MANY_REQUESTS, message)
-        return await streams.send(request, portions(bool(request.query.get("topology"))), {})
+            return _answer(HTTPStatus.TOO_MANY_REQUESTS, {"message": state_api.TOO_MANY})
+        portions = views.cluster(bool(request.query.get("topology")), sees_all)
+        return await streams.send(request, portions, {})
 
     return handler
 
 
-def _why(ready: Callable[[], bool], why: Callable[[PodKey], WhyView | None]) -> Handler:
+def _why(views: Views, streams: ViewStreams) -> Handler:
     async def handler(request: web.Request) -> web.StreamResponse:
         key = PodKey(request.match_info["namespace"], request.match_info["pod"])
-        if not ready():
+        if not views.ready():
             return _answer(503, {"message": "the scheduler has not read the cluster yet"})
-        view = why(key)
+        if streams.busy:
+            return _answer(HTTPStatus.TOO_MANY_REQUESTS, {"message": state_api.TOO_MANY})
+        view = await streams.make(views.why(key, sees_all))
         if view is None:
             return _answer(404, {"message": f"the scheduler knows no pod {key} of its own"})
         return _answer(200, view)

@@ -1,7 +1,7 @@
 """Large answers of the state's endpoints: sent while they are made, a portion at a time."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import replace
 from time import perf_counter
 from typing import TypeVar
@@ -42,13 +42,16 @@ class ViewStreams:
 
         The first portion has all that is no list. Other tasks run after each.
         """
+        return await self.send_texts(request, view_texts(portions, more))
+
+    async def send_texts(self, request: web.Request, texts: Iterator[bytes]) -> web.StreamResponse:
+        """Answer with these pieces of JSON as they are made. Other tasks run after each."""
         answer = web.StreamResponse()
         answer.content_type = "application/json"
         self._asked += 1
         try:
             async with self._slots, asyncio.timeout(self._slowest_s):
                 await answer.prepare(request)
-                texts = _texts(portions, more)
                 while (text := await self._made(texts)) is not None:
                     await answer.write(text)
                 await answer.write_eof()
@@ -59,37 +62,27 @@ class ViewStreams:
             self._asked -= 1
         return answer
 
-    async def collect(
-        self, portions: Iterable[ClusterView], rows: Callable[[ClusterView], Iterable[T]]
-    ) -> list[T]:
-        """The rows of all portions together. Other tasks run after each."""
+    async def make(self, steps: Generator[None, None, T]) -> T:
+        """An answer that is made in steps; after each, other tasks run for as long as it took.
+
+        So however many ask, at least half of the time is left for decisions.
+        """
         self._asked += 1
         try:
-            found: list[T] = []
-            left = iter(portions)
             async with self._slots:
                 while True:
-                    async with self._making:
-                        portion = next(left, None)
-                        await asyncio.sleep(0)
-                    if portion is None:
-                        return found
-                    found += rows(portion)
+                    await self._making.acquire()
+                    began_s = perf_counter()
+                    try:
+                        next(steps)
+                    except StopIteration as end:
+                        answer: T = end.value
+                        return answer
+                    finally:
+                        pause_s = perf_counter() - began_s
+                        asyncio.get_running_loop().call_later(pause_s, self._making.release)
         finally:
             self._asked -= 1
-
-    async def make(self, made: Callable[[], T]) -> T:
-        """One value that may take long to make; for as long again, no other is made after it."""
-        self._asked += 1
-        try:
-            await self._making.acquire()
-        finally:
-            self._asked -= 1
-        began_s = perf_counter()
-        try:
-            return made()
-        finally:
-            asyncio.get_running_loop().call_later(perf_counter() - began_s, self._making.release)
 
     async def _made(self, texts: Iterator[bytes]) -> bytes | None:
         async with self._making:
@@ -98,7 +91,7 @@ class ViewStreams:
             return text
 
 
-def _texts(portions: Iterable[ClusterView], more: Mapping[str, object]) -> Iterator[bytes]:
+def view_texts(portions: Iterable[ClusterView], more: Mapping[str, object]) -> Iterator[bytes]:
     """JSON in pieces; each list is where its first items came."""
     missing, opened = ["nodes", "pods"], ""
     for number, portion in enumerate(portions):

@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +12,13 @@ import pytest
 from aiohttp import web
 
 from kubeshare_py.configuration.scheduler import ConfigurationError, Server
+from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.edges.kube.certificates import make_certificates
 from kubeshare_py.edges.kube.delegated_auth import Denial
+from kubeshare_py.edges.scheduler.state.state_api import Views
 from kubeshare_py.edges.scheduler.state.state_server import serve
+from kubeshare_py.edges.scheduler.state.state_stream import ViewStreams
+from kubeshare_py.scheduling.explain.visibility import Sees
 from kubeshare_py.views.view import ClusterView, WhyView
 from tests.edges.served_state import TOKEN, Served, served
 from tests.terminal.views import a_small_view, a_why
@@ -97,13 +101,25 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
     return make_certificates(tmp_path_factory.mktemp("tls")).server_context()
 
 
+def unknown(_key: PodKey, _sees: Sees) -> Generator[None, None, WhyView | None]:
+    yield
+    return None
+
+
+VIEWS = Views(
+    ready=lambda: True,
+    cluster=lambda topology, sees: [a_small_view()],
+    pods=lambda namespace, sees: [a_small_view()],
+    why=unknown,
+)
+
+
 async def open_with(settings: Server, tls: ssl.SSLContext) -> None:
     async with serve(
         settings,
         tls,
-        ready=lambda: True,
-        cluster=lambda _: [a_small_view()],
-        why=lambda key: None,
+        VIEWS,
+        ViewStreams(),
     ):
         pass
 
@@ -114,9 +130,8 @@ async def test_without_a_token_file_everybody_is_refused(tls: ssl.SSLContext) ->
         serve(
             settings,
             tls,
-            ready=lambda: True,
-            cluster=lambda _: [a_small_view()],
-            why=lambda key: None,
+            VIEWS,
+            ViewStreams(),
         ) as url,
         aiohttp.ClientSession() as session,
         session.get(f"{url}{CLUSTER}", headers={"Authorization": "Bearer "}, ssl=False) as answer,
@@ -160,7 +175,7 @@ async def test_a_large_view_is_sent_in_portions_with_turns_for_others_between(
             turns += 1
             await asyncio.sleep(0)
 
-    def portions(topology: bool) -> Iterator[ClusterView]:
+    def portions(topology: bool, sees: Sees) -> Iterator[ClusterView]:
         for portion in (
             replace(whole, nodes=(), pods=()),
             *(replace(whole, nodes=(node,), pods=()) for node in whole.nodes),
@@ -174,7 +189,7 @@ async def test_a_large_view_is_sent_in_portions_with_turns_for_others_between(
     settings = Server(bind_address="127.0.0.1", port=0, token_file=str(token))
     busy = asyncio.create_task(others())
     async with (
-        serve(settings, tls, ready=lambda: True, cluster=portions, why=lambda key: None) as url,
+        serve(settings, tls, replace(VIEWS, cluster=portions), ViewStreams()) as url,
         aiohttp.ClientSession(headers={"Authorization": f"Bearer {TOKEN}"}) as session,
         session.get(f"{url}{CLUSTER}", ssl=False) as answer,
     ):
@@ -210,9 +225,8 @@ async def judged(tmp_path: Path, tls: ssl.SSLContext) -> AsyncIterator[tuple[str
     async with serve(
         settings,
         tls,
-        ready=lambda: True,
-        cluster=lambda _: [a_small_view()],
-        why=lambda key: None,
+        VIEWS,
+        ViewStreams(),
         others=[web.get("/metrics", metrics), web.get("/livez", alive)],
         denial=judge.denial,
     ) as url:

@@ -1,0 +1,167 @@
+"""What questions of people cost the scheduler: `kubectl kubeshare why`, `gpus`, `pods`, `top`.
+
+    python benchmarks/questions.py [--nodes N] [--pods N]
+
+The cluster has 5,000 nodes of 8 cards and 50,000 pods: a first pod on each card, and second ones
+until there are as many. `alike`: the first holds half of its card, and the second a quarter.
+`mixed`: both hold random parts, so that hardly two nodes lack the same. Each question is made as
+the state's endpoints make it, a piece at a time. Printed is the CPU time in all; the longest turn,
+that is the most CPU time that the event loop is kept for at once, to make a piece and to write it
+as JSON; and the size of the answer. The garbage collector is off meanwhile, as in the scheduler
+between its turns.
+
+`why`: a pod that fits nowhere; `why bound`: one that is placed; `why gang`: a member of a gang of
+64; `why urgent`: a pod that may evict others. `gpus` is what `top` asks too; `pods -n` are the pods
+of one namespace of ten; `hidden` is what a reader gets who may name no pod. `table` is the form
+that kubectl asks for.
+"""
+
+import argparse
+import gc
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+
+import msgspec
+
+from benchmarks.decisions import GIB, cluster
+from kubeshare_plugins import IN_TREE
+from kubeshare_py.configuration.scheduler import SCHEDULER_NAME, read
+from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.events import BindSlotsFree, PodSeen, PodsListed
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
+from kubeshare_py.domain.pod import Pod, PodGroup, Shape
+from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.edges.scheduler.state.state_api import table_texts
+from kubeshare_py.edges.scheduler.state.state_stream import view_texts
+from kubeshare_py.framework.profile_making import profiles
+from kubeshare_py.manifests.state_group import GPU_LIST, POD_LIST
+from kubeshare_py.scheduling.explain.explanation import cluster_portions, pod_portions, why_steps
+from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.views.view import WhyView
+
+CARDS, NAMESPACES, MEMBERS = 8, 10, 64
+MODEL = "NVIDIA-A100-SXM4-80GB"
+
+
+def pod(name: str, milli: int, namespace: str = "team", **fields: object) -> Pod:
+    """A pod that asks for a part of a card."""
+    plain = Pod(
+        key=PodKey(namespace, name),
+        uid=PodUid(name),
+        scheduler_name=SCHEDULER_NAME,
+        shape=Shape(claims=(GpuClaim(milli=milli),)),
+        created="2026-11-21T12:00:00Z",
+    )
+    return replace(plain, **fields)  # type: ignore[arg-type]
+
+
+def bound(number: int, nodes: int, milli: int) -> Pod:
+    """A pod that holds a part of the card of this number, counted around."""
+    node = NodeName(f"node-{number // CARDS % nodes:05d}")
+    uuid = GpuUuid(f"GPU-{node}-{number % CARDS}")
+    charge = CardCharge(uuid, milli, milli * 80 * GIB // 1000, MODEL)
+    allocation = Allocation(token=DecisionToken(f"t-{number}"), cards=(charge,))
+    place = {"node_name": node, "allocation": allocation}
+    return pod(f"p-{number}", milli, f"team-{number % NAMESPACES}", **place)
+
+
+def loaded(nodes: int, pods: int, *, mixed: bool) -> Machine:
+    """A machine that knows the cluster, and pods that wait."""
+    machine = Machine(profiles(read(None), IN_TREE), "bench")
+    parts = random.Random(1)
+
+    def part(number: int) -> int:
+        second = number >= nodes * CARDS
+        if mixed:
+            return parts.randrange(10, 200) if second else parts.randrange(300, 800)
+        return 250 if second else 500
+
+    there = tuple(bound(number, nodes, part(number)) for number in range(pods))
+    machine.handle(PodsListed(there, 0.0), 0.0)
+    for event in cluster(nodes):
+        machine.handle(event, 0.0)
+    group = PodGroup(name="gang", headcount=MEMBERS, min_available=MEMBERS)
+    waiting = [pod("big", 1000), pod("urgent", 1000, priority=10)]
+    waiting += [pod(f"gang-{number}", 1000, group=group) for number in range(MEMBERS)]
+    machine.handle(PodSeen(waiting[0]), 0.0)
+    for one in waiting[1:]:
+        machine.handle(PodSeen(one), 0.0)
+    for turn in range(50):
+        machine.handle(BindSlotsFree(64), turn / 100)
+    return machine
+
+
+def why(machine: Machine, namespace: str, name: str) -> Iterator[bytes]:
+    """The steps in which the answer is made; after the last one all of its text."""
+    found: list[WhyView | None] = []
+
+    def kept() -> Iterator[None]:
+        found.append((yield from why_steps(machine, PodKey(namespace, name))))
+
+    yield from (b"" for _ in kept())
+    assert found[0] is not None
+    yield msgspec.json.encode(found[0])
+
+
+def sees_none(_namespace: str) -> bool:
+    """A reader who may name no pod."""
+    return False
+
+
+def questions(machine: Machine) -> dict[str, Callable[[], Iterator[bytes]]]:
+    """Each question as pieces of its answer."""
+    cards, pods = partial(cluster_portions, machine), partial(pod_portions, machine)
+    return {
+        "why": lambda: why(machine, "team", "big"),
+        "why urgent": lambda: why(machine, "team", "urgent"),
+        "why gang": lambda: why(machine, "team", "gang-7"),
+        "why bound": lambda: why(machine, "team-7", "p-7"),
+        "gpus": lambda: view_texts(cards(), {}),
+        "gpus, topology": lambda: view_texts(cards(topology=True), {}),
+        "gpus, hidden": lambda: view_texts(cards(sees=sees_none), {}),
+        "gpus, table": lambda: table_texts(cards(), GPU_LIST),
+        "pods": lambda: view_texts(pods(), {}),
+        "pods -n": lambda: view_texts(pods("team-3"), {}),
+        "pods, table": lambda: table_texts(pods(), POD_LIST),
+    }
+
+
+def measured(pieces: Iterator[bytes]) -> tuple[float, float, int]:
+    """CPU time in all and of the longest piece, in seconds, and the bytes of the answer."""
+    total_s = longest_s = 0.0
+    size = 0
+    gc.collect()
+    gc.disable()
+    while True:
+        began_s = time.process_time()
+        piece = next(pieces, None)
+        took_s = time.process_time() - began_s
+        total_s, longest_s = total_s + took_s, max(longest_s, took_s)
+        if piece is None:
+            gc.enable()
+            return total_s, longest_s, size
+        size += len(piece)
+
+
+def main() -> None:
+    """Print a line for each question."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=5_000)
+    parser.add_argument("--pods", type=int, default=50_000)
+    options = parser.parse_args()
+    for name, mixed in (("alike", False), ("mixed", True)):
+        machine = loaded(options.nodes, options.pods, mixed=mixed)
+        for question, made in questions(machine).items():
+            total_s, longest_s, size = measured(made())
+            print(
+                f"{name:5}  {question:15} {total_s * 1e3:7.0f} ms of CPU, longest turn "
+                f"{longest_s * 1e3:6.1f} ms, {size / 1024:8.0f} KiB",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
