@@ -1,5 +1,6 @@
 """Chooses a row for a shape, and its cards there, from cached results."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from kubeshare_py.cluster.columns import Columns, IntArray
 from kubeshare_py.cluster.rows import SomeRows
 from kubeshare_py.framework.result_cache import CachedResults
+from kubeshare_py.framework.scores import Normalised
 from kubeshare_py.topology.gang_context import GangContext
 
 
@@ -70,12 +72,22 @@ def total_scores(answers: CachedResults, fitting: IntArray, columns: Columns) ->
     Normalised scores are relative to these rows. Raises PluginFailed if a normaliser fails.
     """
     total: IntArray = answers.keys[fitting]
-    for asked, raw in answers.normal:
-        total = total + asked.weight * asked.normaliser(raw[fitting])
-    for asked in answers.questions.cluster_scores:
-        raw = asked.score(SomeRows(columns, fitting), None)
-        total = total + asked.weight * asked.normaliser(raw)
+    for asked, points in normalised_points(answers, fitting, columns):
+        total = total + asked.weight * points
     return total
+
+
+def normalised_points(
+    answers: CachedResults, fitting: IntArray, columns: Columns
+) -> Iterator[tuple[Normalised, IntArray]]:
+    """Each score that is relative to these rows, (k,), and its points there, (k,) int64.
+
+    A static score that is the same everywhere is left out: it decides nothing. Raises PluginFailed.
+    """
+    for asked, raw in answers.normal:
+        yield asked, asked.normaliser(raw[fitting])
+    for asked in answers.questions.cluster_scores:
+        yield asked, asked.normaliser(asked.score(SomeRows(columns, fitting), None))
 
 
 def _best_normalised(answers: CachedResults, fitting: IntArray, columns: Columns) -> int | None:

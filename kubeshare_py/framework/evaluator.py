@@ -18,7 +18,14 @@ from kubeshare_py.cluster.tables import Tables
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.boundary import Boundary, PluginFailed
-from kubeshare_py.framework.choice import Choice, best_row, best_row_among, cards_on, total_scores
+from kubeshare_py.framework.choice import (
+    Choice,
+    best_row,
+    best_row_among,
+    cards_on,
+    normalised_points,
+    total_scores,
+)
 from kubeshare_py.framework.evaluation_cost import ASKING, DIAGNOSING, EvaluationWork
 from kubeshare_py.framework.ledger_fit import guarded
 from kubeshare_py.framework.plugin_calls import Hint, bounds, hints
@@ -333,17 +340,25 @@ class Evaluator:
         keys = self._seen_wide(shape, rows, keys)
         return keys, None if slots is None else slots.copy()
 
-    def scores(self, shape: Shape, row: Rows) -> list[tuple[str, int, int]]:
-        """The parts of this one row's score: plugin, weight, and points before the weight.
+    def scores(self, shape: Shape, row: int) -> list[tuple[str, int, int]]:
+        """The parts of the score of a row that the shape fits, by which `best` chooses.
 
-        Raises PluginFailed.
+        Plugin, weight, and points before the weight. Raises PluginFailed.
         """
-        prepared = self.results.prepared(shape)
-        _, cards = self.evaluation.negated_reasons(prepared, row, prepared.static_reasons(row))
-        return [
-            (name, weight, int(score(row, cards)[0]))
+        answers, columns = self.results.refreshed(shape), self.tables.columns
+        prepared, one = answers.questions, SomeRows(columns, np.array([row]))
+        _, cards = self.evaluation.negated_reasons(prepared, one, prepared.static_reasons(one))
+        found = [
+            (name, weight, int(score(one, cards)[0]))
             for name, (score, weight, _) in zip(prepared.scorers, prepared.absolute, strict=True)
         ]
+        fitting = np.flatnonzero(answers.keys >= 0)
+        at = int(np.searchsorted(fitting, row))
+        found += [
+            (asked.name, asked.weight, points.item(at))
+            for asked, points in normalised_points(answers, fitting, columns)
+        ]
+        return found
 
     def headroom(self, shape: Shape, rows: Rows) -> IntArray:
         """An upper bound of how many pods of the shape each of these rows takes, (k,) int64.

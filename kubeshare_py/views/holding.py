@@ -79,7 +79,7 @@ class PlacementView:
 
     `rank` counts from 1 among the `fitting` nodes. It is 0, and `score` has no meaning, if the pod
     would no longer fit its own node, or if scores alone did not decide (gangs). `others` are the
-    best of the other nodes. Normalised scores are left out.
+    best of the other nodes. Scores that are relative to all nodes that fit count as in a decision.
     """
 
     rank: int = 0

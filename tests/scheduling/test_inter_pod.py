@@ -26,6 +26,7 @@ from kubeshare_py.domain.needs.inter_pod import (
     WeightedTerm,
 )
 from kubeshare_py.domain.pod import Pod, Shape
+from kubeshare_py.scheduling.explain.explanation import why
 from tests.builders import a_claim, a_node, a_pod, a_shape
 from tests.scheduling.driver import Driver
 
@@ -143,6 +144,28 @@ def test_soft_constraints_decide_among_nodes() -> None:
     first, second = (driver.place(a_web(name)) for name in ("first", "second"))
     assert first.node == second.node
     assert driver.place(a_web("third", spread=(replace(EVEN, hard=False),))).node != first.node
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"preferred": (WeightedTerm(AffinityTerm(WEB, HOSTNAME), -100),)},
+        {"spread": (replace(EVEN, hard=False),)},
+    ],
+)
+def test_why_explains_a_placement_by_the_scores_that_decided(asked: dict[str, Any]) -> None:
+    driver = a_driver(n1="east", n2="west", n3="west")
+    for name in ("first", "second"):
+        driver.place(a_web(name))
+    bind = driver.place(a_web("third", **asked))
+    found = why(driver.machine, PodKey("default", "third"))
+    assert found is not None
+    assert found.placement is not None
+    assert bind.node != "n1"  # where the others are, and where it would be for what it holds alone
+    assert (found.placement.rank, found.placement.fitting) == (1, 3)
+    parts = found.placement.scores
+    assert found.placement.score == sum(one.points * one.weight for one in parts)
+    assert {one.plugin for one in parts} & {"InterPodAffinity", "PodTopologySpread"}
 
 
 def test_namespaces_are_selected_by_their_labels_as_these_change() -> None:

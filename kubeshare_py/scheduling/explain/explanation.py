@@ -129,11 +129,25 @@ def why(machine: Machine, key: PodKey, sees: Sees = sees_all) -> WhyView | None:
 def why_steps(machine: Machine, key: PodKey, sees: Sees = sees_all) -> Steps[WhyView | None]:
     """The same in steps of some milliseconds, between which the machine may go on.
 
-    Each is of its own instant: a pod that has left meanwhile has no answer.
+    If the pod is placed meanwhile, or changes, the answer is about it as it is then.
     """
     record = yield from _record_of(machine, key)
     if record is None:
         return None
+    steps, before = _why(machine, record, sees), (record.node, record.shape)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            answer: WhyView = end.value
+            return answer
+        yield
+        known = machine.records.get(record.pod.uid)
+        if known is not record or (record.node, record.shape) != before:
+            return (yield from why_steps(machine, key, sees))
+
+
+def _why(machine: Machine, record: Record, sees: Sees) -> Steps[WhyView]:
     reading = machine.reading()
     view = pod_view(machine, reading, record, {})
     if record.node is not None:
@@ -145,8 +159,6 @@ def why_steps(machine: Machine, key: PodKey, sees: Sees = sees_all) -> Steps[Why
     yield
     nodes = yield from node_whys(machine, record, sees)
     suggestions = yield from advice(machine, record, sees)
-    if machine.records.get(record.pod.uid) is not record or record.node is not None:
-        return (yield from why_steps(machine, key, sees))  # it left, or was placed meanwhile
     preemption = None
     if record.state is PodState.WAITING:
         preemption = preemption_view(machine, machine.reading(), record, sees)

@@ -10,11 +10,9 @@ from dataclasses import replace
 import numpy as np
 
 from kubeshare_py.cluster.ledger import Ledger
-from kubeshare_py.cluster.rows import AllRows
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.cluster_reading import ClusterReading
-from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.scheduling.binding.holdings import holdings
 from kubeshare_py.scheduling.explain.visibility import Sees, sees_all
 from kubeshare_py.scheduling.machine import Machine
@@ -38,37 +36,39 @@ def placement_view(
     gang = machine.gangs.of(record.pod.uid)
     if row is None or (gang is not None and gang.needs_quorum):
         return PlacementView(neighbours=neighbours)
-    evaluator = reading.evaluators[record.pod.scheduler_name]
     try:
-        return replace(_ranked(reading.ledger, evaluator, record, row), neighbours=neighbours)
+        return replace(_ranked(reading, record, row), neighbours=neighbours)
     except PluginFailed:
         return PlacementView(neighbours=neighbours)
 
 
-def _ranked(ledger: Ledger, evaluator: Evaluator, record: Record, row: int) -> PlacementView:
-    """The rank of the pod's row as if the pod were not there. Raises PluginFailed."""
-    columns, shape = ledger.columns, record.shape
-    without = ledger.what_if(np.array([row]))
-    first = np.zeros(1, np.int64)
-    without.add(first, ledger.amounts([[record.pod.uid]]), first, -1)
-    without.derive(first)
-    keys, _ = evaluator.rate(shape, AllRows(columns))
-    (own,), _ = evaluator.rate(shape, without)
-    if own < 0:
+def _ranked(reading: ClusterReading, record: Record, row: int) -> PlacementView:
+    """The rank of the pod's row if the pod were not there, by the scores that decide.
+
+    The pod is removed for filters and scores about other pods too. Raises PluginFailed.
+    """
+    ledger, shape = reading.ledger, record.shape
+    charge = ledger.charge_of(record.pod.uid)
+    without = reading.snapshots.actual.trial()
+    if charge is not None:
+        without.remove(charge)
+    evaluator, columns = without.evaluators[record.pod.scheduler_name], without.tables.columns
+    totals = evaluator.totals(shape, np.arange(columns.rows))
+    if totals.item(row) < 0:
         return PlacementView()
-    keys[row] = own
-    best = [at for at in np.argsort(-keys, kind="stable").tolist() if keys[at] >= 0]
-    others = [at for at in best if at != row][:_MAX_OTHERS]
+    # Of equal scores the first row wins, as in a decision.
+    best = [at for at in np.argsort(-totals, kind="stable").tolist() if totals[at] >= 0]
+    others = [at for at in best[: _MAX_OTHERS + 1] if at != row][:_MAX_OTHERS]
     return PlacementView(
         rank=best.index(row) + 1,
         fitting=len(best),
-        score=int(own),
+        score=totals.item(row),
         scores=tuple(
             ScoreView(plugin=plugin, weight=weight, points=points)
-            for plugin, weight, points in evaluator.scores(shape, without)
+            for plugin, weight, points in evaluator.scores(shape, row)
         ),
         others=tuple(
-            RankedNode(name=columns.names[at] or "", score=int(keys[at])) for at in others
+            RankedNode(name=columns.names[at] or "", score=totals.item(at)) for at in others
         ),
     )
 

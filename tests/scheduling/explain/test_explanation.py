@@ -1,18 +1,29 @@
 """What people are shown, whole and in portions."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
+import msgspec
+import pytest
+
+from kubeshare_plugins.gpu_fit import GpuFit
+from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.events import NodeGone, PodGone, PodSeen
-from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
-from kubeshare_py.domain.pod import PodGroup
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
+from kubeshare_py.domain.pod import PodGroup, Shape
 from kubeshare_py.scheduling.explain.explanation import (
     NODES_A_PORTION,
     PODS_A_PORTION,
     cluster_portions,
     cluster_view,
     why,
+    why_steps,
 )
-from tests.builders import a_claim, a_pod, a_shape, whole
+from kubeshare_py.scheduling.explain.shortfalls import MAX_CALLS, Shortfalls
+from kubeshare_py.scheduling.explain.steps import completed
+from tests.builders import GIB, a_claim, a_pod, a_shape, whole
 from tests.scheduling.binding.test_volume_binding_of_pods import StorageDriver, mounting
 from tests.scheduling.device_driver import DeviceDriver, a_claim_of
 from tests.scheduling.driver import Driver
@@ -117,3 +128,84 @@ def test_a_claim_that_holds_a_card_is_its_tenant() -> None:
     assert [one.name for one in card.tenants] == ["resourceclaim/c"]
     assert card.lingering == ()
     assert why(driver.machine, PodKey("default", "s")) is not None
+
+
+def full_nodes(count: int) -> Driver:
+    """Nodes of 8 cards, each of which has a pod."""
+    driver = Driver({f"n{number:04}": 8 for number in range(count)})
+    for number in range(count):
+        for card in range(8):
+            uuid = GpuUuid(f"GPU-n{number:04}-{card}")
+            held = Allocation(token=DecisionToken("t"), cards=(CardCharge(uuid, 600, GIB),))
+            node = NodeName(f"n{number:04}")
+            pod = a_pod(f"p{number}-{card}", SHAPE, node_name=node, allocation=held)
+            driver.tell(PodSeen(pod))
+    driver.tell(PodSeen(a_pod("big", a_shape(whole(1)))))
+    driver.decide()
+    return driver
+
+
+def test_where_all_nodes_differ_only_the_nearest_have_numbers() -> None:
+    driver = full_nodes(3)
+    record = driver.machine.records[PodUid("uid-big")]
+    profile = driver.machine.reading().evaluators[record.pod.scheduler_name].profile
+    shortfalls, columns = Shortfalls(profile, record), driver.machine.ledger.columns
+    reasons = ("Insufficient GPU",)
+    assert shortfalls.of(columns, 0, {"GpuFit"}, reasons) is not None
+    shortfalls.calls = MAX_CALLS
+    assert shortfalls.of(columns, 1, {"GpuFit"}, reasons) is not None  # it is like the first
+    driver.tell(PodSeen(a_pod("more", a_shape(a_claim(100)))))
+    driver.decide()
+    differs = next(row for row in range(3) if columns.tenants[row].max() > 1)
+    assert shortfalls.of(columns, differs, {"GpuFit"}, reasons) is None
+
+
+def test_why_goes_on_after_what_it_is_about_has_left() -> None:
+    driver = full_nodes(2)
+    steps = why_steps(driver.machine, PodKey("default", "big"))
+    next(steps)
+    driver.tell(NodeGone(NodeName("n0000")))
+    answer = completed(steps)
+    assert answer is not None
+    assert [node.name for node in answer.nodes] == ["n0001"]
+    steps = why_steps(driver.machine, PodKey("default", "big"))
+    next(steps)
+    driver.tell(PodGone(PodUid("uid-big")))
+    assert completed(steps) is None
+
+
+def test_the_counts_are_of_the_same_instant_as_the_nodes() -> None:
+    driver = full_nodes(2)
+    reported = driver.machine.records[PodUid("uid-big")]
+    (before,) = (one.message for one in cluster_view(driver.machine).pods if one.name == "big")
+    assert "2 Insufficient GPU" in before
+    driver.tell(PodGone(PodUid("uid-p1-3")))
+    answer = why(driver.machine, reported.pod.key)
+    assert answer is not None
+    assert [node.fits for node in answer.nodes] == [False, True]
+    assert answer.message.startswith("1 node has room for it now, and it is tried again; ")
+
+
+def test_plugins_are_asked_once_for_nodes_that_look_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, sizes = [], []
+    explain = GpuFit.explain
+    calls: list[int] = []
+
+    def counted(plugin: GpuFit, shape: Shape, row: Rows) -> Iterator[Shortfall]:
+        calls.append(1)
+        return explain(plugin, shape, row)
+
+    monkeypatch.setattr(GpuFit, "explain", counted)
+    for count in (3, 60):
+        calls.clear()
+        driver = full_nodes(count)
+        answer = why(driver.machine, PodKey("default", "big"))
+        assert answer is not None
+        (verdict,) = answer.nodes
+        assert (verdict.name, len(verdict.alike)) == ("n0000", count - 1)
+        assert [one.subject for one in verdict.shortfalls] == [f"GPU-n0000-{n}" for n in range(8)]
+        asked.append(len(calls))
+        names = sum(len(f'"{name}",') for name in verdict.alike)
+        sizes.append(len(msgspec.json.encode(answer)) - names)
+    assert asked == [1, 1]
+    assert sizes[1] - sizes[0] < 20

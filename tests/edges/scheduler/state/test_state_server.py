@@ -17,7 +17,7 @@ from kubeshare_py.edges.kube.certificates import make_certificates
 from kubeshare_py.edges.kube.delegated_auth import Denial
 from kubeshare_py.edges.scheduler.state.state_api import Views
 from kubeshare_py.edges.scheduler.state.state_server import serve
-from kubeshare_py.edges.scheduler.state.state_stream import ViewStreams
+from kubeshare_py.edges.scheduler.state.state_stream import MAX_ASKED, ViewStreams
 from kubeshare_py.scheduling.explain.visibility import Sees
 from kubeshare_py.views.view import ClusterView, WhyView
 from tests.edges.served_state import TOKEN, Served, served
@@ -275,3 +275,33 @@ async def test_probes_need_no_token(judged: tuple[str, Judge]) -> None:
     url, judge = judged
     assert await status_of(f"{url}/livez", None) == 200
     assert judge.asked == []
+
+
+async def test_why_waits_its_turn_with_all_that_read_the_state(tls: ssl.SSLContext) -> None:
+    streams, ended = ViewStreams(), asyncio.Event()
+
+    def endless(_key: PodKey, _sees: Sees) -> Generator[None, None, WhyView | None]:
+        while not ended.is_set():
+            yield
+        return None
+
+    async def allowed(_token: str, _verb: str, _path: str) -> Denial | None:
+        return None
+
+    settings = Server(bind_address="127.0.0.1", port=0)
+    views = replace(VIEWS, why=endless)
+    headers = {"Authorization": "Bearer token"}
+    async with (
+        serve(settings, tls, views, streams, denial=allowed) as url,
+        aiohttp.ClientSession(headers=headers, connector=aiohttp.TCPConnector(limit=0)) as session,
+    ):
+
+        async def ask() -> int:
+            async with session.get(f"{url}/state/v1/why/default/a", ssl=False) as answer:
+                return answer.status
+
+        asked = [asyncio.create_task(ask()) for _ in range(MAX_ASKED + 1)]
+        done, waiting = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+        assert {one.result() for one in done} == {429}
+        ended.set()
+        assert {*await asyncio.gather(*waiting)} == {404}
