@@ -141,7 +141,7 @@ def _too_small(claim: GpuClaim, columns: Columns, there: NDArray[np.bool_]) -> s
     model = columns.model_names[columns.model.item(row, int(sizes[row].argmax()))]
     where = f"{model}, node {columns.names[row]}" if model else f"node {columns.names[row]}"
     if lacks_memory:
-        asked, largest = amount("memory", memory), amount("memory", most.item(row))
+        asked, largest = amounts("memory", memory, most.item(row))
         return f"no GPU has {asked}: the largest has {largest} ({where})"
     return (
         f"no GPU has enough of both share and memory: the largest share is that of "
@@ -161,7 +161,7 @@ def _too_few(claim: GpuClaim, columns: Columns, there: CardsThere) -> Iterator[s
     size = ""
     if of_models.max() >= claim.count:
         memory = claim.memory_bytes
-        size = f" with {amount('memory', memory)} each" if memory else " of such a size"
+        size = f" with {amounts('memory', memory, memory)[0]} each" if memory else " of such a size"
         of_models = fitting
     row = _largest(columns, of_models)
     yield (
@@ -186,7 +186,7 @@ def _joint_lack(
 ) -> str:
     """That no node has so much for all claims; `there` is what each has, (rows,)."""
     row = _largest(columns, there)
-    most, asked = (_joint_amount(kind, one) for one in (there.item(row), needed))
+    asked, most = _joint_amounts(kind, needed, there.item(row))
     largest = f"the largest has {most} (node {columns.names[row]})"
     if shape.relation is not CardRelation.SAME_CARD:
         return f"its containers need {asked} of one node: {largest}"
@@ -195,11 +195,11 @@ def _joint_lack(
     return f"no node has {asked} with room for all of its containers: {largest}"
 
 
-def _joint_amount(kind: JointAmount, needed: int) -> str:
+def _joint_amounts(kind: JointAmount, needed: int, there: int) -> list[str]:
     if kind is JointAmount.MEMORY:
-        return f"{amount('memory', needed)} of GPU memory"
-    count = needed / WHOLE_MILLI if kind is JointAmount.SHARE else needed
-    return f"{count:g} GPU{'' if count == 1 else 's'}"
+        return [f"{one} of GPU memory" for one in amounts("memory", needed, there)]
+    unit = WHOLE_MILLI if kind is JointAmount.SHARE else 1
+    return [f"{one / unit:g} GPU{'' if one == unit else 's'}" for one in (needed, there)]
 
 
 def _resources(shape: Shape, columns: Columns) -> Iterator[str]:
@@ -208,14 +208,14 @@ def _resources(shape: Shape, columns: Columns) -> Iterator[str]:
         offered = columns.allocatable[:, column] if column is not None else None
         if asked <= 0 or (offered is not None and offered.max() >= asked):
             continue
-        text = f"no node has {amount(name, asked)} {'of ' if name in _BYTES else ''}{name}"
         if offered is None or not offered.max():
             yield f"no node has any {name}"
         else:
             row = _largest(columns, np.where(columns.present, offered, -1))
+            needed, largest = amounts(name, asked, offered.item(row))
             yield (
-                f"{text}: the largest has {amount(name, offered.item(row))} "
-                f"(node {columns.names[row]})"
+                f"no node has {needed} {'of ' if name in _BYTES else ''}{name}: the largest has "
+                f"{largest} (node {columns.names[row]})"
             )
 
 
@@ -225,10 +225,17 @@ def _largest(columns: Columns, amounts: IntArray) -> int:
     return min(rows, key=lambda row: columns.names[row] or "")
 
 
-def amount(resource: str, asked: int) -> str:
-    """An amount of a resource as people write it: cores, GiB, or a count."""
+def amounts(resource: str, asked: int, there: int) -> tuple[str, str]:
+    """Two amounts of a resource that are compared: cores, GiB, or a count.
+
+    Different amounts have as many digits as it takes to see that.
+    """
     if resource == "cpu":
-        return f"{asked / 1000:g}"
-    if resource in _BYTES:
-        return f"{asked / _GIB:.4g} GiB"
-    return str(asked)
+        return f"{asked / 1000}".removesuffix(".0"), f"{there / 1000}".removesuffix(".0")
+    if resource not in _BYTES:
+        return str(asked), str(there)
+    for digits in (4, 6, 9):
+        pair = tuple(f"{one / _GIB:.{digits}g} GiB" for one in (asked, there))
+        if asked == there or pair[0] != pair[1]:
+            return pair[0], pair[1]
+    return f"{asked} bytes", f"{there} bytes"

@@ -83,6 +83,9 @@ def _together(claims: Iterable[str], pod: PodView) -> str:
 def _claim(one: PodView | ContainerView) -> str:
     if not one.count:
         return "no GPU"
+    if not one.milli and one.memory_bytes is not None:
+        of_each = f"{memory(one.memory_bytes)} of "
+        return f"{of_each}{'a card' if one.count == 1 else f'each of {one.count} cards'}"
     if one.count == 1:
         text = f"{gpus(one.milli)} GPU"
     elif one.milli == WHOLE_MILLI:
@@ -112,10 +115,18 @@ def held(pod: PodView | ContainerView) -> str:
 
 def amount_of(count: int, milli: int, memory_bytes: int) -> str:
     """A number of cards, and the amount of each: `2 GPUs, 40.0 GiB each`."""
+    if not milli:
+        return f"{memory(memory_bytes)}{' each' if count > 1 else ''}"
     if count == 1:
         return f"{gpus(milli)} GPU, {memory(memory_bytes)}"
     share = f"{count} GPUs" if milli == WHOLE_MILLI else f"{count} x {gpus(milli)} GPU"
     return f"{share}, {memory(memory_bytes)} each"
+
+
+def without_share(pod: PodView) -> str:
+    """That the pod has a part of a card's memory alone, as the rest of a sentence; else ""."""
+    is_memory = pod.count and not pod.milli and pod.memory_bytes is not None
+    return ", no share of its time" if is_memory and not pod.containers else ""
 
 
 def is_unclear(pod: PodView) -> bool:

@@ -18,6 +18,7 @@ from kubeshare_py.terminal.amounts import (
     memory,
     memory_pair,
     relation,
+    without_share,
 )
 from kubeshare_py.terminal.cards import card_name
 from kubeshare_py.terminal.containers import container_lines, containers_in_words
@@ -107,7 +108,7 @@ def _asked(pod: PodView) -> str:
     """What it asks for; of many containers how many, because each is listed."""
     asking = {one.container for one in pod.containers if one.count}
     if len(asking) <= 1:
-        return asks_of(pod)
+        return f"{asks_of(pod)}{without_share(pod)}"
     return f"GPUs for {len(asking)} containers{relation(pod)}"
 
 
@@ -249,6 +250,7 @@ def _amounts(shortfall: Shortfall) -> tuple[str, str, str]:
     asked, free = shortfall.asked, shortfall.free
     if asked is None or free is None:
         return _NOTHING
+    free = max(free, 0)  # below 0 if pods hold more than there is: of that, nothing is free
     missing = max(asked - free, 0)
     if shortfall.unit == "bytes":
         return (*memory_pair(asked, free), memory(missing))

@@ -13,7 +13,7 @@ from kubeshare_py.domain.gpu_models import PreferredModels
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.request import CardRelation, GpuClaim
 from kubeshare_py.framework.evaluator import Evaluator
-from kubeshare_py.framework.impossible import impossible
+from kubeshare_py.framework.impossible import amounts, impossible
 from tests.builders import GIB, a_claim, a_gpu, a_node, a_shape, whole
 from tests.framework.test_evaluator import PROFILES
 from tests.plugins.random_clusters import CLAIMS, NODES, Nodes, random_cluster
@@ -264,3 +264,15 @@ def test_claims_that_fit_an_empty_cluster_are_not_impossible(
     assert not (fits and said)
     held = random_cluster(nodes).ledger
     assert impossible(shape, held).partition("(")[0] == said.partition("(")[0]
+
+
+def test_amounts_that_are_compared_look_different_if_they_are() -> None:
+    assert amounts("memory", 31 * GIB, 31 * GIB) == ("31 GiB", "31 GiB")
+    assert amounts("memory", 30_900_000_000, 30_899_999_999) == (
+        "30900000000 bytes",
+        "30899999999 bytes",
+    )
+    for asked, there in ((30_920_000_000, 30_918_000_000), (3 * GIB, 3 * GIB - (1 << 20))):
+        needed, most = amounts("memory", asked, there)
+        assert float(needed.removesuffix(" GiB")) > float(most.removesuffix(" GiB"))
+    assert amounts("cpu", 100_000_001, 100_000_000) == ("100000.001", "100000")

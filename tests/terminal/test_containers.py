@@ -94,7 +94,7 @@ def test_why_says_what_each_container_asks_for_and_holds() -> None:
         "  - container 0 asks for 0.5 GPU and holds 0.5 GPU, 10.0 GiB of GPU 0 (GPU-n1-0)",
         "  - container 1 asks for 2 x 0.3 GPU and holds 2 x 0.3 GPU, 10.0 GiB each of GPU 0 "
         "(GPU-n1-0) and GPU 1 (GPU-n1-1)",
-        "  - container 2 asks for no GPU and holds 0.0 GPU, 10.0 GiB of GPU 1 (GPU-n1-1)",
+        "  - container 2 asks for no GPU and holds 10.0 GiB of GPU 1 (GPU-n1-1)",
     ]
     assert [*container_lines(a_pod_view("one", "bound", node="n1"))] == []
 

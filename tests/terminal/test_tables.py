@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from kubeshare_py.terminal import documents
+from kubeshare_py.terminal.amounts import amount_of
 from kubeshare_py.terminal.cards import warnings
 from kubeshare_py.terminal.gpu_details import pod_details
 from kubeshare_py.terminal.gpu_tables import card_table, shown_nodes, summary
@@ -510,6 +511,26 @@ def test_details_say_on_which_cards_each_back_end_works() -> None:
     ]
     bare = NodeView(name="n1", cards=(a_card(0),))
     assert "Isolation" not in pod_details(a_view(bare), (bare,), None).plain
+
+
+def test_memory_without_a_share_is_said_so() -> None:
+    pod = replace(a_pod_view("a", "waiting"), count=1, milli=0, memory_bytes=3 << 30)
+    said = why_report(WhyView(pod=pod, message=""), None).plain
+    assert "It asks for 3.0 GiB of a card, no share of its time" in said
+    assert amount_of(1, 0, 3 << 30) == "3.0 GiB"
+    assert amount_of(2, 0, 3 << 30) == "3.0 GiB each"
+
+
+def test_nothing_is_free_where_pods_hold_more_than_there_is() -> None:
+    node = NodeWhy(
+        name="n1",
+        fits=False,
+        reasons=("Insufficient GPU memory",),
+        shortfalls=(lacks("GPU-1", "gpu", 500, -250),),
+    )
+    why = WhyView(pod=a_pod_view("a", "waiting"), message="", nodes=(node,))
+    line = why_report(why, None).plain.splitlines()[-1]
+    assert "0.5 GPU  0.0 GPU  0.5 GPU" in line
 
 
 def test_why_says_once_what_several_nodes_lack() -> None:

@@ -11,20 +11,29 @@ import numpy as np
 
 from kubeshare_py.cluster.charge import Charge
 from kubeshare_py.cluster.ledger import Ledger
-from kubeshare_py.cluster.rows import SomeRows
+from kubeshare_py.cluster.rows import AllRows, SomeRows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import NodeName, PodUid
-from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.pod import Pod, Shape, Toleration
 from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.scheduling.explain.steps import Steps
 from kubeshare_py.scheduling.explain.visibility import UNNAMED, Sees, reservation_name, sees_all
 from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.pod_groups.gang_reports import missing_members
 from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.scheduling.queue.reservations import ReservationCause
 
 #: The dialect whose pods can change the label that is named.
 SHAREDGPU = "sharedgpu"
+#: Of a pod that the same Deployment replaces by the one that waits.
+SURGE = (
+    ", which its own rolling update ends only once this pod runs: with maxSurge: 0 in the "
+    "Deployment's strategy it is ended first"
+)
+_GIB = 1 << 30
+_TEMPLATE_HASH = "pod-template-hash"
+_OF_CORDONS = Toleration("node.kubernetes.io/unschedulable", "Exists")
 #: The most sentences of one kind.
 _MAX_SENTENCES = 3
 #: The most pods of which it is asked whether their end would help, on the first nodes by name, and
@@ -33,23 +42,37 @@ MAX_TRIED, _AT_ONCE = 2048, 256
 
 
 def advice(machine: Machine, record: Record, sees: Sees = sees_all) -> Steps[tuple[str, ...]]:
-    """A few sentences: which pod's end would help, and which smaller request would fit.
+    """A few sentences: what would let the pod start.
 
-    Neither is said if a plugin fails.
+    Members that its gang lacks; else for which pods cards are reserved, which pod's end would help,
+    which smaller request or other model would fit, and which cordoned node. Of a gang that waits
+    for room, only the first: what one member lacks is not what the gang lacks. Only what cards are
+    reserved is said if a plugin fails.
     """
-    shape = record.shape
+    shape, gang = record.shape, machine.gangs.of(record.pod.uid)
+    if gang is not None and gang.needs_quorum and (missing := missing_members(gang)):
+        more = "1 more member" if missing == 1 else f"{missing} more members"
+        return (f"it can start when its pod group has {more}: create them",)
     if not shape.claims:
         return ()
     reserved = tuple(_reserved(machine, record.pod.uid, sees))
     reading = machine.reading()
-    if shape in reading.evaluators[record.pod.scheduler_name].failed:
+    evaluator = reading.evaluators[record.pod.scheduler_name]
+    if (gang is not None and gang.needs_quorum) or shape in evaluator.failed:
         return reserved
     try:
         leavers = yield from _leavers(machine, record, sees)
+        if evaluator.fits_anywhere(shape):
+            return (*reserved, *leavers)
         smaller = yield from _smaller(machine, record)
+        others = yield from _fewer_cards(machine, record)
+        others = others or (yield from _other_model(machine, record))
+        yield
+        cordoned = _uncordoned(machine, record)
+        yield
     except PluginFailed:
         return reserved
-    return (*reserved, *leavers, *smaller)
+    return (*reserved, *leavers, *smaller, *others, *cordoned)
 
 
 def _reserved(machine: Machine, uid: PodUid, sees: Sees) -> Iterator[str]:
@@ -100,6 +123,8 @@ def _leavers(machine: Machine, record: Record, sees: Sees) -> Steps[list[str]]:
             key = machine.records[uid].pod.key
             who = key if sees(key.namespace) else UNNAMED
             found.append(f"it fits on {node} when {who} ends{_held(ledger.pods_on(node)[uid])}")
+            if _is_replaced_by(machine.records[uid].pod, record.pod):
+                found[-1] += SURGE
             if len(found) == _MAX_SENTENCES:
                 return found
     return found
@@ -121,7 +146,9 @@ def _held(charge: Charge) -> str:
     cards = charge.allocation.cards if charge.allocation else ()
     count = len(cards) + charge.native.unknown
     if len(cards) == count == 1:
-        return f" (it holds {_share(cards[0].milli)} of {cards[0].uuid})"
+        card = cards[0]
+        part = _share(card.milli) if card.milli else f"{card.memory_bytes / _GIB:.4g} GiB"
+        return f" (it holds {part} of {card.uuid})"
     return f" (it holds {count} GPU{'s' if count > 1 else ''})" if count else ""
 
 
@@ -158,6 +185,80 @@ def _smaller(machine: Machine, record: Record) -> Steps[list[str]]:
         label, alone = "sharedgpu/gpu_request", "sharedgpu/gpu_exclusive"
     without = f", without {alone}" if claim.exclusive else ""
     return [f"it fits on {where} now with {label} {_share(fitting)} or less{without}"]
+
+
+def _fewer_cards(machine: Machine, record: Record) -> Steps[list[str]]:
+    """The most cards of their own that would fit on one node now, if the claim is for more."""
+    shape, claim = record.shape, record.shape.claim
+    if claim is None or claim.count == 1:
+        return []
+    for count in range(min(claim.count - 1, machine.ledger.columns.width), 0, -1):
+        yield
+        fewer = replace(shape, claims=(replace(claim, count=count),))
+        name = _first_that_fits(machine, record, fewer)
+        if name:
+            cards = "1 GPU" if count == 1 else f"{count} GPUs"
+            return [f"it fits on {name} now with {cards} in place of {claim.count}"]
+    return []
+
+
+def _other_model(machine: Machine, record: Record) -> Steps[list[str]]:
+    """Models of the cluster on which it would fit now, if it takes only others."""
+    shape, claim = record.shape, record.shape.claim
+    if claim is None or claim.share_of or not (claim.models or claim.preferred):
+        return []
+    found: list[str] = []
+    for model in sorted({*machine.ledger.columns.model_names} - {""}):
+        if claim.takes(model):
+            continue
+        yield
+        other = replace(shape, claims=(replace(claim, models=(model,), preferred=None),))
+        name = _first_that_fits(machine, record, other)
+        if name:
+            found.append(f"it fits on {name} now with the model {model}")
+        if len(found) == _MAX_SENTENCES:
+            break
+    return found
+
+
+def _first_that_fits(machine: Machine, record: Record, shape: Shape) -> str:
+    """The first node by name that this shape fits now, "" if none does. Raises PluginFailed."""
+    reading = machine.reading()
+    evaluator, columns = reading.evaluators[record.pod.scheduler_name], reading.ledger.columns
+    rows = np.flatnonzero(evaluator.fits(shape, AllRows(columns)))
+    return min((columns.names[row] or "" for row in rows.tolist()), default="")
+
+
+def _uncordoned(machine: Machine, record: Record) -> list[str]:
+    """The cordoned nodes that would take it now if they were not cordoned."""
+    reading = machine.reading()
+    evaluator, columns = reading.evaluators[record.pod.scheduler_name], reading.ledger.columns
+    rows = np.flatnonzero(columns.unschedulable)
+    if not len(rows):
+        return []
+    # A pod may tolerate a cordon, as DaemonSets do: then it is asked about without it.
+    tolerant = replace(record.shape, tolerations=(*record.shape.tolerations, _OF_CORDONS))
+    fits = evaluator.fits(tolerant, SomeRows(columns, rows))
+    names = sorted(columns.names[row] or "" for row in rows[fits].tolist())
+    return [
+        f"it fits on {name} when that node is no longer cordoned: kubectl uncordon {name}"
+        for name in names[:_MAX_SENTENCES]
+    ]
+
+
+def _is_replaced_by(old: Pod, new: Pod) -> bool:
+    """Whether a rolling update of a Deployment replaces one pod by the other.
+
+    Their labels differ only in the hash of the template (Deployment's pod-template-hash).
+    """
+    ours, theirs = dict(new.labels), dict(old.labels)
+    hashes = ours.pop(_TEMPLATE_HASH, ""), theirs.pop(_TEMPLATE_HASH, "")
+    return (
+        all(hashes)
+        and hashes[0] != hashes[1]
+        and ours == theirs
+        and (old.key.namespace == new.key.namespace)
+    )
 
 
 def _with_share(shape: Shape, milli: int) -> Shape:

@@ -96,6 +96,12 @@ class GangReports:
         return reports
 
 
+def missing_members(gang: Gang) -> int:
+    """How many members would have to be created before the gang can start."""
+    held = gang.counts[MemberRole.GATED] + gang.counts[MemberRole.BACKOFF]
+    return max(0, gang.need - len(gang.waiting) - held)
+
+
 def too_few(gang: Gang) -> Diagnosis:
     """The diagnosis of a gang with missing or held back members."""
     there = len(gang.waiting)

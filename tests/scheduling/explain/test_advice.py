@@ -11,6 +11,7 @@ from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import (
     BindSlotsFree,
     InventoryRead,
+    NodeSeen,
     NodesListed,
     PodGone,
     PodSeen,
@@ -18,13 +19,14 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.node import Node
-from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.scheduling.explain.advice import MAX_TRIED
 from kubeshare_py.scheduling.explain.explanation import why
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.pod_records import PodState
-from tests.builders import GIB, a_claim, a_gpu, a_machine, a_node, a_pod, a_shape, whole
+from tests.builders import GIB, MODEL, a_claim, a_gpu, a_machine, a_node, a_pod, a_shape, whole
 from tests.scale import scaled, seeds
+from tests.scheduling.gang_driver import GangDriver, a_group, members
 
 #: For each seed.
 WORLDS = scaled(60, least=20)
@@ -257,3 +259,71 @@ def test_it_changes_nothing_that_the_scheduler_remembers(seed: int) -> None:
             given += len(advice(machine, key))
         assert remembered_by(machine) == before
     assert given > 0
+
+
+def advice_of(driver: GangDriver, name: str) -> tuple[str, ...]:
+    found = why(driver.machine, PodKey("default", name))
+    assert found is not None
+    return found.advice
+
+
+def test_a_gang_that_lacks_members_is_advised_to_have_them_created() -> None:
+    driver = GangDriver({"n1": 2})
+    driver.show(a_pod("holds", a_shape(whole(2))))
+    driver.show(*members(a_group(3), 1, a_claim(600)))
+    assert advice_of(driver, "g-0") == (
+        "it can start when its pod group has 2 more members: create them",
+    )
+    driver.show(*members(a_group(3), 2, a_claim(600), start=1))
+    assert advice_of(driver, "g-0") == ()  # what would help one member does not help the gang
+
+
+def test_a_pod_that_holds_only_memory_is_said_to_hold_that() -> None:
+    driver = GangDriver({"n1": 1})
+    driver.show(a_pod("holds", a_shape(a_claim(0, memory_bytes=15 * GIB))))
+    driver.show(a_pod("waits", a_shape(a_claim(0, memory_bytes=1000 * GIB))))
+    driver.show(a_pod("big", a_shape(whole(1))))
+    assert advice_of(driver, "waits") == ()
+    assert advice_of(driver, "big")[:1] == (
+        "it fits on n1 when default/holds ends (it holds 15 GiB of GPU-n1-0)",
+    )
+
+
+def test_too_many_gpus_are_answered_by_how_many_would_fit() -> None:
+    driver = GangDriver({"n1": 2, "n2": 3})
+    driver.show(a_pod("many", a_shape(whole(9))))
+    assert advice_of(driver, "many") == ("it fits on n2 now with 3 GPUs in place of 9",)
+
+
+def test_a_model_that_is_not_there_is_answered_by_those_that_would_fit() -> None:
+    driver = GangDriver({"n1": 1})
+    driver.show(a_pod("odd", a_shape(a_claim(500, models=("H900",)))))
+    assert advice_of(driver, "odd") == (f"it fits on n1 now with the model {MODEL}",)
+    driver.show(a_pod("too-much", a_shape(a_claim(500, memory_bytes=1 << 47, models=("H900",)))))
+    assert advice_of(driver, "too-much") == ()
+
+
+def test_a_cordoned_node_that_would_take_the_pod_is_named() -> None:
+    driver = GangDriver({"n1": 1, "n2": 1})
+    for name in ("n1", "n2"):
+        driver.tell(NodeSeen(replace(a_node(name), unschedulable=True)))
+    driver.show(a_pod("a", a_shape(a_claim(500))))
+    assert advice_of(driver, "a") == tuple(
+        f"it fits on {name} when that node is no longer cordoned: kubectl uncordon {name}"
+        for name in ("n1", "n2")
+    )
+
+
+def test_a_rolling_update_that_waits_for_its_own_pods_is_told_so() -> None:
+    driver = GangDriver({"n1": 1})
+
+    def replica(name: str, template: str) -> Pod:
+        labels = (("app", "web"), ("pod-template-hash", template))
+        return a_pod(name, a_shape(whole(1)), labels=labels)
+
+    driver.show(replica("old", "1"))
+    driver.show(replica("new", "2"), replica("same", "1"))
+    (first, *_) = advice_of(driver, "new")
+    assert first.startswith("it fits on n1 when default/old ends (it holds 1 of GPU-n1-0), which")
+    assert "maxSurge: 0" in first
+    assert "maxSurge" not in advice_of(driver, "same")[0]
