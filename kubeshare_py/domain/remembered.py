@@ -6,6 +6,7 @@ would keep more memory than the pods had, long after these are gone.
 
 import math
 from collections.abc import Callable, Hashable
+from enum import Enum
 from functools import lru_cache
 from typing import ParamSpec, TypeVar, cast
 
@@ -57,28 +58,34 @@ def remembered(
 def weight_of(value: Hashable, enough: float = math.inf) -> int:
     """The approximate size, in bytes, of a value of tuples, sets, texts, numbers and such structs.
 
-    Counting stops at `enough` bytes. Private fields of structs are not counted, because they are
-    derived from the others. A struct with a field `_weight` caches its own size there.
+    Counting stops at `enough` bytes. A field that holds nothing (None, False, 0, "", ()) weighs no
+    more than its reference: how many fields a class has says little of what users wrote. Private
+    fields of structs are not counted, because they are derived from the others. A struct with a
+    field `_weight` caches its own size there.
     """
     total, left = 0, [value]
     while left and total < enough:
         one = left.pop()
-        if isinstance(one, str):
-            total += _OBJECT + len(one)
+        if not one or one is True or isinstance(one, Enum):
+            continue  # one object of the process, whatever refers to it
+        if isinstance(one, (str, bytes)):
+            # Python keeps all characters of a text as wide as the widest: 4 bytes at the most.
+            total += _OBJECT + len(one) * (1 if one.isascii() else 4)
         elif isinstance(one, (tuple, frozenset)):
             total += _OBJECT + _REFERENCE * len(one)
             left.extend(one)
         elif hasattr(one, "_weight") and (one._weight or enough == math.inf):
             total += one._weight or _weigh(one)
         else:
-            total += _OBJECT
-            left.extend(getattr(one, name) for name in _fields(type(one)))
+            fields = _fields(type(one))
+            total += _OBJECT + _REFERENCE * len(fields)
+            left.extend(getattr(one, name) for name in fields)
     return total
 
 
 def _weigh(struct: Hashable) -> int:
     fields = tuple(getattr(struct, name) for name in _fields(type(struct)))
-    weight = weight_of(fields) - _REFERENCE * len(fields)
+    weight = weight_of(fields)
     object.__setattr__(struct, "_weight", weight)
     return weight
 

@@ -282,11 +282,13 @@ def read_pod(pod: Json) -> Any:
     return to_domain(msgspec.json.decode(msgspec.json.encode(pod), type=PodFields), DIALECTS)
 
 
-def read_node(name: str) -> Any:
+def read_node(name: str, like: str = "") -> Any:
+    """The node, whose plugins are those of the node `like`, or its own."""
     amounts = {"cpu": "64", "memory": "512Gi", "pods": "500"}
     agent = {"kubeshare.io/node-agent": '{"v":1,"plugins":["nvidia.com/gpu"],"held":[]}'}
-    meta = {"name": name, "annotations": agent if name in SERVING else SLICED[name]}
-    devices = len(CARDS[name]) * (1 if name in SERVING else 10)
+    like = like or name
+    meta = {"name": name, "annotations": agent if like in SERVING else SLICED[like]}
+    devices = len(CARDS[like]) * (1 if like in SERVING else 10)
     offered = {"nvidia.com/gpu": str(devices)}
     written = {"metadata": meta, "status": {"allocatable": amounts | offered}}
     fields = msgspec.json.decode(msgspec.json.encode(written), type=NodeFields)

@@ -18,7 +18,7 @@ from heapq import heapify, heappop, heappush
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.domain.remembered import weight_of
+from kubeshare_py.domain.remembered import HEAVY, MAX_BYTES, weight_of
 from kubeshare_py.scheduling.queue.fair_share import SHARED, FairHeap, Shares
 
 #: The QueueSort plugin's key, then the pod's arrival; for a gang's members first that of its first
@@ -29,13 +29,11 @@ SortKey = tuple[tuple[int | str, ...] | int, ...]
 #: label.
 PlaceOf = tuple[str, str, str]
 
-#: The most shape queues; beyond, empty ones are dropped.
+#: The most shape queues; beyond, empty ones are dropped, as they are beyond `MAX_BYTES` of keys.
 QUEUES_KEPT = 4096
 #: The most namespaces of a shape queue with a share of its own; all other shape queues have one
 #: together, so that a user of two namespaces cannot spend the share of other users' pods.
 MAX_OWNERS = 3
-#: The most bytes of an empty shape queue's key for the shape queue to be kept.
-HEAVY = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,8 @@ class ShapeQueue:
 
     key: ShapeQueueKey
     number: int
-    heavy: bool = False
+    #: The size (bytes) of what users wrote into its key.
+    weight: int = 0
     heap: list[tuple[SortKey, PodUid]] = field(default_factory=list)
     waiting: dict[PodUid, SortKey] = field(default_factory=dict)
     #: The number of pods by namespace, and the owner whose share their attempts count toward.
@@ -98,19 +97,20 @@ class ShapeQueue:
 
     def head(self) -> tuple[SortKey, PodUid] | None:
         """The first waiting pod, which stays in the shape queue."""
-        heap = self.heap
-        while heap:
-            key, uid = heap[0]
-            if self.waiting.get(uid) == key:
-                return heap[0]
-            heappop(heap)
-        return None
+        return self.heap[0] if self.heap else None
 
-    def compact(self) -> None:
-        """Drop entries of pods that left from the middle, once they are the larger part."""
-        if len(self.heap) > 2 * len(self.waiting) + 64:
-            self.heap = [(key, uid) for uid, key in self.waiting.items()]
+    def drop_stale_entries(self) -> None:
+        """Let the first entry of the heap be that of a pod that waits.
+
+        All entries of pods that left are dropped once they are the larger part.
+        """
+        heap, waiting = self.heap, self.waiting
+        if len(heap) > 2 * len(waiting) + 64:
+            self.heap = [(key, uid) for uid, key in waiting.items()]
             heapify(self.heap)
+            return
+        while heap and waiting.get(heap[0][1]) != heap[0][0]:
+            heappop(heap)
 
 
 class PodQueue:
@@ -123,12 +123,15 @@ class PodQueue:
     ) -> None:
         """`forget` is called when no pod waits any more with a shape that is not worth keeping.
 
-        Those are too large shapes, and shapes whose last pod left without a place.
+        Those are shapes above `remembered.HEAVY`, and shapes whose last pod left without a place.
         """
         self.shares = shares or Shares()
         self._forget = forget
         self._queues: dict[ShapeQueueKey, ShapeQueue] = {}
         self._numbered: dict[int, ShapeQueue] = {}
+        #: Empty shape queues, longest empty first, and the sum of their weights.
+        self._empty: dict[int, ShapeQueue] = {}
+        self._empty_bytes = 0
         self._queue_of: dict[PodUid, ShapeQueue] = {}
         self._namespace_of: dict[PodUid, str] = {}
         #: By number, because an empty shape queue may be dropped at once.
@@ -156,9 +159,11 @@ class PodQueue:
         if shape_queue is None:
             self._next_number += 1
             shape_queue = self._queues[queue_key] = ShapeQueue(
-                queue_key, self._next_number, heavy=weight_of(queue_key, HEAVY) >= HEAVY
+                queue_key, self._next_number, weight=weight_of(queue_key)
             )
             self._numbered[shape_queue.number] = shape_queue
+        elif shape_queue.number in self._empty:
+            self._take_from_empty(shape_queue)
         shape_queue.waiting[uid] = key
         heappush(shape_queue.heap, (key, uid))
         shape_queue.unreported[uid] = None
@@ -186,26 +191,26 @@ class PodQueue:
         shape_queue.unreported.pop(uid, None)
         if shape_queue.waiting:
             was_first = shape_queue.heap[0][1] == uid
-            shape_queue.compact()
+            shape_queue.drop_stale_entries()
             if self._changes_owner(shape_queue) or was_first:
                 self._push(shape_queue)
             return
-        # An empty shape queue is kept, with what is known of its shape, but is not maintained.
+        # An empty shape queue is kept, with what is known of its shape, but is not maintained: of
+        # most shapes, one pod after the other comes into an empty queue.
         shape_queue.heap.clear()
         shape_queue.flushed = False
         if shape_queue.unschedulable:
             self._unmark(shape_queue)
-        if (
-            shape_queue.place_of is not None
-            or shape_queue.key.alone is not None
-            or shape_queue.heavy
-        ):
-            del self._queues[shape_queue.key]
-            del self._numbered[shape_queue.number]
-            if shape_queue.heavy:
+        is_heavy = shape_queue.weight > HEAVY
+        if shape_queue.place_of is not None or shape_queue.key.alone is not None or is_heavy:
+            self._drop(shape_queue)
+            if is_heavy:
                 self._forget(shape_queue.profile, shape_queue.shape)
-        elif len(self._queues) > QUEUES_KEPT:
-            self._forget_empty_queues()
+            return
+        self._empty[shape_queue.number] = shape_queue
+        self._empty_bytes += shape_queue.weight
+        while self._empty and (len(self._queues) > QUEUES_KEPT or self._empty_bytes > MAX_BYTES):
+            self._drop(self._empty[next(iter(self._empty))])
 
     def unplaced(self, profile: str, shape: Shape, *, preempts: bool) -> None:
         """A pod of this shape left without ever having had a place.
@@ -218,8 +223,7 @@ class PodQueue:
         if shape_queue is not None:
             if shape_queue.waiting:
                 return
-            del self._queues[key]
-            del self._numbered[shape_queue.number]
+            self._drop(shape_queue)
         self._forget(profile, shape)
 
     def move(self, uid: PodUid, *, alone: bool) -> None:
@@ -253,8 +257,15 @@ class PodQueue:
         """Remove all pods, and all knowledge of shapes."""
         for shape_queue in self.unschedulable():
             shape_queue.unschedulable = False
-        for index in (self._queues, self._numbered, self._queue_of, self._namespace_of):
+        for index in (
+            self._queues,
+            self._numbered,
+            self._empty,
+            self._queue_of,
+            self._namespace_of,
+        ):
             index.clear()
+        self._empty_bytes = 0
         self.newcomers.clear()
         self.moved.clear()
         self._unschedulable.clear()
@@ -318,14 +329,16 @@ class PodQueue:
         """All shape queues."""
         yield from self._queues.values()
 
-    def _forget_empty_queues(self) -> None:
-        for key, shape_queue in [
-            (key, shape_queue)
-            for key, shape_queue in self._queues.items()
-            if not shape_queue.waiting
-        ]:
-            del self._queues[key]
-            del self._numbered[shape_queue.number]
+    def _take_from_empty(self, shape_queue: ShapeQueue) -> None:
+        del self._empty[shape_queue.number]
+        self._empty_bytes -= shape_queue.weight
+
+    def _drop(self, shape_queue: ShapeQueue) -> None:
+        """Drop a shape queue in which no pod waits."""
+        del self._queues[shape_queue.key]
+        del self._numbered[shape_queue.number]
+        if shape_queue.number in self._empty:
+            self._take_from_empty(shape_queue)
 
     def _changes_owner(self, shape_queue: ShapeQueue) -> bool:
         """Set a shape queue's owner: the namespace of its pods, or the few that they are of."""
@@ -350,7 +363,6 @@ class PodQueue:
             del self._unschedulable[shape_queue.owner]
 
     def _push(self, shape_queue: ShapeQueue) -> None:
-        # Also for an unschedulable queue: its next push is compared with that.
         head = shape_queue.head()
         if head is not None and not shape_queue.unschedulable:
             self._active.push(shape_queue.owner, head[0], shape_queue.number)
