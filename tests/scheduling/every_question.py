@@ -1,8 +1,9 @@
 """Everything that people, monitoring and the process itself can ask a machine."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
+from kubeshare_py.domain.events import NodeSeen
 from kubeshare_py.domain.group_objects import GroupApi
 from kubeshare_py.scheduling.explain.explanation import (
     cluster_portions,
@@ -19,6 +20,34 @@ from kubeshare_py.scheduling.explain.figures import (
 )
 from kubeshare_py.scheduling.explain.visibility import namespaces
 from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.queue.pod_records import Record
+from tests.scheduling.machine_state import objects_of
+
+#: The machine's methods that are no questions: what they are asked for is to change something.
+CHANGING = {"handle", "time_plugins", "slow_plugins"}
+#: Its other methods, and how to ask them; its properties are asked like those of all its parts.
+OF_MACHINE: Mapping[str, Callable[[Machine, float], object]] = {
+    "age_s": lambda machine, now: machine.age_s(now),
+    "awaits_pod_groups": lambda machine, _: [machine.awaits_pod_groups(api) for api in GroupApi],
+    "diagnosis_of": lambda machine, _: [machine.diagnosis_of(one) for one in _records(machine)],
+    "is_evicted": lambda machine, _: [machine.is_evicted(uid) for uid in machine.records],
+    "is_known": lambda machine, _: [
+        machine.is_known(NodeSeen(node)) for node in machine.ledger.columns.nodes if node
+    ],
+    "key_of": lambda machine, _: [machine.key_of(uid) for uid in machine.records],
+    "left_s": lambda machine, now: machine.left_s(now),
+    "node_names": lambda machine, _: [*machine.node_names()],
+    "progress_of": lambda machine, _: [machine.progress_of(uid) for uid in machine.records],
+    "reading": lambda machine, _: machine.reading(),
+    "shape_of": lambda machine, _: [
+        machine.shape_of(one.pod)
+        for one in _records(machine)
+        if one.pod.scheduler_name in machine.profiles
+    ],
+    "standing_warnings": lambda machine, _: [*machine.standing_warnings()],
+    "wake_at": lambda machine, now: [machine.wake_at(now), machine.wake_at(now + 60)],
+    "waiting_reports": lambda machine, _: [*machine.waiting_reports()],
+}
 
 
 def sees_default(namespace: str) -> bool:
@@ -35,18 +64,42 @@ def questions(machine: Machine, now: float) -> Iterator[tuple[str, Callable[[], 
     yield "metrics", lambda: [*card_figures(machine), *pod_figures(machine)]
     yield "figures", lambda: (ledger_figures(machine), decision_figures(machine))
     yield "namespaces", lambda: namespaces(machine)
-    yield "wake_at", lambda: machine.wake_at(now)
-    yield "reports", lambda: [*machine.waiting_reports(), *machine.standing_warnings()]
-    yield "PodGroups", lambda: [machine.awaits_pod_groups(api) for api in GroupApi]
-    yield "flags", lambda: (machine.ready, machine.unanswered, [*machine.node_names()])
+    for name, ask in OF_MACHINE.items():
+        yield name, partial(ask, machine, now)
     for record in [*machine.records.values()]:
         pod = record.pod
         yield f"why {pod.key}", partial(why, machine, pod.key)
         yield f"why {pod.key} in part", partial(why, machine, pod.key, sees_default)
-        yield f"progress of {pod.key}", partial(machine.progress_of, pod.uid)
-        yield f"whether {pod.key} is evicted", partial(machine.is_evicted, pod.uid)
 
 
 def ask_everything(machine: Machine, now: float) -> int:
     """Ask it all; how many questions that were."""
     return sum(1 for _, question in questions(machine, now) if question() is not question)
+
+
+def _records(machine: Machine) -> list[Record]:
+    return [*machine.records.values()]
+
+
+def properties(machine: Machine) -> Iterator[object]:
+    """The value of every public property of every object below the machine."""
+    for one in objects_of(machine):
+        if type(one).__module__.startswith("kubeshare_"):
+            for name, kept in _public(type(one)).items():
+                if isinstance(kept, property):
+                    yield getattr(one, name)
+
+
+def _public(kind: type) -> Mapping[str, object]:
+    """What a class and those that it inherits from define, without private names."""
+    return {
+        name: kept
+        for base in reversed(kind.__mro__)
+        for name, kept in vars(base).items()
+        if not name.startswith("_")
+    }
+
+
+def methods_of_machine() -> set[str]:
+    """The names of its public methods."""
+    return {name for name, kept in _public(Machine).items() if callable(kept)}

@@ -32,6 +32,15 @@ State = dict[str, object]
 
 def state_of(machine: Machine) -> State:
     """Every plain value below the machine, by the path to it."""
+    return _walk(machine)[0]
+
+
+def objects_of(machine: Machine) -> list[object]:
+    """Every object below the machine that is no plain value and no array."""
+    return _walk(machine)[1]
+
+
+def _walk(machine: Machine) -> tuple[State, list[object]]:
     found: State = {}
     seen: dict[int, str] = {}
     kept: list[object] = []
@@ -49,7 +58,7 @@ def state_of(machine: Machine) -> State:
             kept.append(one)  # so that no other object gets its id
             left.extend((f"{path}{step}", part) for step, part in _parts(one))
             found[path] = type(one).__name__
-    return found
+    return found, kept
 
 
 def expect_same_state(before: State, after: State, asked: str) -> None:

@@ -59,7 +59,7 @@ class FairHeap(Generic[T]):
     """Entries by key, without those of namespaces that must wait.
 
     Entries are not removed: `is_valid` says whether one still counts under its owner and key (it
-    must not push), and `most` how many can. About as many invalid entries are kept: a standby
+    changes no queue), and `most` how many can. About as many invalid entries are kept: a standby
     scheduler pushes for weeks, and never looks at the first.
     """
 

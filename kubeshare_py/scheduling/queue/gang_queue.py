@@ -47,13 +47,17 @@ class GangQueue:
     """Gangs with enough members: in queue order, or unschedulable in composition queues."""
 
     def __init__(self, shares: Shares | None = None) -> None:
+        #: Gangs by their entry. Those of a composition that became unschedulable stay in it until
+        #: they come first: then they join the composition queue.
         self._active: FairHeap[tuple[Gang, int]] = FairHeap(
-            shares or Shares(), self._is_tried, lambda: len(self._entry)
+            shares or Shares(), self._is_current, lambda: len(self._entry)
         )
         self._entry: dict[Gang, int] = {}
         self._entries = 0
         self._queue_of: dict[Gang, CompositionQueue] = {}
         self._queues: dict[CompositionKey, CompositionQueue] = {}
+        #: The same by composition.
+        self._queues_of: dict[Composition, dict[CompositionKey, CompositionQueue]] = {}
         self._key: dict[Gang, CompositionKey] = {}
         #: No unschedulable gang was tried before (s).
         self.unschedulable_from = math.inf
@@ -67,7 +71,7 @@ class GangQueue:
         self.remove(gang)
         preempts = all(record.pod.preempts for record in gang.waiting.values())
         self._key[gang] = CompositionKey(gang.composition, preempts, gang if alone else None)
-        if not self._joins(gang):
+        if not self._join(gang):
             self._activate(gang)
 
     def move(self, gang: Gang, *, alone: bool) -> None:
@@ -78,15 +82,17 @@ class GangQueue:
         self.remove(gang)
         target = self._key[gang] = replace(key, alone=gang if alone else None)
         if composition_queue is not None and target not in self._queues:
-            self._queues[target] = CompositionQueue(
-                target,
-                composition_queue.need,
-                composition_queue.shapes,
-                owner=gang.namespace,
-                since=composition_queue.since,
-                shortage=composition_queue.shortage,
+            self._add_queue(
+                CompositionQueue(
+                    target,
+                    composition_queue.need,
+                    composition_queue.shapes,
+                    owner=gang.namespace,
+                    since=composition_queue.since,
+                    shortage=composition_queue.shortage,
+                )
             )
-        if not self._joins(gang):
+        if not self._join(gang):
             self._activate(gang)
 
     def remove(self, gang: Gang) -> None:
@@ -97,24 +103,32 @@ class GangQueue:
         if composition_queue is not None:
             del composition_queue.gangs[gang]
             if not composition_queue.gangs:
-                del self._queues[composition_queue.key]
+                self._drop_queue(composition_queue.key)
 
     def clear(self) -> None:
         """Remove all gangs, and all knowledge of compositions."""
-        for index in (self._entry, self._queue_of, self._queues, self._key):
+        for index in (self._entry, self._queue_of, self._queues, self._queues_of, self._key):
             index.clear()
         self._active.clear()
         self.joined.clear()
 
     @property
     def has_more(self) -> bool:
-        """Whether a gang is to be tried, now or when its namespace's turn comes."""
+        """Whether a gang is to be tried, or to join a composition queue.
+
+        Now, or when its namespace's turn comes.
+        """
         return self._active.has_more
 
     def first(self) -> Gang | None:
-        """The first active gang among namespaces that need not wait."""
-        found = self._active.first()
-        return None if found is None else found[0]
+        """The first active gang among namespaces that need not wait.
+
+        Those before it whose composition is unschedulable join their composition queues.
+        """
+        while (found := self._active.first()) is not None:
+            if not self._join(found[0]):
+                return found[0]
+        return None
 
     def let_on(self) -> None:
         """Look again at namespaces that need not wait any more."""
@@ -123,17 +137,18 @@ class GangQueue:
     def mark_unschedulable(self, gang: Gang, now: float) -> CompositionQueue:
         """Block this active gang's composition, which does not fit."""
         key = self._key[gang]
-        composition_queue = self._queues[key] = CompositionQueue(
-            key, gang.need, gang.shapes.copy(), owner=gang.namespace, since=now
+        composition_queue = self._add_queue(
+            CompositionQueue(key, gang.need, gang.shapes.copy(), owner=gang.namespace, since=now)
         )
         self.unschedulable_from = min(self.unschedulable_from, now)
-        self._joins(gang)
+        self._join(gang)
         return composition_queue
 
     def activate(self, composition_queue: CompositionQueue) -> None:
         """Activate the gangs of a composition queue."""
-        if self._queues.pop(composition_queue.key, None) is None:
+        if composition_queue.key not in self._queues:
             return
+        self._drop_queue(composition_queue.key)
         for gang in composition_queue.gangs:
             del self._queue_of[gang]
             self._activate(gang)
@@ -149,11 +164,7 @@ class GangQueue:
 
     def queues_of(self, composition: Composition) -> list[CompositionQueue]:
         """The composition queues of unschedulable gangs of this composition, the oldest first."""
-        return [
-            composition_queue
-            for composition_queue in self._queues.values()
-            if composition_queue.key.composition == composition
-        ]
+        return [*self._queues_of.get(composition, {}).values()]
 
     def queues(self) -> list[CompositionQueue]:
         """The composition queues of unschedulable gangs, the oldest first."""
@@ -163,8 +174,21 @@ class GangQueue:
         """The active gangs."""
         yield from self._entry
 
-    def _joins(self, gang: Gang) -> bool:
-        """Let the gang wait in its composition's queue if that is unschedulable; whether it is."""
+    def _add_queue(self, composition_queue: CompositionQueue) -> CompositionQueue:
+        key = composition_queue.key
+        self._queues[key] = composition_queue
+        self._queues_of.setdefault(key.composition, {})[key] = composition_queue
+        return composition_queue
+
+    def _drop_queue(self, key: CompositionKey) -> None:
+        del self._queues[key]
+        of_composition = self._queues_of[key.composition]
+        del of_composition[key]
+        if not of_composition:
+            del self._queues_of[key.composition]
+
+    def _join(self, gang: Gang) -> bool:
+        """Move the gang to its composition's queue if that is unschedulable; False if it is not."""
         composition_queue = self._queues.get(self._key[gang])
         if composition_queue is None:
             return False
@@ -179,7 +203,7 @@ class GangQueue:
         self._entry[gang] = self._entries
         self._active.push(gang.namespace, gang.key, (gang, self._entries))
 
-    def _is_tried(self, one: tuple[Gang, int], owner: str, key: SortKey) -> bool:
-        """Whether this entry is current and the gang's composition is not unschedulable."""
+    def _is_current(self, one: tuple[Gang, int], owner: str, key: SortKey) -> bool:
+        """Whether this entry is the gang's last one, and the gang is active."""
         gang, entry = one
-        return self._entry.get(gang) == entry and not self._joins(gang)
+        return self._entry.get(gang) == entry

@@ -1,12 +1,25 @@
 """Whatever is asked leaves the scheduler as it was, bit by bit, and its decisions too."""
 
+from random import Random
+
 import pytest
 
+from kubeshare_py.domain.events import BindSlotsFree, PodGone, PodSeen
+from kubeshare_py.event_log.records import digest_of
 from kubeshare_py.scheduling.queue.pod_records import PodState
 from kubeshare_py.scheduling.queue.reservations import ReservationCause
+from tests.builders import a_claim
 from tests.scale import seeds
 from tests.scheduling.busy_world import BusyWorld, run
-from tests.scheduling.every_question import ask_everything, questions
+from tests.scheduling.every_question import (
+    CHANGING,
+    OF_MACHINE,
+    ask_everything,
+    methods_of_machine,
+    properties,
+    questions,
+)
+from tests.scheduling.gang_driver import GangDriver, a_group, members
 from tests.scheduling.machine_state import expect_same_state, state_of
 
 
@@ -29,6 +42,7 @@ class Asker:
         self.note(world)
         before = state_of(world.machine)
         self.asked += ask_everything(world.machine, world.now)
+        self.asked += sum(1 for _ in properties(world.machine))
         after = state_of(world.machine)
         if before != after:  # which question was it?
             for name, question in questions(world.machine, world.now):
@@ -81,3 +95,53 @@ def test_the_same_is_decided_whether_or_not_questions_are_asked(seed: int) -> No
     asked = run(seed, ask)
     assert [entry[2] for entry in asked.log] == [entry[2] for entry in quiet.log]
     expect_same_state(state_of(quiet.machine), state_of(asked.machine), "asking again and again")
+
+
+def test_every_method_of_the_machine_is_asked_or_is_there_to_change_it() -> None:
+    assert methods_of_machine() == OF_MACHINE.keys() | CHANGING
+
+
+def crowded_with_gangs(seed: int, *, is_asked: bool) -> list[int]:
+    """The digests of a history of gangs, several of each composition, most of which fit nowhere.
+
+    When one gang of a composition was tried in vain, the others still are in the queue: they leave
+    it when they come first. After each event `wake_at`, if it is asked, changes nothing.
+    """
+    rng = Random(seed)
+    driver = GangDriver({"n0": 2, **{f"m{number}": 0 for number in range(8)}})
+    pods = [
+        pod
+        for kind in range(30)
+        for number in range(rng.randint(3, 5))
+        for pod in members(a_group(2, name=f"g{kind}-{number}"), 2, a_claim(999 - kind))
+    ]
+    digests = [digest_of(driver.tell(*(PodSeen(pod) for pod in pods)))]
+    for _ in range(12):
+        driver.now += 0.001
+        gone = rng.choice(pods)
+        for event in (BindSlotsFree(64), PodGone(gone.uid), PodSeen(gone)):
+            digests.append(digest_of(driver.tell(event)))
+            if is_asked:
+                driver.machine.wake_at(driver.now)
+    return digests
+
+
+@pytest.mark.parametrize("seed", seeds(40))
+def test_the_same_is_reported_of_gangs_whether_or_not_wake_at_is_asked(seed: int) -> None:
+    asked = crowded_with_gangs(seed, is_asked=True)
+    assert asked == crowded_with_gangs(seed, is_asked=False)
+
+
+def test_no_question_moves_gangs_that_wait_behind_others() -> None:
+    driver = GangDriver({"n0": 1, **{f"m{number}": 0 for number in range(8)}})
+    for kind in range(30):
+        for number in range(3):
+            group = a_group(2, name=f"g{kind}-{number}")
+            driver.tell(*(PodSeen(pod) for pod in members(group, 2, a_claim(999 - kind))))
+    for _ in range(3):
+        driver.now += 0.001
+        driver.tell(BindSlotsFree(64))
+        before = state_of(driver.machine)
+        driver.machine.wake_at(driver.now)
+        assert [*properties(driver.machine)]
+        expect_same_state(before, state_of(driver.machine), "a property, or wake_at,")
