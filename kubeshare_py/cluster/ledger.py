@@ -4,9 +4,9 @@ Only the machine writes it.
 
 Charges are kept by (node, card uuid). A charge on a card that is not, or no longer, known waits in
 a slot of its own, marked absent, and counts from the moment the card appears. A row has few of
-these slots (`usage_accounting`); further charges wait outside of the columns. So do all charges on a node that
-the API server has not shown yet, because pods may name any node. A node that was shown keeps its
-row while anything is charged on it.
+these slots (`usage_accounting`); further charges wait outside of the columns. So do all charges on
+a node that the API server has not shown yet, because pods may name any node. A node that was shown
+keeps its row while anything is charged on it.
 
 A *reservation* is a place for a pod that waits. The columns count it as taken, so that no other pod
 takes it, even while other pods still hold the place: free amounts may then be below 0, which is no

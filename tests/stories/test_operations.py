@@ -109,7 +109,7 @@ async def test_a_workload_without_pods_is_said_to_have_none(stage: Stage) -> Non
 async def test_check_asks_the_api_server_what_would_become_of_pods(
     stage: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    share = {"resources": {"limits": {"aliyun.com/gpu-mem": "3"}}}
+    share: dict[str, object] = {"resources": {"limits": {"aliyun.com/gpu-mem": "3"}}}
     asked: tuple[tuple[str, str, dict[str, object], dict[str, object]], ...] = (
         ("ours", "default", {"labels": gpu("0.5")}, {}),
         ("share", "default", {}, share),
