@@ -281,7 +281,7 @@ class World:
             idle = wake_at is None or wake_at > self.now + 12
             quiet = min(quiet + 1, 2) if is_silent and idle else 0
             # Pods avoid nodes that were refused for minutes, wherever there is room.
-            if quiet == 2 and not (self.sent or self.watch or self.machine.refused):
+            if quiet == 2 and not (self.sent or self.watch or self.machine.refused.pods):
                 return
         raise AssertionError("never settles")
 

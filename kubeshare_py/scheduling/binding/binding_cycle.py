@@ -161,7 +161,9 @@ class BindingCycles:
             return []
         match event.outcome:
             case Bound():
-                self._ignore_answer(record)
+                del self._unanswered[event.token]
+                if self._doubts:
+                    self._doubts.pop(event.token, None)
                 record.refused = False
                 record.answered_at = now
                 assert record.node is not None
@@ -256,7 +258,7 @@ class BindingCycles:
     def _confirm(self, record: Record, node: NodeName) -> ReportScheduled:
         self._table.transition(record, PodState.UNCONFIRMED)
         record.reported = None
-        if self._refused:
+        if self._refused.pods:
             self._refused.forget(record.pod.uid)
         count(self._attempts.scheduled, record.pod.scheduler_name)
         self._attempts.after_flush += record.flushed

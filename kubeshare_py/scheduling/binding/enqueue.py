@@ -179,7 +179,8 @@ class Enqueuer:
     def removed(self, uid: PodUid) -> None:
         """So does a pod that is not there any more."""
         self._leave(uid)
-        self.refused.forget(uid)
+        if self.refused.pods:
+            self.refused.forget(uid)
 
     def _leave_limit(self, record: Record) -> None:
         self._leave(record.pod.uid)

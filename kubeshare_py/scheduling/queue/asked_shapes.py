@@ -52,7 +52,7 @@ class AskedShapes:
             asked = self._spread(pod, asked, profile.default_spread)
         if asked is not None and (self._terms or asked.inter_pod is not None):
             asked = with_terms(pod, asked, self._terms)
-        if asked is not None and self.refused and (nodes := self.refused.avoided(pod.uid)):
+        if asked is not None and self.refused.pods and (nodes := self.refused.avoided(pod.uid)):
             asked = avoiding(asked, nodes)
         return None if asked is pod.shape else asked
 

@@ -35,20 +35,20 @@ class NodeRefusals:
 
 
 @dataclass(slots=True)
-class _RefusedPod:
+class RefusedPod:
+    """A pod that was refused lately: until when (s) that counts, and for which nodes."""
+
     until: float
     nodes: dict[NodeName, NodeRefusals] = field(default_factory=dict)
 
 
 class RefusedBinds:
-    """The pods whose Bindings were refused lately; False if there are none."""
+    """The pods whose Bindings were refused lately."""
 
     def __init__(self) -> None:
-        self._pods: dict[PodUid, _RefusedPod] = {}
+        #: To be read: empty, so that nothing is asked about plain pods, unless there are any.
+        self.pods: dict[PodUid, RefusedPod] = {}
         self._ends: Timers[PodUid] = Timers()
-
-    def __bool__(self) -> bool:
-        return bool(self._pods)
 
     @property
     def next_at(self) -> float:
@@ -58,7 +58,7 @@ class RefusedBinds:
     @property
     def pause_s(self) -> float:
         """The shortest pause (s) before a refused pod is tried again, given how many there are."""
-        return len(self._pods) / RETRIES_A_SECOND
+        return len(self.pods) / RETRIES_A_SECOND
 
     def refused(self, uid: PodUid, now: float) -> None:
         """A Binding was refused, and would be for any node."""
@@ -87,14 +87,14 @@ class RefusedBinds:
 
     def of(self, uid: PodUid) -> dict[NodeName, NodeRefusals]:
         """The nodes that were refused to a pod lately, the latest last; to be read."""
-        found = self._pods.get(uid)
+        found = self.pods.get(uid)
         return {} if found is None else found.nodes
 
     def ended(self, now: float) -> list[PodUid]:
         """Forget refusals that are over; the pods that had nodes to avoid and have fewer."""
         freed = []
         for uid in self._ends.due(now):
-            pod = self._pods.get(uid)
+            pod = self.pods.get(uid)
             if pod is None:
                 continue
             over = [node for node, one in pod.nodes.items() if one.until <= now]
@@ -103,7 +103,7 @@ class RefusedBinds:
             for node in over:
                 del pod.nodes[node]
             if pod.until <= now:
-                del self._pods[uid]
+                del self.pods[uid]
             else:
                 dues = (one.until for one in pod.nodes.values())
                 self._ends.add(min(dues, default=pod.until), uid)
@@ -111,13 +111,13 @@ class RefusedBinds:
 
     def forget(self, uid: PodUid) -> None:
         """The pod is bound, or gone."""
-        self._pods.pop(uid, None)
+        self.pods.pop(uid, None)
 
-    def _noted(self, uid: PodUid, now: float) -> _RefusedPod:
+    def _noted(self, uid: PodUid, now: float) -> RefusedPod:
         until = now + AVOIDED_S
-        pod = self._pods.get(uid)
+        pod = self.pods.get(uid)
         if pod is None:
-            pod = self._pods[uid] = _RefusedPod(until)
+            pod = self.pods[uid] = RefusedPod(until)
             self._ends.add(until, uid)
         pod.until = until
         return pod

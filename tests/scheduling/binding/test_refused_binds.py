@@ -96,7 +96,7 @@ def test_after_two_refusals_another_node_is_tried() -> None:
     bind = driver.refused(bind, denied(), 1)
     assert bind.node == "n2"
     assert driver.answer(bind, Bound()) != []
-    assert not driver.machine.refused
+    assert not driver.machine.refused.pods
 
 
 def test_others_of_its_shape_may_still_go_there() -> None:
@@ -172,7 +172,7 @@ def test_nothing_is_kept_of_refused_pods_that_are_gone() -> None:
     (bind,) = driver.seen(a_pod("p", HALF))
     driver.answer(bind, denied())
     driver.tell(PodGone(bind.uid))
-    assert not driver.machine.refused
+    assert not driver.machine.refused.pods
 
 
 def test_refusals_are_forgotten_after_their_time_and_few_nodes_are_avoided() -> None:
@@ -184,7 +184,7 @@ def test_refusals_are_forgotten_after_their_time_and_few_nodes_are_avoided() -> 
     assert "n03" not in refused.avoided(uid)
     assert refused.ended(AVOIDED_S + 4) == [uid]
     assert refused.avoided(uid)[0] == "n05"
-    while refused:
+    while refused.pods:
         refused.ended(refused.next_at)
     assert refused.avoided(uid) == ()
 
