@@ -318,6 +318,14 @@ class ObjectWritten:
 
 
 @dataclass(frozen=True, slots=True)
+class EvictionFailed:
+    """An Evict effect was refused, or its outcome is unknown; `answer` says why."""
+
+    uid: PodUid
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
 class BindSlotsFree:
     """At most `slots` more bindings may be sent now."""
 
@@ -344,6 +352,7 @@ Event = (
     | BindAsked
     | BindAnswered
     | ObjectWritten
+    | EvictionFailed
     | BindSlotsFree
     | TimePassed
 )

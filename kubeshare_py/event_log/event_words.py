@@ -27,8 +27,8 @@ def event_in_words(event: MachineEvent) -> str:
             about = f" {key} to {node}"
         case events.PodSeen(pod=pod):
             about = f" {pod.key} ({_state_of(pod)})"
-        case events.PodGone(uid=uid) | events.BindAnswered(uid=uid):
-            about = f" {uid}"
+        case events.PodGone() | events.BindAnswered() | events.EvictionFailed():
+            about = f" {event.uid}"
         case events.NodeSeen(node=node):
             about = f" {node.name}"
         case events.NodeGone(name=name):
@@ -77,8 +77,10 @@ class PodLines:
             case events.PodGone(uid=uid) if uid in self._uids:
                 yield "gone"
                 self._last = None
-            case events.BindAsked() | events.BindAnswered() if event.uid in self._uids:
-                yield _binding_in_words(event)
+            case events.BindAsked() | events.BindAnswered() | events.EvictionFailed() if (
+                event.uid in self._uids
+            ):
+                yield _answer_in_words(event)
             case _:
                 pass
         for effect in effects:
@@ -114,7 +116,11 @@ class PodLines:
                 yield type(effect).__name__
 
 
-def _binding_in_words(event: events.BindAsked | events.BindAnswered) -> str:
+def _answer_in_words(
+    event: events.BindAsked | events.BindAnswered | events.EvictionFailed,
+) -> str:
+    if isinstance(event, events.EvictionFailed):
+        return f"not evicted: {event.answer}"
     if isinstance(event, events.BindAsked):
         return f"kube-scheduler asked to bind it to {event.node}"
     return f"the API server answered: {_outcome(event.outcome)}"

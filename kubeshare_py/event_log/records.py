@@ -42,7 +42,7 @@ _KINDS: dict[str, type[Any]] = {
         *(events.BudgetSeen, events.BudgetGone, events.BudgetsListed),
         *(events.ObjectSeen, events.ObjectGone, events.ObjectsListed),
         *(events.BindAsked, events.BindAnswered, events.ObjectWritten),
-        *(events.BindSlotsFree, events.TimePassed),
+        *(events.EvictionFailed, events.BindSlotsFree, events.TimePassed),
     )
 }
 _PROFILES, _POD_SEEN = ProfilesReplaced.__name__, events.PodSeen.__name__

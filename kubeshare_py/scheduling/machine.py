@@ -22,6 +22,7 @@ from kubeshare_py.domain.events import (
     BudgetsListed,
     ClusterEvent,
     Event,
+    EvictionFailed,
     InventoryFailed,
     InventoryRead,
     NodeGone,
@@ -274,8 +275,8 @@ class Machine:
                 effects += self._event_handlers.seen(pod, now)
             case PodGone():
                 effects += self._event_handlers.gone(event, now)
-            case BindAnswered() | ObjectWritten() | BindAsked():
-                effects += self._binding(event, now)
+            case BindAnswered() | ObjectWritten() | BindAsked() | EvictionFailed():
+                effects += self._answered(event, now)
             case BindSlotsFree(slots=slots):
                 self.decides = True
                 effects += self._time_passed(now)
@@ -299,14 +300,17 @@ class Machine:
         self._enqueuer.settle(now)
         return [*self._extender_binds.unreported(effects), *self._extender_binds.settled()]
 
-    def _binding(
-        self, event: BindAnswered | ObjectWritten | BindAsked, now: float
+    def _answered(
+        self, event: BindAnswered | ObjectWritten | BindAsked | EvictionFailed, now: float
     ) -> Sequence[Effect]:
         if isinstance(event, BindAsked):
             return self._extender_binds.asked(event, now)
         if isinstance(event, BindAnswered):
             return self._binding_cycles.answered(event, now)
-        self.pre_binds.written(event, now)
+        if isinstance(event, EvictionFailed):
+            self.preemption.evictions.failed(event.uid, event.answer)
+        else:
+            self.pre_binds.written(event, now)
         return ()
 
     def _cluster_changed(self, event: ClusterEvent | BudgetEvent | ObjectEvent) -> None:

@@ -40,7 +40,8 @@ def _heading(found: PreemptionView) -> str:
 def _victim(victim: VictimView, indexes: Mapping[str, int]) -> str:
     cards = _cards(victim.cards, indexes)
     pod = f"{victim.namespace}/{victim.name}"
-    return f"{pod} (priority {victim.priority}) on node {victim.node}{cards}"
+    failed = f"; not evicted so far: {victim.answer}" if victim.answer else ""
+    return f"{pod} (priority {victim.priority}) on node {victim.node}{cards}{failed}"
 
 
 def _remarks(found: PreemptionView, indexes: Mapping[str, int]) -> list[str]:

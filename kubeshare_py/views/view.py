@@ -258,13 +258,17 @@ class NodeWhy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VictimView:
-    """A pod that would be evicted, and the cards that it holds."""
+    """A pod that would be evicted, and the cards that it holds.
+
+    `answer` says why the API server did not evict it so far, "" if it was not asked or did.
+    """
 
     namespace: str
     name: str
     node: str
     priority: int = 0
     cards: tuple[str, ...] = ()
+    answer: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

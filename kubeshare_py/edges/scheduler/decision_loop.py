@@ -259,7 +259,7 @@ class DecisionLoop:
             case WriteObject():
                 return self._write(effect)
             case Evict():
-                return self.api.evict(effect, partial(self.machine.is_evicted, effect.uid))
+                return self._evict(effect)
             case Nominate():
                 return self.api.nominate(effect)
 
@@ -271,6 +271,11 @@ class DecisionLoop:
     async def _write(self, effect: WriteObject) -> None:
         self._handle(await self.api.write(effect))
         self.wakeup.set()
+
+    async def _evict(self, effect: Evict) -> None:
+        failed = await self.api.evict(effect, partial(self.machine.is_evicted, effect.uid))
+        if failed is not None:
+            self._handle(failed)
 
     async def _bind(self, effect: Bind) -> None:
         self._handle(await self.api.bind(effect))

@@ -39,6 +39,7 @@ def preemption_view(
                 node=victim.node,
                 priority=victim.priority,
                 cards=tuple(victim.cards),
+                answer=machine.preemption.evictions.answer_about(victim.uid),
             )
             for victim in plan.victims
         ),

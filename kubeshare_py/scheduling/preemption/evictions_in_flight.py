@@ -22,10 +22,14 @@ AGAIN_S = 10.0
 
 @dataclass(slots=True, eq=False)
 class _PendingEviction:
-    """A requested eviction of a pod that is still there. `is_wanted`: its plan still needs it."""
+    """A requested eviction of a pod that is still there.
+
+    `is_wanted`: its plan still needs it. `answer`: why the last request failed, "" if none did.
+    """
 
     effect: Evict
     is_wanted: Callable[[], bool]
+    answer: str = ""
 
 
 class EvictionsInFlight:
@@ -50,6 +54,17 @@ class EvictionsInFlight:
         self._due.add(now + AGAIN_S, effect.uid)
         self.since.setdefault(effect.uid, now)
         self._mark(self._records[effect.uid], evicted=True)
+
+    def failed(self, uid: PodUid, answer: str) -> None:
+        """The API server refused a request, or did not confirm it."""
+        asked = self._asked.get(uid)
+        if asked is not None:
+            asked.answer = answer
+
+    def answer_about(self, uid: PodUid) -> str:
+        """Why the last request to evict a pod failed; "" if none did."""
+        asked = self._asked.get(uid)
+        return "" if asked is None else asked.answer
 
     def seen(self, record: Record, now: float) -> None:
         """Take a pod as the API server shows it."""

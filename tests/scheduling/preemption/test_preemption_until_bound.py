@@ -10,17 +10,19 @@ from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.events import (
     BindRefused,
+    EvictionFailed,
     InventoryRead,
     NodeSeen,
     NodesListed,
     PodsListed,
     Refusal,
 )
-from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.scheduler_profile import ProfilesReplaced
 from kubeshare_py.scheduling.explain.explanation import why
+from kubeshare_py.terminal.why_report import why_report
 from tests.builders import GIB, a_claim, a_machine, a_node, a_pod, a_shape, some_gpus
 from tests.scheduling.gang_driver import a_group, members, names
 from tests.scheduling.preemption_driver import PreemptionDriver, pod
@@ -280,3 +282,14 @@ class TestRestart:
         cluster.machine = a_machine({})
         cluster.tell(PodsListed((older, nominee), 0.0), NodesListed((a_node("n1"),)))
         assert names(cluster.turn()) == ["urgent"]
+
+
+def test_why_says_that_a_victim_could_not_be_evicted(cluster: PreemptionDriver) -> None:
+    refused = "403 Forbidden: cannot delete resource"
+    assert cluster.tell(EvictionFailed(PodUid("uid-low"), refused)) == []
+    found = why(cluster.machine, URGENT.key)
+    assert found is not None
+    assert found.preemption is not None
+    assert [victim.answer for victim in found.preemption.victims] == [refused]
+    assert f"; not evicted so far: {refused}" in why_report(found, None).plain
+    assert names(cluster.left("low")) == ["urgent"]

@@ -28,18 +28,18 @@ class EvictionLane:
         self._turns = FairSemaphore(at_once)
         self._evicting: set[PodUid] = set()
 
-    async def evict(self, effect: Evict, is_wanted: Callable[[], bool]) -> None:
+    async def evict(self, effect: Evict, is_wanted: Callable[[], bool]) -> str:
         """Evict the pod, if that is still wanted when its turn comes.
 
-        Does nothing while an eviction of the same pod waits or is sent.
+        Returns why that failed, "" if it did not. Does nothing while an eviction of the same pod
+        waits or is sent.
         """
         if effect.uid in self._evicting:
-            return
+            return ""
         self._evicting.add(effect.uid)
         try:
             async with self._turns.slot(effect.on_behalf_of):
-                if is_wanted():
-                    await evict(self._client, effect, self._failures)
+                return await evict(self._client, effect, self._failures) if is_wanted() else ""
         finally:
             self._evicting.discard(effect.uid)
 

@@ -11,8 +11,11 @@ from kubeshare_py.manifests.reports import disruption_patch, nomination_patch
 TIMEOUT_S = 5.0
 
 
-async def evict(client: KubeClient, effect: Evict, failures: FailedWrites) -> None:
-    """Evict once; never raises for errors of the server. Callers repeat it if the pod stays."""
+async def evict(client: KubeClient, effect: Evict, failures: FailedWrites) -> str:
+    """Evict once; returns why that failed, "" if it did not.
+
+    Never raises for errors of the server. Callers repeat it if the pod stays.
+    """
     path = f"/api/v1/namespaces/{effect.key.namespace}/pods/{effect.key.name}"
     now = datetime.datetime.now(tz=datetime.UTC)
     try:
@@ -27,6 +30,8 @@ async def evict(client: KubeClient, effect: Evict, failures: FailedWrites) -> No
         await client.delete(path, uid=effect.uid)
     except KubeFailure as error:
         failures.failed(Write.EVICTION, error, pod=str(effect.key), uid=effect.uid)
+        return str(error)
+    return ""
 
 
 async def nominate(client: KubeClient, effect: Nominate, failures: FailedWrites) -> None:

@@ -24,6 +24,7 @@ from kubeshare_py.domain.events import (
     BindRefused,
     BindUnknown,
     Bound,
+    EvictionFailed,
     ObjectWritten,
     Refusal,
 )
@@ -96,15 +97,16 @@ class KubeApi:
                 outcome = await self._send(bind, binding_body(bind, annotations, labels))
         return _answered(bind, outcome)
 
-    async def evict(self, effect: Evict, is_wanted: Callable[[], bool]) -> None:
-        """Report and delete the pod, if the server allows it.
+    async def evict(self, effect: Evict, is_wanted: Callable[[], bool]) -> EvictionFailed | None:
+        """Report and delete the pod, if the server allows it; else return that it failed.
 
         Never raises for errors of the server.
 
         `is_wanted` is called when its turn comes.
         """
         self._reports.evicted(effect)
-        await self._evictions.evict(effect, is_wanted)
+        answer = await self._evictions.evict(effect, is_wanted)
+        return EvictionFailed(effect.uid, answer) if answer else None
 
     async def nominate(self, effect: Nominate) -> None:
         """Nominate the pod; never raises for errors of the server."""
