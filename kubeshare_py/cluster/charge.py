@@ -5,7 +5,13 @@ from dataclasses import dataclass, replace
 
 from kubeshare_py.cluster.card_tags import named
 from kubeshare_py.cluster.columns import Columns
-from kubeshare_py.cluster.native.native_gpus import NONE, NativeGpus, Resources, native_gpus
+from kubeshare_py.cluster.native.native_gpus import (
+    NONE,
+    NativeGpus,
+    Resources,
+    native_gpus,
+    native_of,
+)
 from kubeshare_py.domain.allocation import Allocation, CardCharge, summed
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName
 from kubeshare_py.domain.needs.placed_pod import PlacedPod
@@ -37,7 +43,7 @@ class Charge:
             return NativeGpus(native_gpus(self.resources) - self.picked, self.picked)
         if self.allocation is not None and self.allocation.cards:
             return NONE
-        return NativeGpus(native_gpus(self.resources)) if self.resources else NONE
+        return native_of(self.resources) if self.resources else NONE
 
 
 def claim_charges(

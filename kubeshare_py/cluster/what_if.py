@@ -45,7 +45,7 @@ class Amounts:
     """Amounts that pods hold of rows, one line each; int64.
 
     Node resources are (k, resources), card amounts (k, width), and GPUs that the kubelet gives out
-    (k, 2), of unknown cards and picked ones. `milli` are shares in milli, `memory` is in bytes,
+    (k, 3), as `NativeGpus`. `milli` are shares in milli, `memory` is in bytes,
     `tenants`, `exclusive` and `excluding` count pods. `tags` are those of each pod of a line that
     has any, with the slot of its card. `pods` are what other pods' placement depends on besides, by
     line.
@@ -63,9 +63,9 @@ class Amounts:
 
     @staticmethod
     def none(lines: int, resources: int, width: int) -> "Amounts":
-        """k lines of zeros: `free` (k, resources), card amounts (k, width), `native` (k, 2)."""
+        """k lines of zeros: `free` (k, resources), card amounts (k, width), `native` (k, 3)."""
         milli, memory, tenants, exclusive, excluding = np.zeros((5, lines, width), np.int64)
-        free, native = np.zeros((lines, resources), np.int64), np.zeros((lines, 2), np.int64)
+        free, native = np.zeros((lines, resources), np.int64), np.zeros((lines, 3), np.int64)
         return Amounts(free, milli, memory, tenants, exclusive, excluding, native, {})
 
 
@@ -80,7 +80,7 @@ class WhatIf(Rows):
     def __init__(self, columns: Columns, index: IntArray, native: IntArray) -> None:
         """`index` are rows of the tables, (k,).
 
-        `native` the GPUs per row that the kubelet gives out, of unknown cards and picked, (k, 2).
+        `native` the GPUs per row that the kubelet gives out, as `NativeGpus`, (k, 3).
         """
         own = {name: getattr(columns, name).take(index, 0) for name in CHARGED_COLUMNS}
         self._begin(columns, index, native, own)

@@ -16,6 +16,7 @@ from kubeshare_py.configuration.inventory import Inventory
 from kubeshare_py.configuration.leader_election import LeaderElection
 from kubeshare_py.configuration.settings_rules import label_problem
 from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
+from kubeshare_py.domain.needs.native_resources import name_problem
 from kubeshare_py.domain.printable import MAX_SAID, beginning
 
 API_VERSION = "kubeshare.io/v1"
@@ -200,7 +201,8 @@ class SchedulerConfiguration(ConfigurationStruct, frozen=True):
     with 0 there is no limit. A pod that was refused is tried again after
     `pod_initial_backoff_seconds`, which double with each time up to `pod_max_backoff_seconds`.
     A pod that fits nowhere is tried again after `pod_max_in_unschedulable_pods_seconds` in any
-    case.
+    case. `native_resources` are names beside NVIDIA's of extended resources whose units are cards
+    or parts of cards that the kubelet gives out; `*` at the end stands for any end.
     """
 
     api_version: str = API_VERSION
@@ -226,6 +228,7 @@ class SchedulerConfiguration(ConfigurationStruct, frozen=True):
     preemptions_per_pod: Annotated[int, Meta(ge=1, le=1_000_000)] = 5
     forced_delete_hold_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 60.0
     max_waiting_pods_per_namespace: Annotated[int, Meta(ge=0, le=1_000_000)] = 5000
+    native_resources: tuple[str, ...] = ()
 
     @property
     def extends(self) -> bool:
@@ -361,6 +364,9 @@ def checked(configuration: SchedulerConfiguration) -> SchedulerConfiguration:
             settings.check()
         except ValueError as error:
             raise ConfigurationError(f"{section}.{error}") from error
+    for index, name in enumerate(configuration.native_resources):
+        if problem := name_problem(name):
+            raise ConfigurationError(f"nativeResources[{index}]: {problem}")
     names = [profile.scheduler_name for profile in configuration.profiles]
     for index, name in enumerate(names):
         if name in names[:index]:

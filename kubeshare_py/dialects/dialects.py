@@ -19,6 +19,7 @@ from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.dialects.sharepod.dialect import SharePods
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.needs.gpu_quota import QuotaNames
+from kubeshare_py.domain.needs.native_resources import NVIDIAS, NativeResources
 from kubeshare_py.domain.node import NodeAtDecision
 
 #: The owners of contested resource names on a node, as sorted (resource, dialect) pairs; names
@@ -36,11 +37,14 @@ class Dialects:
         self,
         profiles: Mapping[str, Sequence[Dialect]],
         demanding: Mapping[str, Collection[str]] = _NONE,
+        native: NativeResources = NVIDIAS,
     ) -> None:
         """Raises DialectConflict for dialects that cannot be used in one cluster.
 
+        `native` are the resources of device plugins, whose cards the kubelet chooses.
         `demanding` are those whose nodes must have the labels of their rules, by profile.
         """
+        self.native = native
         found: dict[str, Dialect] = {}
         for dialects in profiles.values():
             found |= {one.name: one for one in dialects}

@@ -116,6 +116,7 @@ VARIANTS = {
         "resources=null",
         "collector.enabled=false",
         "config.parallelBinds=8",
+        'config.nativeResources=["nvshare.com/gpu", "example.com/mig-*"]',
     ],
     "for kube-scheduler and HAMi's dashboards": [
         "extender.enabled=true",

@@ -6,7 +6,9 @@ Only on nodes whose agent serves the name; on other nodes, and for other schedul
 from typing import Any
 
 import msgspec
+import pytest
 
+from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.dialects.nvidia_dialect import GPU, Nvidia
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
@@ -22,6 +24,7 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.node import AGENT_ANNOTATION, Node
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.edges.process.configured_dialects import configured
 from kubeshare_py.manifests.events import node_events
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.pods.pod import to_domain
@@ -29,7 +32,7 @@ from kubeshare_py.scheduling.machine import Machine
 from tests.builders import a_gpu, a_machine, some_gpus
 from tests.manifests.written import pod_fields
 
-OURS = "kubeshare-scheduler"
+OURS, INSTANCE = "kubeshare-scheduler", "nvidia.com/mig-1g.5gb"
 DIALECTS = Dialects({OURS: (SHAREDGPU, Nvidia(mig=["1g.5gb"])), "plain": (SHAREDGPU,)})
 N1 = NodeName("n1")
 
@@ -127,3 +130,49 @@ def test_a_native_pod_of_another_scheduler_is_native_there_too() -> None:
     assert native.allocation is None
     placed(a_node(GPU, **{GPU: "4"}), native, machine=machine)
     assert machine.ledger.held_back_on(N1) == 1
+
+
+LABELS = ("sharedgpu/gpu_request", "sharedgpu/gpu_limit")
+SHARED, NVSHARE, RENAMED = "nvidia.com/gpu.shared", "nvshare.com/gpu", "example.com/a100"
+
+
+def a_pod_of_others(name: str, dialects: Dialects = DIALECTS, **amounts: str) -> Pod:
+    spec: dict[str, Any] = {
+        "schedulerName": "default-scheduler",
+        "nodeName": "n1",
+        "containers": [{"name": "c", "resources": {"limits": amounts}}],
+    }
+    return to_domain(pod_fields(spec, name=name, uid=f"uid-{name}"), dialects)
+
+
+@pytest.mark.parametrize(
+    ("resource", "held_back"),
+    [(SHARED, 2), (INSTANCE, 2), ("nvidia.com/mig-3g.20gb", 2), (NVSHARE, 0), (RENAMED, 0)],
+)
+def test_units_of_nvidias_names_hold_idle_cards_back(resource: str, held_back: int) -> None:
+    machine = a_machine()
+    placed(a_node(**{resource: "8"}), a_pod_of_others("p", **{resource: "2"}), machine=machine)
+    assert machine.ledger.held_back_on(N1) == held_back
+
+
+@pytest.mark.parametrize("resource", [NVSHARE, RENAMED, "example.com/mig-1g", SHARED])
+def test_so_do_units_of_the_configured_names(resource: str) -> None:
+    document = {"nativeResources": [NVSHARE, RENAMED, "example.com/mig-*"]}
+    machine, dialects = a_machine(), configured(read(document))
+    pod = a_pod_of_others("p", dialects, **{resource: "1", "example.com/other": "3"})
+    placed(a_node(), pod, machine=machine)
+    assert machine.ledger.held_back_on(N1) == 1
+
+
+def test_all_cards_wait_for_the_one_whose_slice_another_pod_has() -> None:
+    theirs = a_pod_of_others("theirs", **{SHARED: "1"})
+    asked = {count: {key: str(count) for key in LABELS} for count in (5, 6)}
+    some, every = (
+        to_domain(pod_fields({"schedulerName": OURS}, name="p", labels=labels), DIALECTS)
+        for labels in asked.values()
+    )
+    node = a_node(**{SHARED: "8"})
+    assert isinstance(placed(node, theirs, some)["p"], Bind)
+    waits = placed(node, theirs, every)["p"]
+    assert isinstance(waits, str)
+    assert "held back" in waits

@@ -17,6 +17,7 @@ from kubeshare_py.dialects.dialect import Dialect, OwnedKeys, ResultKeys, Words
 from kubeshare_py.dialects.dialect_table import DialectConflict, DialectTable
 from kubeshare_py.dialects.dialects import IN_TREE, Dialects
 from kubeshare_py.domain.needs.gpu_quota import QuotaNames
+from kubeshare_py.domain.needs.native_resources import NativeResources
 from kubeshare_py.domain.printable import error_text
 from kubeshare_py.edges.process.plugin_entry_points import DIALECTS, with_entry_points
 
@@ -71,7 +72,7 @@ def configured(
                 demanding.setdefault(profile.scheduler_name, set()).add(one.name)
         _check(path, own)
     _check("profiles", [dialect for _, dialect in made.values()])
-    return Dialects(profiles, demanding)
+    return Dialects(profiles, demanding, NativeResources(configuration.native_resources))
 
 
 def make(where: str, name: str, args: Mapping[str, Any], factories: Factories) -> Dialect:

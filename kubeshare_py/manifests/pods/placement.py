@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from kubeshare_py.domain.needs.host_ports import HostPort
+from kubeshare_py.domain.needs.native_resources import NVIDIAS, NativeResources
 from kubeshare_py.domain.needs.node_rules import NodeRule
 from kubeshare_py.domain.pod import NodePreferences, NodeTerm, Shape, Toleration
 from kubeshare_py.domain.remembered import remembered
@@ -68,12 +69,13 @@ class OwnedNames(msgspec.Struct, frozen=True, gc=False):
 
     `own` are those of the pod's profile, which it may ask for, and `foreign` those of other
     profiles. `marks` are resources of nodes on which a contested name that the pod asks for is its
-    dialect's.
+    dialect's. `native` are those of device plugins.
     """
 
     own: frozenset[str] = frozenset()
     foreign: frozenset[str] = frozenset()
     marks: tuple[str, ...] = ()
+    native: NativeResources = NVIDIAS
 
 
 NONE_OWNED = OwnedNames()
@@ -97,10 +99,11 @@ def node_needs(
     is_bound = status is not None
     needs = demand(spec, status) if problem is None or is_bound else Demand(())
     resources = _marked(needs.resources, owned.marks) if owned.marks else needs.resources
+    amounts = resources, needs.unrequested + owned.native.charged(needs.resources), ports
     if problem is None:
-        shape = _shape_of(spec, (resources, needs.unrequested, ports), request, rules)
+        shape = _shape_of(spec, amounts, request, rules)
     else:
-        shape = _shape_without_place((resources, needs.unrequested, ports), request)
+        shape = _shape_without_place(amounts, request)
     if is_bound:
         return NodeNeeds(shape)
     unsupported = unsupported_fields(spec, needs.resources, owned.own, owned.foreign)

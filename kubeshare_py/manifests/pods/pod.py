@@ -9,6 +9,7 @@ from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.label_selector import Labels
 from kubeshare_py.domain.needs.gpu_quota import NO_SCOPES
 from kubeshare_py.domain.needs.inter_pod import InterPodTerms
+from kubeshare_py.domain.needs.native_resources import NVIDIAS
 from kubeshare_py.domain.pod import Pod, Shape, with_device_claims, with_inter_pod, with_volumes
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.manifests.pods.container_amounts import container_amounts
@@ -79,11 +80,11 @@ def to_domain(pod: PodFields, dialects: Dialects = SHAREDGPU_ALONE) -> Pod:
         bound=bound,
         namespace=meta.namespace,
     )
-    owned = NONE_OWNED
+    owned = NONE_OWNED if dialects.native is NVIDIAS else OwnedNames(native=dialects.native)
     if dialects.every.resources:
         foreign = dialects.every.resources - table.resources
         marks = () if bound or asked.request is None else table.marks(asked.request, containers)
-        owned = OwnedNames(table.resources, foreign, marks)
+        owned = OwnedNames(table.resources, foreign, marks, dialects.native)
     rules = () if asked.request is None else table.node_rules(asked.request)
     needs = node_needs(spec, status if bound else None, asked.request, owned, rules)
     others = asked_of_others(spec, meta.namespace, meta.labels)

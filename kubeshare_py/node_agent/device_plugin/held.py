@@ -9,8 +9,13 @@ from kubeshare_py.node_agent.agent_report import HeldCards
 from kubeshare_py.node_agent.device_plugin.given import Given, cards_by_pod
 from kubeshare_py.node_agent.device_plugin.owners import ContainerDevices
 
-#: Devices of NVIDIA's plugin are uuids, with `::` and a number where it time-slices.
-_UUID = re.compile(r"((?:GPU|MIG)-[0-9A-Za-z/-]{1,120})(?:::\d+)?")
+_HEX = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
+#: Devices of NVIDIA's plugin are uuids, with `::` and a number where it time-slices. Plugins that
+#: share cards put another sign before the number: nvshare two underscores, HAMi and Volcano a `-`.
+_UUID = re.compile(
+    rf"((?:GPU|MIG)-{_HEX}|MIG-GPU-{_HEX}/\d+/\d+|(?:GPU|MIG)-[0-9A-Za-z/-]{{1,120}}?)"
+    r"(?:(?:::|__|(?<=[0-9A-Fa-f]{12})-)\d{1,6})?"
+)
 
 
 def device_uuids(listed: Iterable[ContainerDevices], own: Collection[str]) -> Iterator[GpuUuid]:

@@ -10,10 +10,11 @@ from typing import NamedTuple
 from kubeshare_py.cluster.claims import Dispute
 from kubeshare_py.cluster.columns import ABSENT
 from kubeshare_py.cluster.ledger import Ledger
-from kubeshare_py.cluster.native.native_gpus import NATIVE_GPU
+from kubeshare_py.cluster.native.native_gpus import least_cards
 from kubeshare_py.cluster.reserved_places import is_intruded
 from kubeshare_py.domain.effects import Overuse
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
+from kubeshare_py.domain.needs.native_resources import NATIVE_GPU
 from kubeshare_py.domain.node import AGENT_ANNOTATION, Node
 from kubeshare_py.domain.printable import MAX_MESSAGE, beginning
 
@@ -98,10 +99,12 @@ class _Look:
                 yield Subject(Overuse.AMOUNT, uuid), note
             if is_intruded(columns, row, slot):
                 yield from self._exclusivity(uuid)
-        native = self._ledger.held_back_on(self._node)
-        if native > unused:
+        native = self._ledger.native_on(row)
+        least = least_cards(columns, row, native)
+        if least > unused:
             there = f"only {unused} cards are without other pods: some card may be in use twice"
-            note = f"{self._native_holders()} hold {native} {NATIVE_GPU}, but {there}"
+            what = "GPUs of device plugins" if native.parts else NATIVE_GPU
+            note = f"{self._native_holders()} hold {least} {what}, but {there}"
             yield Subject(Overuse.AMOUNT), note
 
     def _held_too_much(self, row: int, slot: int) -> str:
@@ -159,7 +162,7 @@ class _Look:
 
     def _native_holders(self) -> str:
         charges = self._ledger.charges_on(self._node).items()
-        return self._names([uid for uid, one in charges if one.native.unknown])
+        return self._names([uid for uid, one in charges if one.native.on_unknown_cards])
 
     def _names(self, uids: Collection[PodUid]) -> str:
         return _some(sorted(str(self._key_of(uid)) for uid in uids), MAX_NAMED)

@@ -144,7 +144,7 @@ def _helpful(
 def _held(charge: Charge) -> str:
     """The GPUs that a pod holds, in brackets; nothing for a pod without GPUs."""
     cards = charge.allocation.cards if charge.allocation else ()
-    count = len(cards) + charge.native.unknown
+    count = len(cards) + charge.native.on_unknown_cards
     if len(cards) == count == 1:
         card = cards[0]
         part = _share(card.milli) if card.milli else f"{card.memory_bytes / _GIB:.4g} GiB"

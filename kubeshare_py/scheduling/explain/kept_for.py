@@ -44,7 +44,7 @@ def _lingering(machine: Machine, sees: Sees) -> dict[NodeName, tuple[str, ...]]:
     for one in machine.lingering.pods():
         charge = machine.ledger.lingering[one.record.pod.uid]
         cards = charge.allocation.cards if charge.allocation is not None else ()
-        held = _are(len(cards) + charge.native.unknown, "held")
+        held = _are(len(cards) + charge.native.on_unknown_cards, "held")
         pod = f"pod {one.key}" if sees(one.key.namespace) else UNNAMED
         left_s = machine.left_s(one.until)
         kept = f"{held} for {left_s} s more after the forced deletion of {pod}"

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from kubeshare_py.cluster.columns import HELD_BACK
 from kubeshare_py.cluster.ledger import Ledger
-from kubeshare_py.cluster.native.native_gpus import NATIVE_GPU
 from kubeshare_py.cluster.overlay import Overlay
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
+from kubeshare_py.domain.needs.native_resources import NATIVE_GPU
 from kubeshare_py.domain.node import AgentWords, KubeletPick, Node
 from tests.builders import a_gpu, a_node
 from tests.scale import examples
@@ -374,3 +374,47 @@ def test_what_ifs_without_a_pod_are_as_when_it_ended(
         assert headroom[:width] == tried[:width] == now
         assert flags[:width] == ledger.columns.flags[row].tolist()[:width]
         return
+
+
+def parts(ledger: Ledger, uid: str, count: int = 1, name: str = "nvshare.com/gpu") -> None:
+    ledger.charge(PodUid(uid), N1, ((name, count),), None)
+
+
+def test_what_the_kubelet_gave_counts_whatever_the_resource_is_called() -> None:
+    ledger = a_ledger()
+    parts(ledger, "a", 2)
+    assert open_cards(ledger) == [0, 1, 2, 3]
+    ledger.put_node(a_named(N1, None, ("a", [card(N1, 1), card(N1, 3)])))
+    assert open_cards(ledger) == [0, 2]
+    (held,) = ledger.allocations_of(N1, card(N1, 1)).values()
+    assert held.holds_alone(card(N1, 1))
+    ledger.release(PodUid("a"))
+    assert open_cards(ledger) == [0, 1, 2, 3]
+
+
+def test_a_card_of_several_native_pods_is_charged_once_and_closed_to_others() -> None:
+    ledger = a_ledger(2)
+    row, named = ledger.columns.row_of[N1], [card(N1, 0)]
+    for uid in ("a", "b", "c"):
+        parts(ledger, uid)
+    ledger.put_node(a_named(N1, None, ("a", named), ("b", named), ("c", named)))
+    assert {*ledger.allocations_of(N1, card(N1, 0))} == {"a", "b", "c"}
+    assert ledger.columns.free_milli[row].tolist()[:2] == [0, 1000]
+    assert (open_cards(ledger), [*ledger.overcommitted()], [*ledger.unexclusive()]) == ([1], [], [])
+    ledger.release(PodUid("a"))
+    assert (open_cards(ledger), [*ledger.overcommitted()]) == ([1], [])
+    ledger.put_node(a_named(N1, None, ("b", named)))
+    assert ledger.columns.free_milli[row].tolist()[:2] == [0, 1000]
+    ledger.release(PodUid("b"))
+    assert open_cards(ledger) == [0, 1]
+    ledger.release(PodUid("c"))
+    assert ledger.columns.free_milli[row].tolist()[:2] == [1000, 1000]
+
+
+def test_native_pods_on_a_card_of_a_pod_of_ours_are_over_commitment() -> None:
+    ledger = a_ledger()
+    ours(ledger, "ours", card(N1, 0))
+    for uid in ("a", "b"):
+        parts(ledger, uid)
+    ledger.put_node(a_named(N1, None, ("a", [card(N1, 0)]), ("b", [card(N1, 0)])))
+    assert [*ledger.overcommitted()] == [(N1, card(N1, 0))]

@@ -2,9 +2,9 @@
 
 from kubeshare_py.cluster.columns import HELD_BACK
 from kubeshare_py.cluster.ledger import Ledger
-from kubeshare_py.cluster.native.native_gpus import NATIVE_GPU
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
+from kubeshare_py.domain.needs.native_resources import NATIVE_GPU
 from tests.builders import a_node, some_gpus
 
 N1 = NodeName("n1")

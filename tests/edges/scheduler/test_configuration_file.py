@@ -42,6 +42,11 @@ def test_what_a_file_says_is_in_effect(tmp_path: Path) -> None:
         ("profiles: [{schedulerName: 3}]", "profiles[0].schedulerName: "),
         ("parallelBinds: 0", "parallelBinds: "),
         ("inventry: {}", "inventry: "),
+        (
+            "nativeResources: [example.com/a100, cpu]",
+            "nativeResources[1]: 'cpu' is no extended resource such as example.com/gpu or",
+        ),
+        ("nativeResources: [nvidia.com/gpu]", "nativeResources[0]: nvidia.com/gpu always counts"),
         ("gangRepair: retry", "gangRepair: must be release or report"),
         ("inventory: {url: 'prometheus:9090'}", "inventory.url: must be a URL such as http://"),
         (

@@ -26,6 +26,23 @@ def test_devices_of_nvidias_plugin_are_uuids() -> None:
     assert (held.uid, held.key, held.cards) == ("uid-of-a", A, ("GPU-1", "GPU-2"))
 
 
+UUID = "5e3d2a1f-8b4c-4d6e-9fa0-123456789abc"
+
+
+@pytest.mark.parametrize(
+    ("device", "card"),
+    [
+        *((f"GPU-{UUID}{end}", f"GPU-{UUID}") for end in ("", "::3", "__12", "-3")),
+        *((f"MIG-{UUID}{end}", f"MIG-{UUID}") for end in ("", "::3")),
+        *((f"MIG-GPU-{UUID}/7/0{end}", f"MIG-GPU-{UUID}/7/0") for end in ("", "::3")),
+    ],
+)
+def test_parts_of_cards_are_called_by_the_card_with_a_number(device: str, card: str) -> None:
+    """Time slices of NVIDIA's plugin, nvshare's, and HAMi's and Volcano's parts, by any name."""
+    [held] = held_cards(listed(device, resource="example.com/part"), Given(), (), UIDS)
+    assert held.cards == (card,)
+
+
 def test_our_own_devices_are_no_cards() -> None:
     assert held_cards(listed("0-0"), Given(), (NVIDIA_GPU,), UIDS) == ()
 

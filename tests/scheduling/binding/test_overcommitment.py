@@ -1,6 +1,7 @@
 """Cards of which pods hold more than they have are told about: at once and not too often."""
 
 import itertools
+from dataclasses import replace
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.effects import ReportOvercommit
@@ -14,6 +15,7 @@ from kubeshare_py.domain.events import (
     PodSeen,
 )
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
+from kubeshare_py.domain.needs.native_resources import UNKNOWN_PARTS
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.scheduling.binding.overcommitment import REMINDER_S, SPACING_S
 from tests.builders import GIB, a_gpu, a_node, a_pod, a_shape, some_gpus
@@ -156,6 +158,37 @@ def test_native_pods_with_fewer_cards_than_they_hold_are_told_about() -> None:
     assert told.note.startswith("default/a, default/b hold 2 nvidia.com/gpu, but only 1 cards are")
     [ended] = reports.after(PodGone(PodUid("uid-share")), now=20.0)
     assert (ended.uuid, ended.is_over) == (None, False)
+
+
+def parts(name: str, count: int) -> Pod:
+    shape = a_shape(unrequested=((UNKNOWN_PARTS, count),))
+    return a_pod(name, shape, scheduler_name="other", node_name=N1)
+
+
+def test_more_parts_than_cards_are_told_about_only_if_no_card_is_left_for_them() -> None:
+    """Time slices: all of them may be of one card."""
+    reports = Reports(cards=2)
+    events = [PodSeen(parts("a", 5)), PodSeen(parts("b", 3)), PodSeen(intruder("share", 300))]
+    assert reports.after(*events, now=0.0) == []
+    second = PodSeen(intruder("too", 300, GpuUuid("GPU-n1-1")))
+    [told] = reports.after(second, now=1.0)
+    assert told.note == (
+        "default/a, default/b hold 1 GPUs of device plugins, but only 0 cards are without other"
+        " pods: some card may be in use twice"
+    )
+    [ended] = reports.after(PodGone(PodUid("uid-too")), now=20.0)
+    assert not ended.is_over
+
+
+def test_nor_are_time_slices_that_were_not_renamed() -> None:
+    """The plugin advertises more units than there are cards."""
+    reports = Reports(cards=2)
+    node = a_node("n1")
+    node = replace(node, allocatable=(*node.allocatable, ("nvidia.com/gpu", 8)))
+    events = [NodeSeen(node), PodSeen(native("a", 5)), PodSeen(intruder("share", 300))]
+    assert reports.after(*events, now=0.0) == []
+    [told] = reports.after(PodSeen(intruder("too", 300, GpuUuid("GPU-n1-1"))), now=1.0)
+    assert told.is_over
 
 
 def test_an_unhealthy_card_may_well_be_a_native_pods() -> None:
