@@ -49,6 +49,7 @@ def next_reading(
     cards = merge.cards_by_node()
     scrapes = merge.scrapes(now)
     merge.check_collectors()
+    merge.check_faults()
     if unix_now is not None:
         merge.check_clocks(unix_now)
     silent = sorted(merge.silent(scrapes, now))

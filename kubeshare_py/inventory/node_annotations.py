@@ -7,6 +7,7 @@ from kubeshare_py.domain.events import InventoryRead
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.inventory.card_annotation import CardAnnotationProblem, read_annotation
+from kubeshare_py.inventory.sample_merge import taken_out
 
 
 class NodeAnnotations:
@@ -84,4 +85,6 @@ class NodeAnnotations:
             if card.uuid not in uuids and (card.uuid in unusable or "" in unusable)
         )
         cards = sorted((*listed.cards, *kept), key=lambda card: (card.index, card.uuid))
+        ill = [card.uuid for card in cards if not card.healthy]
+        problems += (taken_out(node, "", ill),) if ill else ()
         return tuple(cards[: CARDS_OF_NODE.most]), problems

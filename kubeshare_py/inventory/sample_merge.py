@@ -33,6 +33,9 @@ AHEAD_S, BEHIND_S = 60.0, 360.0
 #: The most cards of a node; a larger count is ignored.
 _MAX_CARDS = 10_000
 
+#: The most cards that a sentence names.
+_NAMED = 16
+
 _CardsByUuid = dict[GpuUuid, Gpu]
 
 
@@ -47,8 +50,9 @@ class _NodeSamples:
     garbled: set[GpuUuid] = field(default_factory=set)
     #: How many cards its collector claims to list.
     count: int = 0
-    #: Cards with a fault.
+    #: Cards with a fault, and the cards of each fault.
     faulty: set[GpuUuid] = field(default_factory=set)
+    faults: dict[str, list[GpuUuid]] = field(default_factory=dict)
     #: How many of the listed cards have no fault, by collector.
     healthy: dict[str, float] = field(default_factory=dict)
     isolation: ReportedReadiness = field(default_factory=ReportedReadiness)
@@ -62,6 +66,16 @@ class _NodeSamples:
             len((self.uuids.get(collector, set()) | self.garbled) - self.faulty) == count
             for collector, count in self.healthy.items()
         )
+
+
+def taken_out(node: NodeName, fault: str, uuids: Iterable[GpuUuid]) -> str:
+    """The sentence that says which cards of a node take no new pods; a `fault` of "" is unknown.
+
+    The log has a sentence once, as long as it stays the same.
+    """
+    cards = sorted({*uuids})
+    more = f" and {len(cards) - _NAMED} more" if len(cards) > _NAMED else ""
+    return f"node {node}: {fault or 'unhealthy'}, no new pods: {', '.join(cards[:_NAMED])}{more}"
 
 
 class SampleMerge:
@@ -148,6 +162,12 @@ class SampleMerge:
                 if is_wrong:
                     self.diagnostics.append(f"node {node}: its clock is {how} of the scheduler's")
 
+    def check_faults(self) -> None:
+        """Report which cards take no new pods, and why; one sentence for each fault of a node."""
+        for node, listed in sorted(self._nodes.items()):
+            for fault, uuids in sorted(listed.faults.items()):
+                self.diagnostics.append(taken_out(node, fault, uuids))
+
     def check_collectors(self) -> None:
         """Report collectors that describe one node differently."""
         for node, listed in sorted(self._nodes.items()):
@@ -191,7 +211,9 @@ class SampleMerge:
         if node and series.name == HEALTHY:
             self._of(node).healthy[series.instance] = series.value
         elif node and series.value != 0:
-            self._of(node).faulty.add(GpuUuid(series.own("uuid")))
+            uuid, listed = GpuUuid(series.own("uuid")), self._of(node)
+            listed.faulty.add(uuid)
+            listed.faults.setdefault(series.own("fault"), []).append(uuid)
 
     def _take_card(self, series: Series) -> None:
         found = read_series(series.labels, self._readiness)

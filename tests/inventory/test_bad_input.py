@@ -105,7 +105,7 @@ def test_a_node_that_lists_cards_of_another_one_changes_nothing_of_that_one() ->
     clone = (capacity("b", "GPU-1"), capacity("b", "GPU-2"), fault("b", "GPU-1"), up("b"))
     step = read(known(), *clone, *FIRST)
     assert states(step) == {"b": {"GPU-1": False, "GPU-2": True}}
-    assert step.diagnostics == ()
+    assert step.diagnostics == ("node b: memory-errors, no new pods: GPU-1",)
 
 
 def test_a_card_with_an_absurd_amount_stays_as_it_was_known_and_others_count() -> None:

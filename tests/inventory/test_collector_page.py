@@ -34,7 +34,8 @@ def test_a_page_of_our_collector_says_what_prometheus_would_say() -> None:
     broken = collectors.break_card(A, 1)
     body, _ = collectors.page(A, 100.0) or (b"", "")
     step = read(Reading(), page(body.decode()))
-    assert not step.diagnostics
+    told = f"node a: memory-errors, no new pods: {broken}"
+    assert step.diagnostics == (told,)
     assert states(step) == {"a": {card.uuid: card.uuid != broken for card in node.cards}}
 
 

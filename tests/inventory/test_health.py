@@ -31,6 +31,22 @@ def test_a_card_with_a_fault_is_not_healthy_until_all_are_told_to_be() -> None:
     assert (states(again), again.diagnostics) == (states(first), ())
 
 
+def test_cards_that_take_no_new_pods_are_reported_by_fault() -> None:
+    lost = fault("a", "GPU-9", fault="lost")
+    ill = (fault("a", uuid, fault="xid-79") for uuid in ("GPU-2", "GPU-1"))
+    step = read(Reading(), *CARDS, *ill, lost, well("a", 0), up("a"))
+    assert step.diagnostics == (
+        "node a: lost, no new pods: GPU-9",
+        "node a: xid-79, no new pods: GPU-1, GPU-2",
+    )
+
+
+def test_a_node_that_lost_many_cards_is_reported_in_one_sentence() -> None:
+    step = read(Reading(), *(fault("a", f"GPU-{at:02}", fault="stale") for at in range(20)))
+    [sentence] = step.diagnostics
+    assert sentence.endswith("GPU-14, GPU-15 and 4 more")
+
+
 def test_a_collector_that_says_nothing_of_health_has_healthy_cards() -> None:
     assert states(read(Reading(), *CARDS)) == {"a": {"GPU-1": True, "GPU-2": True}}
 

@@ -46,7 +46,8 @@ def told(name: str, node: str, value: float, **labels: str) -> Series:
 
 
 def fault(node: str, uuid: str, value: float = 1, **labels: str) -> Series:
-    return told("kubeshare_gpu_fault", node, value, uuid=uuid, fault="memory-errors", **labels)
+    labels = {"fault": "memory-errors", **labels}
+    return told("kubeshare_gpu_fault", node, value, uuid=uuid, **labels)
 
 
 def well(node: str, value: float, **labels: str) -> Series:
