@@ -51,6 +51,7 @@ BY_CONTAINER: dict[str, Any] = {
     "port": 50051,
     "group": "train",
     "min": 3,
+    "owners": ["workers", ""],
     "isolation": "mps",
     "limit": 500,
 }
@@ -79,6 +80,7 @@ OF_CONTAINERS = Allocation(
     port=50051,
     group="train",
     min_available=3,
+    group_owners=("workers", ""),
     isolation=Isolation(IsolationBackend.MPS, 500),
 )
 
@@ -139,6 +141,7 @@ pod_wide_allocations = st.builds(
     isolation=st.none()
     | st.builds(Isolation, st.sampled_from(IsolationBackend), st.integers(0, 10**9)),
     min_available=st.integers(0, 10**6),
+    group_owners=st.lists(st.text(max_size=40), max_size=16).map(tuple),
 )
 allocations = st.builds(with_parts, pod_wide_allocations, parts)
 

@@ -85,3 +85,40 @@ def test_other_owners_and_bound_pods_name_none() -> None:
     assert controller(owner("apps/v1", "ReplicaSet", controls=False)) is None
     assert controller(owner("batch/v1", "Job"), owner("apps/v1", "ReplicaSet")) is None
     assert controller(owner("apps/v1", "ReplicaSet"), node="n1") is None
+
+
+def run_of(kind: str, name: str, **labels: str) -> tuple[str, str]:
+    """Of a member of a group: its owner, and the owner's title."""
+    reference = {"kind": kind, "name": name, "uid": "u", "controller": True}
+    group = {f"sharedgpu/group_{key}": text for key, text in GROUP.items()}
+    metadata = {**META, "labels": {**group, **labels}, "ownerReferences": [reference]}
+    page = Codec(PodFields).page(json.dumps({"items": [{"metadata": metadata}]}).encode())
+    pod = to_domain(page.items[0])
+    return pod.owner, pod.owner_title
+
+
+GROUP = {"name": "g", "headcount": "2", "threshold": "1"}
+
+
+def test_a_run_belongs_to_the_controller() -> None:
+    assert run_of("Job", "night-1") == ("u", "job night-1")
+
+
+def test_a_run_belongs_to_the_jobset_of_which_the_jobs_are() -> None:
+    labels = {"jobset.sigs.k8s.io/jobset-uid": "set", "jobset.sigs.k8s.io/jobset-name": "s"}
+    assert run_of("Job", "s-workers-0", **labels) == ("set", "job s-workers-0")
+
+
+def test_replica_sets_of_one_deployment_belong_to_one_run() -> None:
+    for revision in ("7d9f", "55c4"):
+        labels = {"pod-template-hash": revision}
+        found = run_of("ReplicaSet", f"web-{revision}", **labels)
+        assert found == ("Deployment/web", "deployment web")
+    assert run_of("ReplicaSet", "web-7d9f") == ("u", "replicaset web-7d9f")
+
+
+def test_a_pod_without_a_group_keeps_no_owner() -> None:
+    reference = owner("batch/v1", "Job")
+    written = {"metadata": {**META, "ownerReferences": [reference]}}
+    page = Codec(PodFields).page(json.dumps({"items": [written]}).encode())
+    assert to_domain(page.items[0]).owner == ""
