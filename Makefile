@@ -4,22 +4,23 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LOCK := deploy/release/development.lock
-PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PIP = $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
 # On every core (tests/conftest.py says how many workers). With AGAIN=failed the tests that failed last time run alone, one after the other.
 SPREAD = $(if $(AGAIN),--last-failed --last-failed-no-failures none,--numprocesses auto --dist worksteal)
 # Workers, and hundreds of child processes, import the package and the tests: each would compile them anew.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check e2e differential prove manifests bench lock release release-lock clean
+.PHONY: help setup demo test core check e2e differential prove manifests bench lock release release-lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
 
 # By hashes, unless pyproject.toml names other dependencies than the lock is for. LOCKED=no installs what is newest.
+# UV=path installs with that uv, in seconds.
 $(STAMP): pyproject.toml $(LOCK)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "kubeshare-py needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 2; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test -x $(BIN)/python || $(if $(UV),$(UV) venv --quiet --python $(PYTHON),$(PYTHON) -m venv) $(VENV)
 	@echo "installing kubeshare-py and its tools into $(VENV) ..."
 	@if [ "$(LOCKED)" != no ] && $(BIN)/python -m deploy.release.development; then \
 		$(PIP) --no-deps --require-hashes --requirement $(LOCK) && $(PIP) --no-deps --no-build-isolation --editable .; \
@@ -35,6 +36,13 @@ demo: $(STAMP)  ## the embedded cluster, simulated GPUs and the scheduler, with 
 
 test: check  ## every check and every test but the long ones
 	@$(BIN)/pytest --quiet $(SPREAD) -m 'not long'
+
+# Rooms that only compute, processes and connections, TLS and a whole cluster: what differs between releases of Python shows here.
+CORE := $(addprefix tests/,admission cluster configuration devices dialects documents domain event_log exporters framework inventory isolation \
+	leader_election manifests node_agent plugin plugins sharepods terminal testing topology edges/process edges/kube attacks \
+	faults/test_restarts.py stories/test_gangs.py stories/test_leaders.py)
+core: $(STAMP)  ## tests of every kind that take a minute; CI runs them on each Python of the machine
+	@$(BIN)/pytest --quiet $(SPREAD) -m 'not long' $(CORE)
 
 check: $(STAMP)  ## format, lint, types, layers
 	@$(BIN)/ruff format --check --quiet .

@@ -27,11 +27,17 @@ GOOD, BAD, CRASH = "def test_good(): pass", "def test_bad(): assert 0", "import 
 BROKEN = "import no_such_module"
 #: For make and pytest: the tree's own tools, no other plugin than the one that spreads tests.
 ALONE = {
-    "MAKEFLAGS": "BIN=bin STAMP=installed LOCK=pyproject.toml",
+    "MAKEFLAGS": "BIN=bin STAMP=installed LOCK=pyproject.toml CORE=tests",
     "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     "PYTEST_PLUGINS": "xdist.plugin",
     "PYTEST_XDIST_AUTO_NUM_WORKERS": "2",
 }
+#: A Python of another version, as far as CI asks for it.
+PYTHON = """#!/bin/sh
+exec python3 -c "import sys
+sys.version_info = ({}, 'final', 0)
+$2" "$3"
+"""
 FOLDERS = (
     *("conformance", "stories", "faults", "deploy", "differential", "kubelet"),
     *("attacks", "policies"),
@@ -67,14 +73,14 @@ def add(tree: Path, name: str, text: str) -> None:
     (tree / "tests" / name).write_text(text)
 
 
-def ci(tree: Path) -> tuple[int, list[str]]:
-    """CI's exit code, and the last lines of what it says."""
+def ci(tree: Path, *pythons: Path) -> tuple[int, list[str]]:
+    """CI's exit code, and the last lines of what it says; `pythons` are those of the machine."""
     # Neither what runs these tests nor make's own settings are for the inner ones.
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     done = subprocess.run(
         [tree / ".ci/run"],
         check=False,
-        env={**kept, **ALONE},
+        env={**kept, **ALONE, "PYTHONS": " ".join(map(str, pythons))},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -85,6 +91,25 @@ def ci(tree: Path) -> tuple[int, list[str]]:
 def test_the_closing_lines_of_both_runs_are_told(tree: Path) -> None:
     code, said = ci(tree)
     assert (code, said[-2:]) == (0, ["make test: 1 passed", "make e2e: 1 passed"]), said
+
+
+def test_the_core_is_tried_on_the_oldest_python_of_each_minor_version(tree: Path) -> None:
+    versions = ["4.9.1", "4.10.0", "4.9.0", "3.10.7"]
+    pythons = [tree / f"python{version}" for version in versions]
+    for path, version in zip(pythons, versions, strict=True):
+        write(path, PYTHON.format(version.replace(".", ", ")))
+    # Not for another user, where this is root: its tree is read by nobody else.
+    user = "" if os.getuid() == 0 else ", an ordinary user without Go"
+    code, said = ci(tree, *pythons)
+    assert (code, said[-4:]) == (
+        0,
+        [
+            f"Python 4.9.0{user}: 1 passed",
+            "Python 4.10.0: 1 passed",
+            "make test: 1 passed",
+            "make e2e: 1 passed",
+        ],
+    ), said
 
 
 def test_a_test_that_passes_alone_is_named_and_does_not_fail(tree: Path) -> None:

@@ -98,6 +98,7 @@ def test_a_closed_tls_connection_may_be_closed_once_more_and_aborted(
             abort(writer.transport)
             abort(writer.transport)
             await writer.wait_closed()
+            assert writer.is_closing()
 
     run(body())
 
