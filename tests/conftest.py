@@ -27,11 +27,10 @@ from tests.controlplane.cleaning import clean, ship_lease
 from tests.controlplane.front import front
 from tests.controlplane.running import ControlPlane, control_plane
 from tests.scale import DEFAULT, choose, is_full, parse
+from tests.workers import free_bytes, workers
 
 #: Tests of other projects, run with their installed wheels (tests/release).
 collect_ignore = ["release/sample_plugin", "release/sample_dialect"]
-#: Workers beside one for each core: half of a worker's time is waiting for processes and timers.
-WORKERS_BESIDE = 2
 
 NewCluster = Callable[[Path, Sequence[SimulatedNode]], AbstractAsyncContextManager[EmbeddedCluster]]
 
@@ -73,7 +72,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> Generator[None, int,
     cores = yield
     embedded = config.getoption("--control-plane") == "embedded"
     chosen = "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ
-    return cores + WORKERS_BESIDE if embedded and not chosen else cores
+    return workers(cores, free_bytes()) if embedded and not chosen else cores
 
 
 @pytest.hookimpl(optionalhook=True)

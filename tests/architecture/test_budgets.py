@@ -1,8 +1,10 @@
-"""Each folder of tests has a time budget: tests/budgets.toml."""
+"""Each folder of tests has a time budget: tests/budgets.toml; and each run its workers."""
+
+from pathlib import Path
 
 from tests.architecture.sources import ROOT, TESTS
 from tests.budgets import budgets, folder_of, over
-from tests.conftest import WORKERS_BESIDE
+from tests.workers import BESIDE, GIB, free_bytes, workers
 
 WITH_TESTS = {
     path.relative_to(ROOT / "tests").parts[0] for path in TESTS if path.name.startswith("test_")
@@ -15,7 +17,7 @@ def test_every_folder_with_tests_has_a_budget() -> None:
 
 
 def test_all_of_make_test_takes_less_than_four_minutes_on_two_cores() -> None:
-    assert sum(budgets()["test"].values()) <= (2 + WORKERS_BESIDE) * 4 * 60
+    assert sum(budgets()["test"].values()) <= (2 + BESIDE) * 4 * 60
 
 
 def test_the_folder_of_a_test_is_the_one_below_tests() -> None:
@@ -30,3 +32,22 @@ def test_folders_over_their_budget_are_named_the_worst_first() -> None:
         "tests/edges took 12 s of 10",
         "tests/new took 1 s of 0",
     ]
+
+
+def test_there_are_as_many_workers_as_fit_into_memory() -> None:
+    assert workers(2, None) == workers(2, 16 * GIB) == 4
+    assert workers(8, 7 * GIB) == 4  # a laptop of 8 GB
+    assert workers(8, 3 * GIB) == workers(8, GIB // 2) == 1
+
+
+def test_free_memory_is_the_machines_or_what_its_container_has_left(tmp_path: Path) -> None:
+    meminfo, cgroup = tmp_path / "meminfo", tmp_path / "cgroup"
+    assert free_bytes(meminfo, cgroup) is None
+    meminfo.write_text("MemTotal:   8000000 kB\nMemAvailable:   4194304 kB\nHugePages_Free: 0\n")
+    assert free_bytes(meminfo, cgroup) == 4 * GIB
+    cgroup.mkdir()
+    (cgroup / "memory.current").write_text(f"{GIB}\n")
+    (cgroup / "memory.max").write_text("max\n")
+    assert free_bytes(meminfo, cgroup) == 4 * GIB
+    (cgroup / "memory.max").write_text(f"{3 * GIB}\n")
+    assert free_bytes(meminfo, cgroup) == 2 * GIB
