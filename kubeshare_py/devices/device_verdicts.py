@@ -12,14 +12,16 @@ from kubeshare_py.devices.device_pools import PooledDevice
 from kubeshare_py.devices.device_reads import DeviceRead, ReadValue
 from kubeshare_py.domain.devices.device import Device
 from kubeshare_py.domain.devices.resource_claim import DeviceClass, DeviceRequest
+from kubeshare_py.domain.remembered import MAX_BYTES, weight_of
 
 if TYPE_CHECKING:
     from kubeshare_py.devices.expressions import DeviceExpression
 
 #: Steps of expressions and of searches for one question; the rest is left to the next one.
 STEPS = 500_000
-#: The most verdicts that are remembered.
-_MAX_VERDICTS = 100_000
+#: The most bytes of the verdicts that are kept, with the expressions and what these read. An
+#: expression that reads each device's own UUID has a verdict of some 500 bytes for each device.
+MAX_KEPT = 4 * MAX_BYTES
 _NOT_SUPPORTED = "not supported in CEL: "
 Reads = tuple[DeviceRead, ...]
 _ReadValues = tuple[ReadValue, ...]
@@ -36,7 +38,7 @@ class DeviceVerdicts:
         self._steps = steps
         #: By expression and by what it read of a device, the verdict for each value of that.
         self._known: dict[str, dict[Reads, dict[_ReadValues, bool | str]]] = {}
-        self._count = 0
+        self._bytes = 0
         self._left = steps
 
     def begin(self) -> None:
@@ -60,10 +62,7 @@ class DeviceVerdicts:
 
         With it what the verdict depends on. Raises CannotJudge if the question took too long.
         """
-        known = self._known.get(expression)
-        if known is None:
-            known = self._known[expression] = {}
-        for reads, verdicts in known.items():
+        for reads, verdicts in self._known.get(expression, {}).items():
             found = verdicts.get(tuple([read.of(driver, device) for read in reads]))
             if found is not None:
                 return found, reads
@@ -87,13 +86,24 @@ class DeviceVerdicts:
         else:
             self.spend(compiled.steps)
             verdict, reads = compiled.judged(driver, device)
-        self._count += 1
-        if self._count > _MAX_VERDICTS:
-            self._known.clear()
-            self._count = 1
         values = tuple([read.of(driver, device) for read in reads])
-        self._known.setdefault(expression, {}).setdefault(reads, {})[values] = verdict
+        self._keep(expression, reads, values, verdict)
         return verdict, reads
+
+    def _keep(
+        self, expression: str, reads: Reads, values: _ReadValues, verdict: bool | str
+    ) -> None:
+        """Keep a verdict; all are dropped before they weigh too much, as by `remembered`."""
+        if self._bytes > MAX_KEPT:
+            self._known.clear()
+            self._bytes = 0
+        self._bytes += weight_of((values, verdict))
+        if expression not in self._known:
+            self._bytes += weight_of(expression)
+        by_reads = self._known.setdefault(expression, {})
+        if reads not in by_reads:
+            self._bytes += weight_of(reads)
+        by_reads.setdefault(reads, {})[values] = verdict
 
 
 def _compiled(expression: str) -> "DeviceExpression | str":

@@ -112,10 +112,8 @@ def equal(left: CelValue, right: CelValue) -> bool:
 
 def compare(left: CelValue, right: CelValue) -> int:
     """-1, 0 or 1. Raises EvaluationError for values that have no order."""
-    if isinstance(left, int | str) and type(left) is type(right) and isinstance(right, int | str):
-        if isinstance(left, str):
-            return _sign(left.encode(), str(right).encode())
-        return _sign(left, right)
+    if isinstance(left, int | str) and type(left) is type(right):
+        return _sign(left, right)  # texts by code points, which is the order of their UTF-8, too
     raise _no_overload("comparison")
 
 

@@ -9,7 +9,6 @@ Kubernetes does.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from celpy.celparser import CELParseError, CELParser
 from celpy.evaluation import CELEvalError, celstr, function_matches
@@ -36,6 +35,7 @@ from kubeshare_py.devices.expression_values import (
     truth,
 )
 from kubeshare_py.domain.devices.device import Device
+from kubeshare_py.domain.remembered import MAX_BYTES, remembered
 
 #: Longer and deeper expressions are refused before they are parsed.
 MAX_CHARACTERS = 1500
@@ -45,6 +45,9 @@ MAX_DEPTH = 100
 #: The most steps for one device; elements of a list in `exists` and its like count one by one.
 MAX_STEPS = 250
 _MATCH_STEPS = 10
+#: The most expressions that are kept as functions, and the bytes of their texts: these functions
+#: take up to a hundred times as much.
+_KEPT, _KEPT_BYTES = 256, MAX_BYTES // 100
 
 _Scope = Mapping[str, Callable[[], CelValue]]
 _Step = Callable[[_Scope], CelValue]
@@ -92,7 +95,7 @@ class DeviceExpression:
         return verdict, tuple(variable.reads)
 
 
-@lru_cache(maxsize=256)
+@remembered(_KEPT, _KEPT_BYTES)
 def compiled(text: str) -> DeviceExpression:
     """The expression. Raises UnsupportedExpression, which names what is not understood."""
     if len(text) > MAX_CHARACTERS:
@@ -320,7 +323,14 @@ _METHODS: Mapping[tuple[str, int], Callable[..., CelValue]] = {**METHODS, ("matc
 def _literal_value(token: Token) -> CelValue:
     match token.type:
         case "STRING_LIT" | "MLSTRING_LIT":
-            return str(celstr(token))
+            try:
+                text = str(celstr(token))
+            except ValueError as error:
+                raise UnsupportedExpression("characters that Unicode does not have") from error
+            if any("\ud800" <= one <= "\udfff" for one in text):
+                # RE2 and CEL's texts are UTF-8, which has none. No device's text has one either.
+                raise UnsupportedExpression("halves of surrogate pairs")
+            return text
         case "BOOL_LIT":
             return str(token) == "true"
         case "INT_LIT":

@@ -8,10 +8,11 @@ from kubeshare_py.devices.alike import Numbers, alike
 from kubeshare_py.devices.device_reads import DeviceRead
 from kubeshare_py.devices.device_table import DeviceFlags, DeviceTable
 from kubeshare_py.devices.device_verdicts import CannotJudge, DeviceVerdicts
+from kubeshare_py.domain.remembered import MAX_BYTES, weight_of
 
 #: Verdicts by number: not evaluated yet, no, yes; from `_ERRORS` on, that cannot be said.
 UNKNOWN, NO, YES, _ERRORS = 0, 1, 2, 3
-#: The most expressions whose verdicts on all devices are remembered.
+#: The most expressions whose verdicts on all devices are remembered, unless one question has more.
 _MAX_EXPRESSIONS = 128
 
 
@@ -23,8 +24,9 @@ class TableVerdicts:
         self._of: dict[str, Numbers] = {}
         self._table: DeviceTable | None = None
         self._epoch = -1
-        #: A number for each sentence.
+        #: A number for each sentence in `_of`, and the size (bytes) of all. They quote expressions.
         self._sentences: dict[str, int] = {}
+        self._bytes = 0
 
     def all_of(self, table: DeviceTable, expressions: Sequence[str]) -> Numbers:
         """The verdict of the first expression that a device does not satisfy, (devices,), or YES.
@@ -32,20 +34,28 @@ class TableVerdicts:
         Equal numbers are equal verdicts. Later expressions are evaluated for devices that satisfy
         those before.
         """
+        self._make_room(table, len(expressions))
         found = np.full(len(table.devices), YES)
         for expression in expressions:
             still = found == YES
             found = np.where(still, self._one(table, expression, still), found)
         return found
 
-    def _one(self, table: DeviceTable, expression: str, wanted: DeviceFlags) -> Numbers:
-        if self._table is not table or self._epoch != table.epoch:
+    def _make_room(self, table: DeviceTable, more: int) -> None:
+        """Drop all if the table is another one, or if it is too much with `more` expressions.
+
+        Numbers stand for sentences only in answers to one question, so all may go between two.
+        """
+        is_another = self._table is not table or self._epoch != table.epoch
+        if is_another or len(self._of) + more > _MAX_EXPRESSIONS or self._bytes > MAX_BYTES:
             self._of.clear()
+            self._sentences.clear()
+            self._bytes = 0
             self._table, self._epoch = table, table.epoch
+
+    def _one(self, table: DeviceTable, expression: str, wanted: DeviceFlags) -> Numbers:
         known, count = self._of.get(expression), len(table.devices)
         if known is None or len(known) < count:
-            if known is None and len(self._of) >= _MAX_EXPRESSIONS:
-                self._of.pop(next(iter(self._of)))
             before = 0 if known is None else len(known)
             more = np.full(count - before, UNKNOWN)
             known = more if known is None else np.concatenate((known, more))
@@ -79,5 +89,7 @@ class TableVerdicts:
 
     def _number(self, verdict: bool | str) -> int:
         if isinstance(verdict, str):
+            if verdict not in self._sentences:
+                self._bytes += weight_of(verdict)
             return _ERRORS + self._sentences.setdefault(verdict, len(self._sentences))
         return YES if verdict else NO

@@ -9,7 +9,7 @@ LONGEST = 63
 INT64_MOST = 2**63 - 1
 
 _PLAIN = re.compile(r"[0-9]+(\.[0-9]+)?")
-_SCIENTIFIC = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_SCIENTIFIC = re.compile(r"[+-]?([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _EXACT = Context(prec=2 * LONGEST, rounding=ROUND_CEILING)
 

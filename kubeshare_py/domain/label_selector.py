@@ -6,7 +6,7 @@ by column.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 _PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -16,14 +16,14 @@ _KEY, _VALUE = _PREFIX + _NAME, f"(?:{_NAME})?"
 # No two optional parts of one kind stand side by side: a long text would take for ever.
 _VALUES = rf"\s*(?:{_NAME}\s*)?(?:,\s*(?:{_NAME}\s*)?)*"
 _REQUIREMENT = re.compile(
-    rf"\s*(?:(?P<absent>!)?\s*(?P<present>{_KEY})"
+    rf"\s*(?:(?:(?P<absent>!)\s*)?(?P<present>{_KEY})"
     rf"|(?P<key>{_KEY})\s*(?P<compared>==|!=|=)\s*(?P<value>{_VALUE})"
     rf"|(?P<member>{_KEY})\s+(?P<set>in|notin)\s*\((?P<values>{_VALUES})\))\s*"
 )
 #: (key, value) pairs, sorted.
 Labels = tuple[tuple[str, str], ...]
-#: Between requirements, and not between values in parentheses.
-_COMMA = re.compile(r",(?![^(]*\))")
+#: What tells the commas between requirements from those between values in parentheses.
+_MARK = re.compile("[(),]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,19 @@ def parsed(text: str) -> tuple[Requirement, ...]:
 
     Raises BadSelector.
     """
-    return tuple(_requirement(part) for part in _COMMA.split(text)) if text.strip() else ()
+    return tuple(map(_requirement, _parts(text))) if text.strip() else ()
+
+
+def _parts(text: str) -> Iterator[str]:
+    """The texts between the commas outside parentheses, in one pass however long the text is."""
+    begin, is_inside = 0, False
+    for mark in _MARK.finditer(text):
+        if mark[0] != ",":
+            is_inside = mark[0] == "("
+        elif not is_inside:
+            yield text[begin : mark.start()]
+            begin = mark.end()
+    yield text[begin:]
 
 
 def _requirement(part: str) -> Requirement:

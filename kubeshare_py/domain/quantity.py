@@ -19,7 +19,7 @@ Quantity = str | int | float
 _SHORT = 18
 _MAX_SHOWN = 40
 _QUANTITY = re.compile(
-    r"(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))"
+    r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))"
     r"(?P<suffix>[KMGTPE]i|[numkMGTPE]?|[eE](?P<exponent>[+-]?[0-9]{1,3}))"
 )
 #: What a suffix multiplies by.

@@ -1,5 +1,7 @@
 """Label selectors: what their texts and lines mean."""
 
+import time
+
 import pytest
 
 from kubeshare_py.domain.label_selector import (
@@ -76,3 +78,16 @@ def test_all_requirements_must_hold_and_none_select_everything() -> None:
     assert all_hold((), {})
     assert all_hold(parsed("a,b!=1"), {"a": "x"})
     assert not all_hold(parsed("a,b!=1"), {"a": "x", "b": "1"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a," * 100_000, " " * 200_000 + "?", "a in (" + "b," * 100_000, "a in (b" + " " * 200_000],
+    ids=["commas", "spaces", "values", "spaces between values"],
+)
+def test_a_long_text_takes_time_in_proportion(text: str) -> None:
+    began = time.process_time()
+    with pytest.raises(BadSelector):
+        parsed(text)
+    # A tenth of a second; in time that grows with the square it would be minutes.
+    assert time.process_time() - began < 5

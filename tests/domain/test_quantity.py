@@ -1,4 +1,5 @@
 import re
+import time
 from decimal import Decimal
 from fractions import Fraction
 
@@ -82,3 +83,11 @@ def test_thousandths_are_written_exactly_and_short(milli: int) -> None:
     assert re.fullmatch(r"[0-9]+[.][0-9]{1,3}", text)
     assert Decimal(text) * 1000 == milli
     assert text.endswith(".0") or not text.endswith("0")
+
+
+def test_a_long_text_that_is_none_takes_time_in_proportion() -> None:
+    began = time.process_time()
+    with pytest.raises(BadQuantity):
+        amount("cpu", "1" * 200_000 + "x")
+    # Milliseconds; in time that grows with the square it would be minutes.
+    assert time.process_time() - began < 5

@@ -62,6 +62,10 @@ class InventoryWatch:
         """Follow the nodes for ever."""
 
         def reduce(node: NodeFields) -> Node:
+            # The observers see a listed node here, because of whole nodes only the results are kept
+            # until the list is complete. They may see a node twice, or one of a list that breaks
+            # off: taking the same annotations again changes nothing, and the next complete list
+            # drops the nodes that it does not have.
             if self._annotated is not None:
                 self._annotated.seen(node)
             if self._locks is not None:
