@@ -161,8 +161,7 @@ def _why(machine: Machine, record: Record, sees: Sees) -> Steps[WhyView]:
     suggestions = yield from advice(machine, record, sees)
     preemption = None
     if record.state is PodState.WAITING:
-        preemption = preemption_view(machine, machine.reading(), record, sees)
-        yield
+        preemption = yield from preemption_view(machine, record, sees)
     answer = WhyView(
         pod=view, message=message, nodes=nodes, advice=suggestions, preemption=preemption
     )

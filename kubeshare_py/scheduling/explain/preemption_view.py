@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from kubeshare_py.framework.cluster_reading import ClusterReading
 from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.scheduling.explain.steps import Steps
 from kubeshare_py.scheduling.explain.visibility import Sees, sees_all
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.gangs import Gangs
@@ -17,15 +17,15 @@ SPENT = "pods were evicted for it {} times already"
 
 
 def preemption_view(
-    machine: Machine, reading: ClusterReading, record: Record, sees: Sees = sees_all
-) -> PreemptionView | None:
+    machine: Machine, record: Record, sees: Sees = sees_all
+) -> Steps[PreemptionView | None]:
     """The plan, even if it will not be carried out; None if no eviction would help.
 
     A victim that may not be named has the namespace "" and the name "".
     """
     if not machine.ready or not machine.inventory_read:
         return None
-    found = machine.preemption.dry_run(record, reading)
+    found = yield from machine.preemption.dry_run(record, machine.reading)
     if found is None:
         return None
     plan, under_way = found

@@ -131,8 +131,12 @@ class Planner:
         member: Record,
         leaving: Sequence[Record],
         survey: Survey,
+        *,
+        most_pods: int | None = None,
     ) -> PreemptionPlan | None:
         """The next portion of the search for one pod that may go anywhere.
+
+        It ends after so many candidates, or after nodes with `most_pods` pods.
 
         Returns the plan once the survey is done: for the best node, as it is then. None until then,
         and if there is no plan.
@@ -140,7 +144,7 @@ class Planner:
         members = [member]
         try:
             yields = self.rule(member.pod.scheduler_name, preemptor)
-            models, portion = self._models_for(members), Portion(survey.begin)
+            models, portion = self._models_for(members), Portion(survey.begin, most_pods)
             draft = None
             for model in models[survey.model : survey.model + 1]:
                 search = self._search(leaving, yields, model)

@@ -7,7 +7,7 @@ holds, if the nominee does not fit although all victims have left, or if victims
 time. Without another plan the nominee gives up.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -66,6 +66,10 @@ class PreemptionInFlight:
     evicted: Sequence[Evicted]
     awaited: set[PodUid] = field(default_factory=set)
     was_tried: bool = False
+
+
+#: The most pods of nodes that a portion of a dry run looks at, 5 to 10 µs each.
+PODS_LOOKED_AT = 500
 
 
 class Preemption:
@@ -154,11 +158,12 @@ class Preemption:
         self._not_awaited(uid)
 
     def dry_run(
-        self, record: Record, reading: ClusterReading
-    ) -> tuple[PreemptionPlan, bool] | None:
+        self, record: Record, reading: Callable[[], ClusterReading]
+    ) -> Generator[None, None, tuple[PreemptionPlan, bool] | None]:
         """The plan that would be made for a waiting pod, also if the pod may not preempt.
 
-        With it, whether that plan is being carried out. Nothing is asked but this reading.
+        With it, whether that plan is being carried out. The search is made in portions, as that of
+        decisions; for each, nothing is asked but a new `reading`. A gang's is one portion.
         """
         gang = self._gangs.of(record.pod.uid)
         nominee: Nominee = gang if gang is not None and gang.needs_quorum else record.pod.uid
@@ -167,16 +172,21 @@ class Preemption:
             return known.plan, True
         if isinstance(nominee, Gang) and len(nominee.waiting) < max(1, nominee.need):
             return None
-        contender = contender_of(nominee, self._records)
-        if not self._reservations.show_in(reading.snapshots, contender):
-            return None
-        planner = self.planner.for_reading(reading)
-        plan = planner.plan(
-            self._preemptor(nominee),
-            needed(nominee, self._records),
-            self._leaving(self._now),
-            where=Where(self._attempts.preemptions),
-        )
+        number = self._attempts.preemptions
+        survey = None if gang is not None else Survey(number, record.shape)
+        plan: PreemptionPlan | None = None
+        while survey is None or not survey.is_done:
+            now = reading()
+            contender = contender_of(nominee, self._records)
+            if not self._reservations.show_in(now.snapshots, contender):
+                return None
+            planner, leaving = self.planner.for_reading(now), self._leaving(self._now)
+            preemptor, members = self._preemptor(nominee), needed(nominee, self._records)
+            if survey is None:
+                plan = planner.plan(preemptor, members, leaving, where=Where(number))
+                break
+            plan = planner.look_on(preemptor, record, leaving, survey, most_pods=PODS_LOOKED_AT)
+            yield
         return None if plan is None or not plan.makes_room else (plan, False)
 
     def time_passed(self, now: float) -> list[Evict]:

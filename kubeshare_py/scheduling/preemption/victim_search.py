@@ -36,13 +36,20 @@ NO_VICTIMS = "No preemption victims found for incoming pod"
 class Portion:
     """The positions from `begin` on that one iteration searches; `end` None means all of them.
 
+    It ends after nodes with `most_pods` pods, None for any number.
     `refused`: what is said of nodes on which no eviction makes room, by the first filter that
     refuses them then.
     """
 
     begin: int = 0
+    most_pods: int | None = None
     end: int | None = None
     refused: dict[NodeName, tuple[str, ...]] = field(default_factory=dict)
+
+    def is_over(self, candidates: int, pods: int) -> bool:
+        """Whether it ends, after so many candidates and pods."""
+        of_pods = self.most_pods is not None and pods >= self.most_pods
+        return of_pods or candidates >= CANDIDATES_AT_ONCE
 
 
 @dataclass(slots=True)
@@ -83,11 +90,13 @@ class VictimSearch:
         refused = {} if portion is None else portion.refused
         only_cards = self._evaluator.lack_only_cards(shape, self._rows.take(np.array(positions)))
         candidates: list[Candidate] = []
+        looked_at = 0
         for position, cards_alone in zip(positions, only_cards.tolist(), strict=True):
-            if portion is not None and len(candidates) >= CANDIDATES_AT_ONCE:
+            if portion is not None and portion.is_over(len(candidates), looked_at):
                 portion.end = position
                 break
             name = self._name(position)
+            looked_at += len(self._ledger.pods_on(name))
             records = self._potential_victims.on(name)
             # Members of gangs that must stay are no victims either.
             refused[name] = (NO_VICTIMS,)
