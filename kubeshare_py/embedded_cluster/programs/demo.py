@@ -15,7 +15,7 @@ from kubeshare_py.embedded_cluster.protocol.mutation import environment
 from kubeshare_py.embedded_cluster.serving.cluster import embedded_cluster
 from kubeshare_py.embedded_cluster.serving.demo_files import read_nodes, read_workloads
 from kubeshare_py.framework.profile_making import PluginFactory
-from kubeshare_py.scheduling.explain.explanation import cluster_view
+from kubeshare_py.scheduling.explain.explanation import cluster_portions
 
 LANDING = """In another terminal:  export KUBECONFIG={kubeconfig}
   kubectl get pods -o wide -w       (your own kubectl, if you have one)
@@ -73,7 +73,7 @@ async def main(
             # One after the other, as typed: each is placed before the next comes.
             await asyncio.sleep(PAUSE_S)
         await show(
-            lambda: cluster_view(machine),
+            lambda: cluster_portions(machine),
             footer=LANDING.format(kubeconfig=cluster.kubeconfig, plugin=options.plugin),
             plain=options.plain,
             seconds=options.seconds,

@@ -34,7 +34,11 @@ RECORDS_A_STEP = 5_000
 
 def cluster_view(machine: Machine) -> ClusterView:
     """The whole cluster at this instant; nodes by name, pods by namespace and name."""
-    portions = list(cluster_portions(machine))
+    return whole_view(list(cluster_portions(machine)))
+
+
+def whole_view(portions: Sequence[ClusterView]) -> ClusterView:
+    """The portions of `cluster_portions` as one view."""
     pods = (pod for portion in portions for pod in portion.pods)
     return replace(
         portions[0],

@@ -136,10 +136,9 @@ class Planner:
     ) -> PreemptionPlan | None:
         """The next portion of the search for one pod that may go anywhere.
 
-        It ends after so many candidates, or after nodes with `most_pods` pods.
-
-        Returns the plan once the survey is done: for the best node, as it is then. None until then,
-        and if there is no plan.
+        It ends after so many candidates, or after nodes with `most_pods` pods. Returns the plan
+        once the survey is done: for the best node, as it is then. None until then, and if there is
+        no plan.
         """
         members = [member]
         try:

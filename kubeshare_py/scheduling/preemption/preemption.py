@@ -172,6 +172,8 @@ class Preemption:
             return known.plan, True
         if isinstance(nominee, Gang) and len(nominee.waiting) < max(1, nominee.need):
             return None
+        if not self.queue.is_above_another(nominee):
+            return None  # it would not be searched for
         number = self._attempts.preemptions
         survey = None if gang is not None else Survey(number, record.shape)
         plan: PreemptionPlan | None = None

@@ -5,6 +5,8 @@ import pytest
 from kubeshare_py.domain.events import BindSlotsFree, PodGone, PodSeen
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.scheduling.explain.steps import completed
+from kubeshare_py.scheduling.preemption.planner import preemptor_of
 from kubeshare_py.scheduling.preemption.victim_search import CANDIDATES_AT_ONCE
 from tests.builders import a_pod, a_shape, whole
 from tests.scheduling.preemption_driver import PreemptionDriver, pod
@@ -50,12 +52,14 @@ def seen(driver: PreemptionDriver, urgent: Pod) -> None:
 
 def test_several_turns_find_what_one_finds(full: PreemptionDriver) -> None:
     seen(full, URGENT)
-    in_one = full.machine.preemption.dry_run(
-        full.machine.records[URGENT.uid], full.machine.reading()
-    )
+    record = full.machine.records[URGENT.uid]
+    planner = full.machine.preemption.planner.for_reading(full.machine.reading())
+    in_one = planner.plan(preemptor_of([record.pod]), [record])
+    shown = completed(full.machine.preemption.dry_run(record, full.machine.reading))
     assert turns(full) >= 4
     assert in_one is not None
-    assert full.plans[0].plan == in_one[0]
+    assert full.plans[0].plan == in_one
+    assert shown == (in_one, False)
     assert full.victims == ["least"]
 
 
