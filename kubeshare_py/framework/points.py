@@ -452,7 +452,11 @@ class CapacityBound(Protocol):
 
 @runtime_checkable
 class Explain(Protocol):
-    """For filters: the amounts behind a reason, asked only for people."""
+    """For filters: the amounts behind a reason, asked only for people.
+
+    An answer must follow from the shape and from what is read of the row: it is given for every
+    row with the same values there (`framework/row_answers`).
+    """
 
     def explain(self, shape: Shape, row: Rows) -> Iterable[Shortfall]:
         """What the shape lacks on the only row of `row`: how much is asked and how much is free."""
