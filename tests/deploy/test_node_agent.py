@@ -130,7 +130,7 @@ async def test_device_plugins_read_the_pod_whose_container_starts(
     async with pod_of(stage, bare, AGENT, "n1") as client:
         pods = DevicePods(client, NodeName("n1"))
         own = next(one for one in await pods.on_node() if one.key.name.startswith(AGENT))
-        assert await pods.pod(own.key) == own
+        assert await pods.pod(own.uid, {own.uid: own.key}) == own
 
 
 async def test_the_aggregator_reads_pods_and_can_do_nothing_else(

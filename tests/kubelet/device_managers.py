@@ -136,13 +136,19 @@ async def device_manager() -> AsyncIterator[DeviceManager]:
 
 
 def pod(name: str, containers: Mapping[str, Mapping[str, int]], **about: Any) -> Json:
-    """A pod whose containers have these limits; `init` are those of init containers."""
-    init = about.pop("init", {})
+    """A pod whose containers have these limits.
+
+    `init` are those of init containers, of which `sidecars` keep running.
+    """
+    init, sidecars = about.pop("init", {}), about.pop("sidecars", ())
     uid = about.pop("uid", f"uid-of-{name}")
     return {
         "metadata": {"name": name, "namespace": "default", "uid": uid, **about},
         "spec": {
-            "initContainers": [_container(*one) for one in init.items()],
+            "initContainers": [
+                _container(name, limits) | ({"restartPolicy": "Always"} if name in sidecars else {})
+                for name, limits in init.items()
+            ],
             "containers": [_container(*one) for one in containers.items()],
         },
     }

@@ -12,10 +12,14 @@ from kubeshare_py.domain.request import ContainerRef
 
 
 class ContainerSpec(msgspec.Struct, frozen=True, gc=False):
-    """What a container sets to a fixed value, and what it asks for, by resource."""
+    """What a container sets to a fixed value, and what it asks for, by resource.
+
+    `runs_first`: it is an init container that ends before others start, so no sidecar.
+    """
 
     variables: Mapping[str, str] = {}
     amounts: Mapping[str, str] = {}
+    runs_first: bool = False
 
 
 class DevicePod(msgspec.Struct, frozen=True, gc=False):
@@ -44,8 +48,7 @@ def placed_cards(
 ) -> tuple[CardCharge, ...]:
     """What a container has of which cards by its pod's allocation. Raises CardsUnknown.
 
-    `container` "" stands for an init container, which sees the pod's cards. `cards` are those of
-    the node; a predecessor names them by their index.
+    `cards` are those of the node; a predecessor names them by their index.
     """
     if pod.allocation is None:
         why = pod.problem or (
@@ -83,7 +86,7 @@ def _by_name(cards: Iterable[Gpu]) -> dict[GpuUuid, GpuUuid]:
 
 
 def _charges(pod: DevicePod, held: Allocation, container: str) -> tuple[CardCharge, ...]:
-    ref = pod.containers.get(container)
-    if not held.claims or ref is None:
+    if not held.claims:
         return held.cards
+    ref = pod.containers.get(container)
     return next((one.cards for one in held.containers if one.container == ref), ())

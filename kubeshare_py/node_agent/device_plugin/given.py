@@ -1,11 +1,10 @@
 """What the agent gave to containers and cannot find anywhere else after a restart.
 
     {"v":1,"choices":[{"resource":"nvidia.com/gpu","device":"0-0","card":"GPU-1","uid":"8d1…",
-     "ns":"default","pod":"a"}],"claims":[{"name":"5f…","resource":"aliyun.com/gpu-mem",
-     "device":"0-7","ns":"default","pod":"b"}]}
+     "ns":"default","pod":"a"}],"claims":[{"name":"5f…","ns":"default","pod":"b"}]}
 
 `choices` are the cards of pods that no scheduler of ours placed, one for each of their devices.
-`claims` are the CDI devices that were written, each with a device of its container.
+`claims` are the CDI devices that were written, each with the pod of its container.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -15,7 +14,7 @@ import msgspec
 from kubeshare_py.domain.identity import GpuUuid, PodKey
 from kubeshare_py.node_agent.device_plugin.container_cards import CardsUnknown, DevicePod
 from kubeshare_py.node_agent.device_plugin.devices import DeviceList
-from kubeshare_py.node_agent.device_plugin.owners import ContainerDevices
+from kubeshare_py.node_agent.device_plugin.owners import AllocatedDevices, ContainerDevices
 
 _VERSION = 1
 
@@ -32,11 +31,9 @@ class CardChoice(msgspec.Struct, frozen=True, gc=False):
 
 
 class WrittenClaim(msgspec.Struct, frozen=True, gc=False):
-    """A claim that was written, and one of the devices of its container."""
+    """A claim that was written."""
 
     name: str
-    resource: str
-    device: str
     ns: str
     pod: str
 
@@ -48,10 +45,10 @@ class Given(msgspec.Struct, frozen=True, gc=False):
     choices: tuple[CardChoice, ...] = ()
     claims: tuple[WrittenClaim, ...] = ()
 
-    def with_claim(self, claim: WrittenClaim) -> "Given":
-        """With this claim, in place of the one of its name."""
-        others = [one for one in self.claims if one.name != claim.name]
-        return msgspec.structs.replace(self, claims=(*others, claim))
+    def with_claims(self, claims: Iterable[WrittenClaim]) -> "Given":
+        """With these claims, each in place of the one of its name."""
+        found = {one.name: one for one in (*self.claims, *claims)}
+        return msgspec.structs.replace(self, claims=tuple(found.values()))
 
 
 def stored(given: Given) -> bytes:
@@ -67,18 +64,26 @@ def restored(content: bytes) -> Given:
     return found
 
 
-def still_given(given: Given, listed: Iterable[ContainerDevices]) -> Given:
-    """Without what belongs to pods that kubelet no longer lists, or not with these devices."""
-    devices: dict[tuple[str, str], set[tuple[str, str]]] = {}
-    for one in listed:
-        own = devices.setdefault((one.pod.namespace, one.pod.name), set())
-        own |= {(name, device) for name, ids in one.devices.items() for device in ids}
-    choices = tuple(one for one in given.choices if (one.ns, one.pod) in devices)
-    claims = tuple(
+def still_given(
+    given: Given, listed: Iterable[ContainerDevices], allocated: Iterable[AllocatedDevices]
+) -> Given:
+    """Without what belongs to pods that are no longer active, or to devices given back.
+
+    `listed` are the containers of all active pods, `allocated` is kubelet's checkpoint, which has
+    pods that have ended besides.
+    """
+    active = {(one.pod.namespace, one.pod.name) for one in listed}
+    devices: set[tuple[str, str]] = set()
+    names: set[str] = set()
+    for one in allocated:
+        devices |= {(one.resource, device) for device in one.devices}
+        names |= {*one.claims}
+    choices = tuple(
         one
-        for one in given.claims
-        if (one.resource, one.device) in devices.get((one.ns, one.pod), ())
+        for one in given.choices
+        if (one.ns, one.pod) in active and (one.resource, one.device) in devices
     )
+    claims = tuple(one for one in given.claims if (one.ns, one.pod) in active and one.name in names)
     return Given(choices=choices, claims=claims)
 
 

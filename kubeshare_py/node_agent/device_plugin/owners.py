@@ -1,62 +1,79 @@
-"""Which container has which devices, by kubelet's list; and the name of what a container gets.
+"""Which container has which devices, by what kubelet says of them.
 
 Allocate gets device ids and no pod: https://github.com/kubernetes/kubernetes/issues/59109
-But no two pods have the same device, so that the ids tell the pod as soon as kubelet lists them.
+kubelet says afterwards whose they are, in two places. Its pod-resources service lists active pods,
+and of init containers only sidecars. Its checkpoint has every container with devices and the answer
+to each Allocate, and pods that have ended until the next change (pkg/kubelet/cm/devicemanager of
+Kubernetes 1.36). No two pods have the same device. Containers of one pod may: kubelet gives those
+of an init container to containers that start later.
 """
 
-import hashlib
 from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from kubeshare_py.domain.identity import PodKey
-
-#: Hexadecimal digits of a claim's name: two sets of devices do not share one by chance.
-_DIGITS = 32
+from kubeshare_py.domain.identity import PodKey, PodUid
 
 
 class ContainerDevices(msgspec.Struct, frozen=True, gc=False):
-    """A container with the ids of its devices by resource, as kubelet lists it.
-
-    kubelet lists containers and sidecars of pods that are active, and no other init containers.
-    """
+    """A container of an active pod with the ids of its devices by resource; {} if it has none."""
 
     pod: PodKey
     container: str
     devices: Mapping[str, frozenset[str]]
 
 
-class DeviceOwner(msgspec.Struct, frozen=True, gc=False):
-    """The container with certain devices; `container` "" is an init container of the pod."""
+class AllocatedDevices(msgspec.Struct, frozen=True, gc=False):
+    """What the checkpoint says of one container and resource.
 
-    pod: PodKey
+    `claims` names what the plugin's answer promised to this container: each answer has a name of
+    its own, so that containers with the same devices differ.
+    """
+
+    uid: PodUid
     container: str
+    resource: str
+    devices: frozenset[str]
+    claims: tuple[str, ...] = ()
 
 
 class NoOwner(Exception):
-    """kubelet does not list the devices of one pod. The text says so."""
+    """kubelet does not say whose devices these are. The text says so."""
 
 
-def claim_name(resource: str, devices: Iterable[str]) -> str:
-    """The name of what a container gets for these devices, the same at every start of it."""
-    text = "\n".join((resource, *sorted(devices)))
-    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+def owners_of(
+    resource: str, devices: Iterable[str], allocated: Iterable[AllocatedDevices]
+) -> tuple[AllocatedDevices, ...]:
+    """The containers of one pod with exactly these devices. Raises NoOwner.
 
-
-def owner_of(
-    resource: str, devices: Iterable[str], listed: Iterable[ContainerDevices]
-) -> DeviceOwner:
-    """The container with exactly these devices. Raises NoOwner.
-
-    Devices of an init container pass to containers of its pod, so that any device tells the pod.
+    Several are init containers and one that starts when they have ended: which of them starts now,
+    kubelet does not say, and each gets what its own answer promised.
     """
     wanted = frozenset(devices)
-    having = [one for one in listed if wanted & one.devices.get(resource, frozenset())]
-    for one in having:
-        if one.devices[resource] == wanted:
-            return DeviceOwner(one.pod, one.container)
-    pods = {one.pod for one in having}
+    owners = tuple(one for one in allocated if one.resource == resource and one.devices == wanted)
+    pods = {one.uid for one in owners}
     if len(pods) != 1:
-        found = ", ".join(str(pod) for pod in sorted(pods)) or "no pod"
-        raise NoOwner(f"kubelet lists {found} with these {len(wanted)} devices of {resource}")
-    return DeviceOwner(pods.pop(), "")
+        named = " and ".join(f"pod {uid}" for uid in sorted(pods)) or "no pod"
+        raise NoOwner(
+            f"kubelet's checkpoint has {named} with these {len(wanted)} devices of {resource}"
+        )
+    return owners
+
+
+def with_init_containers(
+    listed: Iterable[ContainerDevices],
+    allocated: Iterable[AllocatedDevices],
+    keys: Mapping[PodUid, PodKey],
+) -> list[ContainerDevices]:
+    """The list with the containers of active pods that only the checkpoint has.
+
+    `keys` are the node's pods by uid: kubelet's list has names, and its checkpoint uids.
+    """
+    found = [*listed]
+    active = {one.pod for one in found}
+    known = {(one.pod, one.container) for one in found}
+    for one in allocated:
+        key = keys.get(one.uid)
+        if key in active and (key, one.container) not in known:
+            found.append(ContainerDevices(key, one.container, {one.resource: one.devices}))
+    return found

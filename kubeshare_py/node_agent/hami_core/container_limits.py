@@ -101,7 +101,7 @@ def is_held(allocation: Allocation | None) -> bool:
 def limit_of(allocation: Allocation, container: ContainerRef | None) -> int:
     """The limit of time of a container on each of its cards, in milli; 0 is none.
 
-    None stands for an init container whose name is not known: it has that of the pod.
+    A container without a claim of its own has that of the pod.
     """
     for one in allocation.containers:
         if one.container == container:

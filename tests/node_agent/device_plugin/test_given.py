@@ -13,7 +13,7 @@ from kubeshare_py.node_agent.device_plugin.given import (
     still_given,
     stored,
 )
-from kubeshare_py.node_agent.device_plugin.owners import ContainerDevices
+from kubeshare_py.node_agent.device_plugin.owners import AllocatedDevices, ContainerDevices
 from kubeshare_py.node_agent.device_plugin.resources import KNOWN, NVIDIA_GPU
 
 
@@ -26,8 +26,15 @@ def pod(name: str, uid: str = "") -> DevicePod:
     return DevicePod(PodKey("default", name), PodUid(uid or f"uid-of-{name}"), {}, {})
 
 
-def container(name: str, *devices: str) -> ContainerDevices:
-    return ContainerDevices(PodKey("default", name), "main", {NVIDIA_GPU: frozenset(devices)})
+def listed(name: str) -> list[ContainerDevices]:
+    """A pod whose app container has no device."""
+    return [ContainerDevices(PodKey("default", name), "main", {})]
+
+
+def allocated(*devices: str, claim: str = "c1") -> list[AllocatedDevices]:
+    """An init container of pod a."""
+    found = AllocatedDevices(PodUid("uid-of-a"), "first", NVIDIA_GPU, frozenset(devices), (claim,))
+    return [found]
 
 
 def test_devices_stand_for_the_last_free_cards_whichever_they_are() -> None:
@@ -65,12 +72,15 @@ def test_a_new_pod_of_the_same_name_does_not_inherit() -> None:
     assert [one.uid for one in found.choices] == ["new"]
 
 
-def test_what_kubelet_no_longer_lists_is_forgotten() -> None:
+def test_what_kubelet_no_longer_gives_is_forgotten() -> None:
+    """Its checkpoint has pods that ended, and its list no init containers."""
     given, _ = free_cards(Given(), pod("a"), offered(), ["0-0"], ())
-    given = given.with_claim(WrittenClaim("c1", NVIDIA_GPU, "0-0", "default", "a"))
-    assert still_given(given, [container("a", "0-0")]) == given
-    assert still_given(given, [container("b", "0-0")]) == Given()
-    assert still_given(given, [container("a", "1-0")]).claims == ()
+    given = given.with_claims([WrittenClaim("c1", "default", "a")])
+    assert still_given(given, listed("a"), allocated("0-0")) == given
+    assert still_given(given, listed("b"), allocated("0-0")) == Given()
+    assert still_given(given, listed("a"), allocated("0-0", claim="c2")).claims == ()
+    assert still_given(given, listed("a"), allocated("1-0")).choices == ()
+    assert still_given(given, listed("a"), []) == Given()
 
 
 def test_a_file_of_another_version_is_refused() -> None:

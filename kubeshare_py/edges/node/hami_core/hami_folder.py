@@ -5,6 +5,7 @@ Paths are HAMi's, so that its own device plugin and monitor may have been there 
     libvgpu.so                               or with a version behind it, libvgpu.so.v2.10.0
     ld.so.preload                            the library's path in containers
     containers/<uid of pod>_<container>/     its shared region, the only thing that it may write
+    containers/<uid of pod>_.init.<name>/    the same of an init container that ends
 
 Whatever is below `containers` belongs to pods: it may be of any size and kind, and change at any
 time.
@@ -30,8 +31,8 @@ from kubeshare_py.node_agent.hami_core.container_limits import (
 
 #: Folders of pods that the agent does not know are kept so long (s): their list may be older.
 KEPT_S = 300.0
-#: Stands for init containers, whose names kubelet does not list. No container has this name.
-INIT = ".init"
+#: Before the names of init containers: figures are those of the others, as with HAMi's monitor.
+INIT = ".init."
 _EVERYONES, _READABLE = 0o777, 0o644
 _REGION = ".cache"
 
@@ -49,8 +50,8 @@ class RegionFolder(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_init(self) -> bool:
-        """Whether it is of init containers."""
-        return self.container == INIT
+        """Whether it is of an init container."""
+        return self.container.startswith(".init")
 
 
 class HamiFolder:

@@ -32,8 +32,8 @@ class HamiLimits:
     ) -> ContainerEdits:
         """What a container that starts with these cards gets; nothing with another back-end.
 
-        `container` "" is an init container; `claim` names what it gets, the same at each start.
-        Raises DevicesRefused, so that no container starts without its limits, and OSError.
+        `claim` names what it gets, the same at each start. Raises DevicesRefused, so that no
+        container starts without its limits, and OSError.
         """
         if pod.allocation is None or not is_held(pod.allocation):
             return ContainerEdits()
@@ -47,7 +47,8 @@ class HamiLimits:
             amounts=spec.amounts,
         )
         try:
-            files = self._folder.of_container(pod.uid, container or INIT, claim)
+            folder = f"{INIT}{container}" if spec.runs_first else container
+            files = self._folder.of_container(pod.uid, folder, claim)
         except NoLibrary as error:
             raise DevicesRefused(f"{pod.key} needs HAMi-core: {error}") from error
         return edits(found, self._folder.settings, files, cards)

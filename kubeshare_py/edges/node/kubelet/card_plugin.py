@@ -1,5 +1,6 @@
 """What the plugin of one resource answers to kubelet."""
 
+import secrets
 from collections.abc import Sequence
 
 from kubeshare_py.edges.node.kubelet.container_starts import ContainerStarts
@@ -9,11 +10,12 @@ from kubeshare_py.edges.node.kubelet.wire import deviceplugin_pb2 as wire
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.isolation.containers import VISIBLE_DEVICES
 from kubeshare_py.node_agent.device_plugin.devices import is_own, preferred
-from kubeshare_py.node_agent.device_plugin.owners import claim_name
 from kubeshare_py.node_agent.device_plugin.resources import PluginResource, Unplaced
 
 #: No card: what a container sees whose runtime does not know CDI, unless its pod says more.
 _VOID = "void"
+#: Of a claim's name: no two claims of a node have the same by chance.
+_CLAIM_BYTES = 16
 
 
 class CardPlugin:
@@ -29,10 +31,14 @@ class CardPlugin:
         return preferred(self.resource, free, chosen, size)
 
     def allocate(self, devices: Sequence[str]) -> wire.ContainerAllocateResponse:
-        """A claim, whose content is written before the container starts."""
+        """A new claim, whose content is written before the container starts.
+
+        kubelet keeps the answer for all starts of the container. It also gives the devices of an
+        init container to the next ones: only the claim's name tells them apart then.
+        """
         if not self.asks_before_start:
             return wire.ContainerAllocateResponse()
-        claim = claim_name(self.resource.name, devices)
+        claim = secrets.token_hex(_CLAIM_BYTES)
         variables = {VISIBLE_DEVICES: _VOID}
         if self.resource.numbers:
             variables[f"{self.resource.numbers}_CONTAINER"] = str(len(devices))

@@ -1,17 +1,19 @@
 """What happens before a container with devices starts: its cards are found, and written down.
 
-kubelet asks at each start of a container, with the same devices each time; that it lists them is
-how the pod is found (docs/decisions/0025).
+kubelet asks at each start of a container, with the same devices each time. Its checkpoint says
+whose they are, and what was promised for them (docs/decisions/0025, 0027).
 """
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from kubeshare_py.domain.allocation import CardCharge
 from kubeshare_py.domain.gpu import Gpu
-from kubeshare_py.domain.identity import GpuUuid
+from kubeshare_py.domain.identity import GpuUuid, PodKey, PodUid
 from kubeshare_py.edges.node.hami_core.hami_limits import HamiLimits
 from kubeshare_py.edges.node.kubelet.channels import KubeletUnreachable
+from kubeshare_py.edges.node.kubelet.checkpoint import allocated_devices
 from kubeshare_py.edges.node.kubelet.device_pods import DevicePods
 from kubeshare_py.edges.node.kubelet.given_files import GivenFiles
 from kubeshare_py.edges.node.kubelet.plugin_server import DevicesRefused
@@ -33,11 +35,11 @@ from kubeshare_py.node_agent.device_plugin.given import (
 )
 from kubeshare_py.node_agent.device_plugin.held import device_uuids
 from kubeshare_py.node_agent.device_plugin.owners import (
+    AllocatedDevices,
     ContainerDevices,
-    DeviceOwner,
     NoOwner,
-    claim_name,
-    owner_of,
+    owners_of,
+    with_init_containers,
 )
 from kubeshare_py.node_agent.device_plugin.resources import PluginResource, Unplaced
 from kubeshare_py.node_agent.tenants import AgentState
@@ -55,7 +57,9 @@ class ContainerStarts:
         pods: DevicePods,
         files: GivenFiles,
         limits: HamiLimits,
+        plugins: Path,
     ) -> None:
+        """`plugins` is kubelet's folder of device plugins, where its checkpoint is."""
         self.state = AgentState()
         #: What each resource of ours advertises.
         self.lists: Mapping[str, DeviceList] = {}
@@ -66,13 +70,17 @@ class ContainerStarts:
         self._pods = pods
         self._files = files
         self._limits = limits
+        self._plugins = plugins
         self._turn = asyncio.Lock()
 
     async def look(self) -> list[ContainerDevices]:
-        """kubelet's list; what is no longer given is forgotten. Raises KubeletUnreachable."""
+        """All containers of active pods; what is no longer given is forgotten.
+
+        Raises KubeletUnreachable.
+        """
         async with self._turn:
-            listed = await self._resources.listed()
-            self._keep(still_given(self.given, listed))
+            listed, allocated = await self._listed()
+            self._keep(still_given(self.given, listed, allocated))
             self._files.tidy(self.given)
             self._pods.forget({one.pod: None for one in listed})
         return listed
@@ -87,42 +95,67 @@ class ContainerStarts:
             except OSError as error:
                 raise DevicesRefused(f"cannot write what the container gets: {error}") from error
 
-    async def _prepare(self, resource: PluginResource, devices: Sequence[str]) -> None:
+    async def _listed(self) -> tuple[list[ContainerDevices], list[AllocatedDevices]]:
         listed = await self._resources.listed()
-        owner = owner_of(resource.name, devices, listed)
-        pod = await self._pods.pod(owner.pod)
-        given = still_given(self.given, listed)
-        claim = claim_name(resource.name, devices)
+        allocated = allocated_devices(self._plugins)
+        return with_init_containers(listed, allocated, self._keys()), allocated
+
+    def _keys(self) -> dict[PodUid, PodKey]:
+        return {uid: one.key for uid, one in (self.state.tenants or {}).items()}
+
+    async def _prepare(self, resource: PluginResource, devices: Sequence[str]) -> None:
+        listed, allocated = await self._listed()
+        owners = owners_of(resource.name, devices, allocated)
+        pod = await self._pods.pod(owners[0].uid, self._keys())
+        given = still_given(self.given, listed, allocated)
+        promised: dict[str, ContainerEdits] = {}
+        for owner in owners:
+            given, edits = await self._edits(given, pod, owner, resource, listed)
+            for claim in owner.claims:
+                if promised.setdefault(claim, edits) != edits:
+                    raise NoOwner(
+                        f"containers of {pod.key} have one promise of an older agent for different "
+                        "parts of cards: create the pod anew"
+                    )
+        key = pod.key
+        self._keep(
+            given.with_claims(WrittenClaim(claim, key.namespace, key.name) for claim in promised)
+        )
+        for claim, edits in promised.items():
+            self._files.write(claim, edits)
+
+    async def _edits(
+        self,
+        given: Given,
+        pod: DevicePod,
+        owner: AllocatedDevices,
+        resource: PluginResource,
+        listed: Sequence[ContainerDevices],
+    ) -> tuple[Given, ContainerEdits]:
+        """What a container gets, and what is given with that."""
         more = ContainerEdits()
         if pod.allocation is None and not pod.problem and resource.unplaced is Unplaced.FREE_CARD:
             held = await self._held(pod, listed)
-            given, cards = free_cards(given, pod, self.lists[resource.name], devices, held)
+            offered = self.lists[resource.name]
+            given, cards = free_cards(given, pod, offered, owner.devices, held)
         else:
-            charges, known = self._placed(pod, owner, resource, devices)
+            charges, known = self._placed(pod, owner, resource)
             cards = tuple(one.uuid for one in charges)
+            claim = next(iter(owner.claims), "")
             more = self._limits.of(pod, owner.container, charges, known, claim)
-        anchor = _anchor(resource, devices, listed)
-        key = owner.pod
-        self._keep(
-            given.with_claim(WrittenClaim(claim, resource.name, anchor, key.namespace, key.name))
-        )
-        self._files.write(claim, _variables(resource, pod, cards).and_more(more))
+        return given, _variables(resource, pod, cards).and_more(more)
 
     def _placed(
-        self,
-        pod: DevicePod,
-        owner: DeviceOwner,
-        resource: PluginResource,
-        devices: Sequence[str],
+        self, pod: DevicePod, owner: AllocatedDevices, resource: PluginResource
     ) -> tuple[tuple[CardCharge, ...], tuple[Gpu, ...]]:
         """The container's part of the node's cards, and these."""
         known = self.state.cards
         if known is None:
             raise CardsUnknown("the cards of this node are not known yet")
         charges = placed_cards(pod, owner.container, resource.name, known)
-        if resource.slices and owner.container and len(charges) != len(devices):
+        if resource.slices and len(charges) != len(owner.devices):
             raise CardsUnknown(
-                f"container {owner.container!r} of {pod.key} has {len(devices)} devices of "
+                f"container {owner.container!r} of {pod.key} has {len(owner.devices)} devices of "
                 f"{resource.name}, and {len(charges)} cards in its allocation"
             )
         return charges, known
@@ -140,14 +173,6 @@ class ContainerStarts:
             self._files.store(given)
             self.given = given
             self.on_change()
-
-
-def _anchor(
-    resource: PluginResource, devices: Sequence[str], listed: Sequence[ContainerDevices]
-) -> str:
-    """The first of the devices that kubelet lists."""
-    known = {one for each in listed for one in each.devices.get(resource.name, ())}
-    return min(known.intersection(devices))
 
 
 def _variables(

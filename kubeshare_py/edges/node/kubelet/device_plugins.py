@@ -84,6 +84,7 @@ class DevicePlugins:
             DevicePods(client, settings.node),
             GivenFiles(settings.root),
             HamiLimits(hami),
+            self._folder,
         )
         self._plugins: dict[str, RegisteredPlugin] = {}
         self._held: tuple[HeldCards, ...] | None = None

@@ -23,6 +23,11 @@ from kubeshare_py.manifests.pods.pod_fields import ContainerResources
 from kubeshare_py.node_agent.device_plugin.container_cards import ContainerSpec, DevicePod
 
 _PODS = "/api/v1/pods"
+#: kubelet's uid of a static pod, whose mirror at the API server has another one:
+#: https://kubernetes.io/docs/reference/labels-annotations-taints/#kubernetes-io-config-hash
+_STATIC_UID = "kubernetes.io/config.hash"
+#: The restart policy of an init container that keeps running.
+_ALWAYS = "Always"
 
 
 class NamedValue(msgspec.Struct, frozen=True, gc=False):
@@ -75,8 +80,30 @@ class DevicePods:
         self._table = DialectTable(every)
         self._last: dict[PodKey, DevicePod] = {}
 
-    async def pod(self, key: PodKey) -> DevicePod:
-        """The pod of this name now. Raises DevicesRefused."""
+    async def pod(self, uid: PodUid, keys: Mapping[PodUid, PodKey]) -> DevicePod:
+        """kubelet's pod with this uid now, by its name in `keys` if it is there.
+
+        Raises DevicesRefused.
+        """
+        key = keys.get(uid) or await self._key(uid)
+        found = await self._named(key)
+        if not _is(found, uid):
+            raise DevicesRefused(f"pod {key} is gone, and another has its name")
+        return found
+
+    async def _key(self, uid: PodUid) -> PodKey:
+        """The name of a pod that the watch of the node's pods has not shown yet."""
+        known = next((one.key for one in self._last.values() if _is(one, uid)), None)
+        if known is not None:
+            return known
+        pods = [one for one in await self.on_node() if _is(one, uid)]
+        # Its own uid first: any pod may have the annotation.
+        pods.sort(key=lambda one: one.uid != uid)
+        if not pods:
+            raise DevicesRefused(f"the pod with the uid {uid} is gone")
+        return pods[0].key
+
+    async def _named(self, key: PodKey) -> DevicePod:
         path = f"/api/v1/namespaces/{key.namespace}/pods/{key.name}"
         try:
             found = self._read(await self._client.get(path))
@@ -126,7 +153,7 @@ class DevicePods:
             uid=PodUid(pod.metadata.uid),
             containers={one.name: ref for ref, one in containers},
             annotations=annotations,
-            specs={one.name: _spec(one) for _, one in containers},
+            specs={one.name: _spec(ref, one) for ref, one in containers},
             allocation=held.allocation,
             problem=held.problem,
         )
@@ -141,7 +168,11 @@ class DevicePods:
         return held_by_predecessor(self._table, ask, request)
 
 
-def _spec(container: NamedContainer) -> ContainerSpec:
+def _is(pod: DevicePod, uid: PodUid) -> bool:
+    return uid in (pod.uid, pod.annotations.get(_STATIC_UID))
+
+
+def _spec(ref: ContainerRef, container: NamedContainer) -> ContainerSpec:
     asked = container.resources or ContainerResources()
     return ContainerSpec(
         {one.name: one.value for one in container.env or ()},
@@ -149,6 +180,7 @@ def _spec(container: NamedContainer) -> ContainerSpec:
             name: str(one)
             for name, one in {**(asked.requests or {}), **(asked.limits or {})}.items()
         },
+        runs_first=ref.init and container.restart_policy != _ALWAYS,
     )
 
 

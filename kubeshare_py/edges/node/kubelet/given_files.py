@@ -25,6 +25,12 @@ def cdi_device(claim: str) -> str:
     return f"{KIND}={claim}"
 
 
+def claim_of(device: str) -> str:
+    """The claim of a qualified name, "" if it is of another kind."""
+    kind, _, claim = device.partition("=")
+    return claim if kind == KIND else ""
+
+
 class GivenFiles:
     """The files below the node's `root`. All methods raise OSError where a file cannot be used."""
 

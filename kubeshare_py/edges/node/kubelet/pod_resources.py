@@ -24,7 +24,10 @@ class PodResources:
         self._socket = socket
 
     async def listed(self) -> list[ContainerDevices]:
-        """All containers that have devices. Raises KubeletUnreachable."""
+        """All containers of active pods; of their init containers the sidecars.
+
+        Raises KubeletUnreachable.
+        """
         async with calling(self._socket) as channel:
             ask: Any = channel.unary_unary(
                 _METHOD,
@@ -36,7 +39,6 @@ class PodResources:
             ContainerDevices(PodKey(pod.namespace, pod.name), one.name, _together(one))
             for pod in answer.pod_resources
             for one in pod.containers
-            if one.devices
         ]
 
 
