@@ -10,6 +10,7 @@ from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.cluster.what_if import WhatIf
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Shape, by_claim
+from kubeshare_py.domain.request import CardRelation
 from kubeshare_py.framework import answer_checks
 from kubeshare_py.framework.boundary import Boundary
 from kubeshare_py.framework.claims.joint_layout import claim_layout
@@ -87,7 +88,9 @@ class PreparedPlugins:
             PreparedClaim(profile, alone, PreFilters(boundary, alone), boundary, reasons)
             for alone in by_claim(shape)
         ]
-        return PreparedClaims(layout, prepared, self.reasons)
+        # As HAMi places containers, which its pods' own policies are made for.
+        in_turn = shape.policy is not None and shape.relation is CardRelation.FREE
+        return PreparedClaims(layout, prepared, self.reasons, in_turn=in_turn)
 
     def _prepare_filters(self, shape: Shape, before: PreFilters) -> None:
         call, guarded, reasons = self._boundary.call, self._boundary.guarded, self.reasons

@@ -1,5 +1,9 @@
 """Nodes and cards in the order that the pod wishes, by HAMi's formulas."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from random import Random as Dice
 from typing import Any
 
 import pytest
@@ -20,6 +24,7 @@ from kubeshare_py.domain.needs.placement_policy import Order, PlacementPolicy
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.testing import SmallCluster
 from tests.builders import a_claim, a_gpu, a_shape, whole
+from tests.scale import seeds
 
 MIB = 2**20
 BINPACK = (Order.FULLEST, Order.HIGH_NUMA)
@@ -276,3 +281,80 @@ def test_a_policy_that_cannot_be_meant_is_refused(wrong: dict[str, Any]) -> None
     [name] = wrong
     with pytest.raises(ValueError, match=f"^{name}"):
         PlacementPolicy(**wrong)
+
+
+@dataclass
+class HamiCard:
+    """A card as HAMi's scheduler counts it, in this test's own books."""
+
+    uuid: str
+    mib: int
+    numa: int
+    used: int = 0
+    cores: int = 0
+    used_mib: int = 0
+
+    @property
+    def score(self) -> Fraction:
+        """vgpu-hami B.5, with equal weights; what is asked for adds nothing in production."""
+        return (
+            Fraction(self.used, 10) + Fraction(self.cores, 100) + Fraction(self.used_mib, self.mib)
+        )
+
+    def fits(self, cores: int, mib: int) -> bool:
+        free_cores, free_mib = 100 - self.cores, self.mib - self.used_mib
+        return self.used < 10 and free_mib >= mib and free_cores >= max(cores, 1)
+
+
+def hami_places(
+    cards: Sequence[HamiCard], asked: Sequence[tuple[int, int, int]], order: Order
+) -> list[str] | None:
+    """The cards of the containers, one after the other (vgpu-hami B.6, B.7); None if one has none.
+
+    Containers ask for a count of cards, cores and MiB of each. Of equal cards the last one is
+    taken.
+    """
+    cards, found = [replace(one) for one in cards], []
+    sign = 1 if order is Order.FULLEST else -1
+    for count, cores, mib in asked:
+        walk = sorted(cards, key=lambda one: (sign * one.score, one.numa))[::-1]
+        chosen = [one for one in walk if one.fits(cores, mib)][:count]
+        if len(chosen) < count:
+            return None
+        for one in chosen:
+            one.used, one.cores, one.used_mib = one.used + 1, one.cores + cores, one.used_mib + mib
+        found += [one.uuid for one in chosen]
+    return found
+
+
+@pytest.mark.parametrize("seed", seeds(400))
+def test_containers_of_one_pod_get_the_cards_that_hami_gives_them(seed: int) -> None:
+    """Each container after the one before it, whose part counts as taken."""
+    random = Dice(seed)
+    cards = [
+        HamiCard(f"c{at}", random.choice([8000, 16000]), random.choice([0, 0, 1]))
+        for at in range(random.randint(1, 5))
+    ]
+    cluster = a_cluster()
+    cluster.node(
+        "n1", *(card(one.uuid, one.mib, index=at, numa_node=one.numa) for at, one in enumerate(cards))
+    )
+    for one in cards:
+        if random.random() < 0.5:
+            pods, cores, mib = random.randint(1, 4), random.randrange(0, 90, 10), 500
+            one.used, one.cores, one.used_mib = pods, cores, mib
+            use(cluster, one.uuid, pods, cores, mib)
+    asked = [
+        (random.choice([1, 1, 1, 2]), random.randrange(0, 60, 10), random.randrange(500, 8500, 500))
+        for _ in range(random.randint(2, 4))
+    ]
+    order = random.choice([Order.FULLEST, Order.EMPTIEST])
+    claims = [
+        a_claim(cores * 10, memory_bytes=mib * MIB, count=count) for count, cores, mib in asked
+    ]
+    policy = PlacementPolicy(cards=(order, Order.HIGH_NUMA))
+    theirs, ours = (
+        hami_places(cards, asked, order),
+        taken(cluster, a_shape(*claims, policy=policy, needs_port=False)),
+    )
+    assert theirs is None or ours == theirs

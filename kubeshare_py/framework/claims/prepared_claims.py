@@ -6,6 +6,7 @@ import numpy as np
 
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows, read_only
+from kubeshare_py.cluster.taken_cards import TakenCards
 from kubeshare_py.domain.request import CardRelation
 from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.claims.claim_fit import asked_bytes, asked_milli, headroom_together
@@ -32,13 +33,23 @@ class PreparedClaims:
     free there. Arrays have the shape (k,) for k rows, or (k, width) for their cards.
     """
 
-    __slots__ = ("_layout", "_milli_of", "_reasons", "claims")
+    __slots__ = ("_layout", "_milli_of", "_reasons", "claims", "in_turn")
 
     def __init__(
-        self, layout: ClaimLayout, claims: Sequence[PreparedClaim], reasons: ReasonTable
+        self,
+        layout: ClaimLayout,
+        claims: Sequence[PreparedClaim],
+        reasons: ReasonTable,
+        *,
+        in_turn: bool = False,
     ) -> None:
-        """`claims` are the layout's distinct ones."""
+        """`claims` are the layout's distinct ones.
+
+        `in_turn`: each claim's cards are the best ones once the claims before it have theirs, if
+        all get a place in this way.
+        """
         self._layout, self._reasons = layout, reasons
+        self.in_turn = in_turn
         self.claims = claims
         self._milli_of = [asked_milli(one.claim) for one in claims]
 
@@ -90,6 +101,9 @@ class PreparedClaims:
         Claims whose cards are chosen as a set get their best sets first, if the others then still
         have a place. Raises PluginFailed.
         """
+        slots = self._slots_in_turn(rows, gang_context) if self.in_turn else None
+        if slots is not None:
+            return slots
         fits = [one.card_fits(rows) for one in self.claims]
         narrowed, every = self._narrowed(rows, fits, gang_context), self._by_kind(fits)
         # The row was found without a context: with one, a search that is not exact may end wrong.
@@ -120,6 +134,23 @@ class PreparedClaims:
         return found
 
     # --- inside --------------------------------------------------------------------------------
+
+    def _slots_in_turn(
+        self, rows: Rows, gang_context: GangContext | None
+    ) -> tuple[int, ...] | None:
+        """One claim after another on this one row; None if one of them gets no place so."""
+        found: list[int] = []
+        taken = TakenCards(rows)
+        for claim in self._layout.claims:
+            number = self._layout.distinct.index(claim)
+            asked, left = self.claims[number], taken.rows()
+            if asked.card_fits(left).sum() < asked.count:
+                return None
+            slots = asked.best_slots(left, gang_context)
+            milli = self._milli_of[number](rows)
+            taken.take(slots, milli, asked_bytes(claim, milli, rows), exclusive=claim.exclusive)
+            found += slots
+        return tuple(found)
 
     def _of_kind(self, kind: Kind, fits: Sequence[BoolArray]) -> BoolArray:
         """Which cards one unit fits, (k, width)."""

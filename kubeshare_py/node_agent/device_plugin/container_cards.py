@@ -89,4 +89,31 @@ def _charges(pod: DevicePod, held: Allocation, container: str) -> tuple[CardChar
     if not held.claims:
         return held.cards
     ref = pod.containers.get(container)
-    return next((one.cards for one in held.containers if one.container == ref), ())
+    own = next((one.cards for one in held.containers if one.container == ref), ())
+    spec = pod.specs.get(container)
+    return _before_others(held, ref, own) if spec is not None and spec.runs_first else own
+
+
+def _before_others(
+    held: Allocation, ref: ContainerRef | None, own: tuple[CardCharge, ...]
+) -> tuple[CardCharge, ...]:
+    """What an init container may use of its cards.
+
+    Its charge is not that where it uses a part that the pod holds anyway, for containers that start
+    when it has ended: the scheduler that made the allocation charged nothing for it then, and of
+    pods that HAMi bound only what is more than the others' parts is charged.
+    """
+    if not held.token:
+        of_pod = {card.uuid: card for card in held.cards}
+        return tuple(of_pod[card.uuid] for card in own)
+    if any(card.milli or card.memory_bytes for card in own):
+        return own
+    uuids = [card.uuid for card in own]
+    others = (one.cards[: len(own)] for one in held.containers if one.container != ref)
+    hosts = [
+        cards
+        for cards in others
+        if [card.uuid for card in cards] == uuids
+        and any(card.milli or card.memory_bytes for card in cards)
+    ]
+    return min(hosts, key=lambda cards: sum(card.memory_bytes for card in cards), default=())

@@ -23,20 +23,20 @@ from kubeshare_py.node_agent.device_plugin.owners import AllocatedDevices
 FILE = "kubelet_internal_checkpoint"
 
 
-class _Entry(msgspec.Struct, frozen=True, gc=False, rename="pascal"):
-    PodUID: str
-    container_name: str
-    resource_name: str
-    DeviceIDs: Mapping[str, tuple[str, ...]] | None = None
-    alloc_resp: bytes | None = None
+class _Entry(msgspec.Struct, frozen=True, gc=False):
+    uid: str = msgspec.field(name="PodUID")
+    container: str = msgspec.field(name="ContainerName")
+    resource: str = msgspec.field(name="ResourceName")
+    devices: Mapping[str, tuple[str, ...]] | None = msgspec.field(name="DeviceIDs", default=None)
+    answer: bytes | None = msgspec.field(name="AllocResp", default=None)
 
 
-class _Data(msgspec.Struct, frozen=True, gc=False, rename="pascal"):
-    pod_device_entries: tuple[_Entry, ...] | None = None
+class _Data(msgspec.Struct, frozen=True, gc=False):
+    entries: tuple[_Entry, ...] | None = msgspec.field(name="PodDeviceEntries", default=None)
 
 
-class _Checkpoint(msgspec.Struct, frozen=True, gc=False, rename="pascal"):
-    data: _Data
+class _Checkpoint(msgspec.Struct, frozen=True, gc=False):
+    data: _Data = msgspec.field(name="Data")
 
 
 def allocated_devices(folder: Path) -> list[AllocatedDevices]:
@@ -47,7 +47,7 @@ def allocated_devices(folder: Path) -> list[AllocatedDevices]:
     path = folder / FILE
     try:
         stored = msgspec.json.decode(path.read_bytes(), type=_Checkpoint)
-        return [_allocated(one) for one in stored.data.pod_device_entries or ()]
+        return [_allocated(one) for one in stored.data.entries or ()]
     except FileNotFoundError:
         return []
     except (OSError, msgspec.MsgspecError, DecodeError) as error:
@@ -55,14 +55,14 @@ def allocated_devices(folder: Path) -> list[AllocatedDevices]:
 
 
 def _allocated(entry: _Entry) -> AllocatedDevices:
-    answer = wire.ContainerAllocateResponse.FromString(entry.alloc_resp or b"")
+    answer = wire.ContainerAllocateResponse.FromString(entry.answer or b"")
     claims = (claim_of(one.name) for one in answer.cdi_devices)
     # A device near several NUMA nodes is listed at each.
-    devices = frozenset(one for near in (entry.DeviceIDs or {}).values() for one in near)
+    devices = frozenset(one for near in (entry.devices or {}).values() for one in near)
     return AllocatedDevices(
-        PodUid(entry.PodUID),
-        entry.container_name,
-        entry.resource_name,
+        PodUid(entry.uid),
+        entry.container,
+        entry.resource,
         devices,
         tuple(claim for claim in claims if claim),
     )
