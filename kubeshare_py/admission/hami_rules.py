@@ -11,13 +11,23 @@ import msgspec
 
 from kubeshare_py.admission.cel_text import NOTHING, Variables, as_entries, first, literal
 from kubeshare_py.dialects.hami.admission import NODE_RULE, PRIVILEGED_RULE, TASK_PRIORITY
+from kubeshare_py.dialects.hami.amounts import (
+    COUNT_RULE,
+    MOST_MIB,
+    MOST_RULE,
+    PERCENT,
+    PERCENT_RULE,
+    UNIT_RULE,
+    WITHOUT_COUNT,
+)
 from kubeshare_py.dialects.hami.keys import CARD_CORES, SEED, HamiSettings
+from kubeshare_py.domain.bounds import CLAIMED_CARDS
 
 _HEAD = "{{- /* Rules of kubeshare_py/dialects/hami as CEL; written by `make manifests`. */}}\n"
 #: The containers of a pod, by the names of their lists in its spec.
 LISTS = ("containers", "initContainers")
 _RESOURCES = ("count", "memory", "memory_percentage", "cores", "priority")
-_USED = (*_RESOURCES, "default_gpu_num", "profile")
+_USED = (*_RESOURCES, "default_gpu_num", "memory_factor", "profile")
 _COUNT, _MEMORY, _PERCENTAGE, _CORES, _PRIORITY = (f"variables.own.{key}" for key in _RESOURCES)
 _DEFAULT_COUNT = "variables.own.default_gpu_num"
 _IS_SEED = f"variables.own.profile == {literal(SEED)}"
@@ -63,12 +73,17 @@ def additions() -> Variables:
 def refusals() -> Variables:
     """`problem`: the sentence of `admitted` about a pod that is refused, '' if it is not.
 
-    They need the variables of `additions`.
+    They need the variables of `additions`. `amounts` are the sentences about amounts that cannot be
+    meant, of containers as the scheduler reads them.
     """
     init, others = (f"(has(object.spec.{one}) ? object.spec.{one} : [])" for one in reversed(LISTS))
     has_node = "has(object.spec.nodeName) && object.spec.nodeName != ''"
+    limits = " + ".join(f"variables.{kind}Limits" for kind in reversed(LISTS))
     privileged = literal("container "), "variables.privileged[0]", literal(f" {PRIVILEGED_RULE}")
     return {
+        "amounts": (
+            f"{has_node} ? [] : ({limits}).map(limits, {_wrong()})\n.filter(one, one != {NOTHING})"
+        ),
         "privileged": (
             f"({init} + {others}).filter(one, has(one.securityContext)\n"
             "&& has(one.securityContext.privileged) && one.securityContext.privileged)"
@@ -76,6 +91,7 @@ def refusals() -> Variables:
         ),
         "problem": first(
             [
+                ("size(variables.amounts) > 0", "variables.amounts[0]"),
                 ("!variables.asks", NOTHING),
                 ("size(variables.privileged) > 0", " + ".join(privileged)),
                 (has_node, literal(NODE_RULE)),
@@ -103,6 +119,43 @@ def _amount(resource: str) -> str:
 
 def _above_zero(resource: str) -> str:
     return f"{resource} in limits && {_amount(resource)}.isGreaterThan(quantity('0'))"
+
+
+def _wrong() -> str:
+    """The first sentence about the amounts of a container with these `limits`; '' for none."""
+    factor = "variables.own.memory_factor"
+    most = f"string({MOST_MIB} / int({factor}))"
+    unit = f"({factor} == '1' ? 'MiB' : {factor} + ' MiB')"
+    memory_rule = f"{literal(UNIT_RULE + ' ')} + {unit} + {literal(f', {MOST_RULE} ')} + {most}"
+    has_no_default = f"{_COUNT} in limits || {_IS_SEED} || {_DEFAULT_COUNT} == '0'"
+    # Of a container that asks for no part, one look at each name is all.
+    return first(
+        [
+            (
+                f"({has_no_default}) && !({_above_zero(_COUNT)})",
+                "("
+                + first(
+                    (_above_zero(part), _sentence(part, literal(WITHOUT_COUNT)))
+                    for part in (_MEMORY, _PERCENTAGE, _CORES)
+                )
+                + ")",
+            ),
+            (_above(_COUNT, str(CLAIMED_CARDS.most)), _sentence(_COUNT, literal(COUNT_RULE))),
+            (_above(_MEMORY, most, is_text=True), _sentence(_MEMORY, memory_rule)),
+            (_above(_PERCENTAGE, str(PERCENT)), _sentence(_PERCENTAGE, literal(PERCENT_RULE))),
+        ]
+    )
+
+
+def _above(resource: str, most: str, *, is_text: bool = False) -> str:
+    limit = most if is_text else literal(most)
+    return f"{resource} in limits && {_amount(resource)}.isGreaterThan(quantity({limit}))"
+
+
+def _sentence(resource: str, rule: str) -> str:
+    """As `InvalidRequest` writes it."""
+    amount = f"string({_amount(resource)}.asInteger())"
+    return f"'resources[' + {resource} + ']=\"' + {amount} + '\": ' + {rule}"
 
 
 def _asks() -> str:

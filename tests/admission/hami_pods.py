@@ -100,6 +100,18 @@ CASES: Mapping[str, HamiCase] = {
         ],
         priorities=["1", "0", ""],
     ),
+    "18 bytes are no number of MiB": HamiCase(
+        pod=a_pod({GPU: 1, MEM: "16Gi"}),
+        refused='resources[nvidia.com/gpumem]="17179869184": is a number of MiB, at most',
+    ),
+    "18 more than all of the memory": HamiCase(
+        pod=a_pod({GPU: 1}, {GPU: 1, PERCENT: 101}),
+        refused='resources[nvidia.com/gpumem-percentage]="101": must be at most 100',
+    ),
+    "18 a part of no card": HamiCase(
+        pod=a_pod({GPU: 1, MEM: 1}, inits=[{GPU: 0, CORES: 30}]),
+        refused='resources[nvidia.com/gpucores]="30": asks for a part of cards, and not for how',
+    ),
     "20 a pod that names its node": HamiCase(
         pod=a_pod({GPU: 1, MEM: 1}, schedulerName="hami-scheduler", nodeName="n1"),
         refused="names its node",

@@ -16,6 +16,7 @@ from kubeshare_py.dialects.dialect import PodAsk
 from kubeshare_py.dialects.dialect_table import DialectTable
 from kubeshare_py.dialects.hami.admission import TASK_PRIORITY
 from kubeshare_py.dialects.hami.hami_dialect import Hami
+from kubeshare_py.dialects.pod_request import first_problem
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.domain.request import ContainerRef
 from kubeshare_py.manifests.admission import read_pod
@@ -54,6 +55,9 @@ def by_webhook(pod: Json, dialect: Hami) -> Additions | str:
     assert not isinstance(read, str)
     table = DialectTable((SHAREDGPU, dialect))
     amounts = container_amounts(read.spec.init_containers, read.spec.containers, table.resources)
+    problem = None if read.spec.node_name else first_problem({}, {}, table, amounts)
+    if problem:
+        return str(problem)
     found = admitted(read, table, PodAsk({}, {}, amounts))
     return found if isinstance(found, str) else dict(_named(found))
 
@@ -80,7 +84,7 @@ def test_policy_and_webhook_do_the_same_to_the_pods_of_the_table(name: str, dial
 
 
 _NAMES = [f"nvidia.com/{name}" for name in ("gpu", "gpumem", "gpumem-percentage", "gpucores")]
-_AMOUNTS = st.sampled_from(["0", "1", "50", "100", "3000", "5k"])
+_AMOUNTS = st.sampled_from(["0", "1", "50", "100", "101", "3000", "5k", "16Gi"])
 _LIMITS = st.dictionaries(st.sampled_from([*_NAMES, "nvidia.com/priority"]), _AMOUNTS, max_size=4)
 _DIALECTS = st.builds(
     Hami, profile=st.sampled_from(["hami", "4paradigm"]), default_gpu_num=st.integers(0, 2)
@@ -106,6 +110,9 @@ _SIZES = ((1, "containers"), (0, "initContainers"))
 @examples(600)
 @example(a_pod({"nvidia.com/gpumem-percentage": "100"}), Hami())
 @example(a_pod({"nvidia.com/gpu": "0", "nvidia.com/gpumem": "1"}), Hami())
+@example(a_pod({"nvidia.com/gpumem": "1"}), Hami(default_gpu_num=0))
+@example(a_pod({"nvidia.com/gpu": "2M"}), Hami())
+@example(a_pod({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1Gi"}), Hami(memory_factor=4))
 @example(a_pod({"nvidia.com/gpu": "1"}, {"nvidia.com/gpucores": "0"}), Hami())
 @given(pods(), _DIALECTS)
 def test_policy_and_webhook_do_the_same_to_any_pod(pod: Json, dialect: Hami) -> None:

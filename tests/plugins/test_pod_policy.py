@@ -337,7 +337,8 @@ def test_containers_of_one_pod_get_the_cards_that_hami_gives_them(seed: int) -> 
     ]
     cluster = a_cluster()
     cluster.node(
-        "n1", *(card(one.uuid, one.mib, index=at, numa_node=one.numa) for at, one in enumerate(cards))
+        "n1",
+        *(card(one.uuid, one.mib, index=at, numa_node=one.numa) for at, one in enumerate(cards)),
     )
     for one in cards:
         if random.random() < 0.5:

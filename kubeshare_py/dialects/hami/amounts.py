@@ -12,8 +12,14 @@ from kubeshare_py.dialects.hami.keys import CARD_CORES, MIB, MOST, SEED, HamiSet
 from kubeshare_py.domain.bounds import CLAIMED_CARDS, HELD_BYTES
 from kubeshare_py.domain.request import InvalidRequest
 
-_PERCENT = 100
+PERCENT = 100
+#: The most MiB of one card that HAMi's numbers and our ledger hold.
+MOST_MIB = min(MOST, HELD_BYTES.most // MIB)
+# What refused pods are told; admission policies have the same sentences (admission/hami_rules).
 WITHOUT_COUNT = "asks for a part of cards, and not for how many"
+COUNT_RULE = f"at most {CLAIMED_CARDS.most} GPUs can be had"
+UNIT_RULE, MOST_RULE = "is a number of", "at most"
+PERCENT_RULE = f"must be at most {PERCENT}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +41,7 @@ class CardAmounts:
 
     def mib_of(self, capacity_bytes: int) -> int:
         """The MiB of a card of which pods may hold so much; 1 at least, as 0 means no limit."""
-        asked = self.memory_mib or capacity_bytes // MIB * self.percent // _PERCENT
+        asked = self.memory_mib or capacity_bytes // MIB * self.percent // PERCENT
         return max(asked, 1)
 
 
@@ -61,7 +67,7 @@ def amounts_of(
     return CardAmounts(
         count=count,
         memory_mib=memory,
-        percent=0 if memory else percent or _PERCENT,
+        percent=0 if memory else percent or PERCENT,
         cores=min(cores, CARD_CORES),
     )
 
@@ -76,7 +82,7 @@ def is_alone_by_default(asked: Mapping[str, int], settings: HamiSettings) -> boo
     if settings.cores in asked:
         return False
     if settings.memory_percentage in asked:
-        return asked[settings.memory_percentage] == _PERCENT
+        return asked[settings.memory_percentage] == PERCENT
     return settings.memory not in asked
 
 
@@ -90,15 +96,15 @@ def _count(asked: Mapping[str, int], settings: HamiSettings) -> int:
 
 def _problem(asked: Mapping[str, int], count: int, settings: HamiSettings) -> InvalidRequest | None:
     if not CLAIMED_CARDS.allows(count):
-        return _invalid(settings.count, count, f"at most {CLAIMED_CARDS.most} GPUs can be had")
+        return _invalid(settings.count, count, COUNT_RULE)
     memory = asked.get(settings.memory, 0)
-    most = min(MOST, HELD_BYTES.most // MIB) // settings.memory_factor
+    most = MOST_MIB // settings.memory_factor
     if memory > most:
         unit = "MiB" if settings.memory_factor == 1 else f"{settings.memory_factor} MiB"
-        return _invalid(settings.memory, memory, f"is a number of {unit}, at most {most}")
+        return _invalid(settings.memory, memory, f"{UNIT_RULE} {unit}, {MOST_RULE} {most}")
     percent = asked.get(settings.memory_percentage, 0)
-    if percent > _PERCENT:
-        return _invalid(settings.memory_percentage, percent, f"must be at most {_PERCENT}")
+    if percent > PERCENT:
+        return _invalid(settings.memory_percentage, percent, PERCENT_RULE)
     return None
 
 
