@@ -24,8 +24,13 @@ from kubeshare_py.domain.request import (
 )
 
 
-def held_by_predecessor(table: DialectTable, pod: PodAsk, request: GpuRequest | None) -> ReadBack:
-    """What a bound pod without `sharedgpu/allocation` holds. Never raises."""
+def held_by_predecessor(
+    table: DialectTable, pod: PodAsk, request: GpuRequest | None, *, is_initialized: bool = False
+) -> ReadBack:
+    """What a bound pod without `sharedgpu/allocation` holds. Never raises.
+
+    `is_initialized`: its init containers but sidecars have ended, and hold nothing any more.
+    """
     for dialect in table.dialects:
         own = owned_part(dialect, pod, results_too=True)
         if not own.annotations and not own.labels:
@@ -36,7 +41,8 @@ def held_by_predecessor(table: DialectTable, pod: PodAsk, request: GpuRequest | 
         if isinstance(found, UnreadableHolding):
             return ReadBack(_wholly(dialect, found), found.problem)
         if found is not None:
-            return _larger(dialect, found, request, pod)
+            held = _larger(dialect, found, request, pod)
+            return _without_ended(held, pod) if is_initialized else held
     return NOTHING_HELD
 
 
@@ -65,6 +71,17 @@ def _larger(
         differences += _without_cards(asked, {charge.container for charge in held.claims})
         held = replace(held, cards=summed(card for one in held.claims for card in one.cards))
     return ReadBack(held, difference="; ".join(differences))
+
+
+def _without_ended(found: ReadBack, pod: PodAsk) -> ReadBack:
+    """What is held when init containers have ended: they are charged what others do not hold."""
+    held, ended = found.allocation, _ending(pod)
+    if held is None or all(one.container not in ended for one in held.claims):
+        return found
+    claims = tuple(one for one in held.claims if one.container not in ended)
+    cards = summed(card for one in claims for card in one.cards)
+    left = replace(held, claims=claims, cards=cards)
+    return ReadBack(left, found.problem, found.mismatch, found.difference)
 
 
 def _ending(pod: PodAsk) -> AbstractSet[ContainerRef]:

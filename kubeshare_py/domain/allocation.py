@@ -128,6 +128,16 @@ class Allocation:
         return () if backend is None else UNHELD[backend]
 
 
+def is_rest_of(left: Allocation, held: Allocation | None) -> bool:
+    """Whether `left` is what remains of a predecessor's placement without some init containers."""
+    if held is None or held.token or len(left.claims) >= len(held.claims):
+        return False
+    remaining = {one.container for one in left.claims}
+    return left.claims == tuple(
+        one for one in held.claims if one.container in remaining or not one.container.init
+    ) and left.cards == summed(card for one in left.claims for card in one.cards)
+
+
 def summed(charges: Iterable[CardCharge]) -> tuple[CardCharge, ...]:
     """One charge for each card, with all that is charged of it; in the order of the first ones."""
     cards: dict[GpuUuid, CardCharge] = {}

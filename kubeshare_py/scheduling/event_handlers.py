@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from kubeshare_py.domain.allocation import is_rest_of
 from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.events import PodGone, PodsListed
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
@@ -125,7 +126,14 @@ class EventHandlers:
         return effects
 
     def _charge_as_shown(self, record: Record, pod: Pod) -> None:
-        """Charge a bound pod what it takes of its node now; what it holds of cards stays."""
+        """Charge a bound pod what it takes of its node now; what it holds of cards stays.
+
+        But of a pod that HAMi bound what its init containers held ends with them.
+        """
+        left = pod.allocation
+        if left is not None and not left.token and is_rest_of(left, record.allocation):
+            self._assumer.shrink(record, pod, left)
+            return
         charge = self._ledger.charge_of(pod.uid)
         assert charge is not None
         now = pod.shape.charged, pod.placed, pod.scopes

@@ -17,7 +17,7 @@ from kubeshare_py.manifests.pods.inter_pod import asked_of_others
 from kubeshare_py.manifests.pods.placement import NONE_OWNED, OwnedNames, node_needs
 from kubeshare_py.manifests.pods.pod_device_claims import pod_device_claims
 from kubeshare_py.manifests.pods.pod_end import grace_s, has_stopped
-from kubeshare_py.manifests.pods.pod_fields import PodFields
+from kubeshare_py.manifests.pods.pod_fields import PodFields, PodStatus
 from kubeshare_py.manifests.pods.pod_images import pod_images
 from kubeshare_py.manifests.pods.pod_owners import controller_of, run_owner
 from kubeshare_py.manifests.pods.pod_volumes import pod_volumes
@@ -91,7 +91,13 @@ def to_domain(pod: PodFields, dialects: Dialects = SHAREDGPU_ALONE) -> Pod:
     held = read_back(meta.annotations) if bound and meta.annotations else NOTHING_HELD
     if held is not NOTHING_HELD and held.allocation is None and not held.problem:
         own = table.of_others(meta.labels, meta.annotations, containers)
-        former = NOTHING_HELD if own is None else held_by_predecessor(table, own, asked.request)
+        former = (
+            NOTHING_HELD
+            if own is None
+            else held_by_predecessor(
+                table, own, asked.request, is_initialized=_is_initialized(status)
+            )
+        )
         held = held if former is NOTHING_HELD else former
     scopes = NO_SCOPES
     if dialects.quota_names:
@@ -131,6 +137,16 @@ def to_domain(pod: PodFields, dialects: Dialects = SHAREDGPU_ALONE) -> Pod:
         started=status.start_time or "" if bound else "",
         grace_s=grace_s(pod) if bound else 0,
         stopped=bound and has_stopped(pod),
+    )
+
+
+def _is_initialized(status: PodStatus) -> bool:
+    """Whether its init containers have ended well, and its sidecars have started.
+
+    https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions
+    """
+    return any(
+        one.type == "Initialized" and one.status == "True" for one in status.conditions or ()
     )
 
 

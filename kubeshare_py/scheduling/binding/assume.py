@@ -164,6 +164,14 @@ class Assumer:
         self._ledger.charge(pod.uid, record.node, resources, held, pod.placed)
         self.quotas.hold(pod, held)
 
+    def shrink(self, record: Record, pod: Pod, left: Allocation) -> None:
+        """Charge a placed pod what is `left` of the cards that it held."""
+        assert record.node is not None
+        self._moves.improved_by = queue_moves.ASSIGNED_POD_DELETE
+        charged, placed = pod.shape.charged, pod.placed
+        record.allocation = self._ledger.charge(pod.uid, record.node, charged, left, placed)
+        self.quotas.hold(pod, record.allocation)
+
     def release(self, record: Record) -> None:
         """Undo `charge`; the record must be charged. What becomes free improves rows."""
         self._moves.improved_by = queue_moves.ASSIGNED_POD_DELETE

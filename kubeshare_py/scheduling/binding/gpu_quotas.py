@@ -8,7 +8,7 @@ cards ends.
 from collections.abc import Iterable, Iterator, Mapping
 
 from kubeshare_py.cluster.cluster_objects import ClusterObjects
-from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.needs.cluster_objects import WatchedKind
@@ -157,18 +157,28 @@ def _amounts(request: GpuRequest | None, allocation: Allocation) -> _HeldAmounts
     Of a card that a pod has alone it is what the pod asked for, not what the ledger charges.
     """
     claims = request.claims if request is not None else ()
-    guests = len(request.guests) if request is not None else 0
-    if not claims or len(claims) + guests != len(allocation.claims):
-        return (
-            sum(card.memory_bytes for card in allocation.cards),
-            sum(min(card.milli, WHOLE_MILLI) for card in allocation.cards),
-        )
-    memory = milli = 0
-    for one, held in zip(claims, allocation.claims, strict=False):  # those of guests are the last
-        for card in held.cards:
+    guests = {one.container for one in request.guests} if request is not None else set()
+    held = [one for one in allocation.claims if one.container not in guests]
+    if not claims or len(claims) != len(held):
+        return _charged(allocation.cards)
+    # Of a pod that HAMi bound, an init container may have a card that no other container has.
+    memory, milli = _charged(
+        card for one in allocation.claims if one.container in guests for card in one.cards
+    )
+    for one, part in zip(claims, held, strict=True):
+        for card in part.cards:
             asked = one.claim.memory_bytes
-            memory += card.memory_bytes if asked is None else asked
+            # An init container is charged less than it asks for where others hold its card anyway.
+            memory += card.memory_bytes if asked is None else min(asked, card.memory_bytes)
             milli += min(card.milli, WHOLE_MILLI)
+    return memory, milli
+
+
+def _charged(cards: Iterable[CardCharge]) -> _HeldAmounts:
+    memory = milli = 0
+    for card in cards:
+        memory += card.memory_bytes
+        milli += min(card.milli, WHOLE_MILLI)
     return memory, milli
 
 

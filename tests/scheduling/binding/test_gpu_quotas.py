@@ -189,6 +189,33 @@ def test_pods_that_were_bound_before_count() -> None:
     assert story.create("b", {GPU: 1, MEM: 1000}).startswith("GPU-")
 
 
+@pytest.mark.parametrize(
+    ("init", "app", "slots", "used"),
+    [
+        (3000, 2000, "GPU-1,NVIDIA,3000,0:;GPU-1,NVIDIA,2000,0:;", 3000),
+        (2000, 3000, "GPU-1,NVIDIA,2000,0:;GPU-1,NVIDIA,3000,0:;", 3000),
+        (2000, 3000, "GPU-3,NVIDIA,2000,0:;GPU-1,NVIDIA,3000,0:;", 5000),
+        (3000, 2000, "GPU-3,NVIDIA,3000,0:;GPU-1,NVIDIA,2000,0:;", 5000),
+    ],
+)
+def test_quotas_count_of_init_containers_that_hami_placed_what_the_ledger_counts(
+    init: int, app: int, slots: str, used: int
+) -> None:
+    """vgpu-hami B.10: the larger, card by card. The second is one that asks for no more."""
+    old = pod("old", {GPU: 1, MEM: app})
+    old["spec"]["initContainers"] = [
+        {"name": "i", "resources": {"limits": {GPU: "1", MEM: str(init)}}}
+    ]
+    old["metadata"]["annotations"] = {"hami.io/vgpu-devices-allocated": slots}
+    old["spec"]["nodeName"] = "n1"
+    story = Story(old)
+    story.limit("q", mem=6000)
+    assert f"{used} are used" in story.create("a", {GPU: 1, MEM: 6001})
+    columns = story.machine.ledger.columns
+    held = columns.capacity_bytes - columns.free_bytes
+    assert held.sum() == used * MIB
+
+
 def test_pods_of_other_dialects_count_and_are_not_refused() -> None:
     story = Story()
     story.limit("q", mem=1000)

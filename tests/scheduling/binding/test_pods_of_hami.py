@@ -46,7 +46,10 @@ def event(name: str, limits: Mapping[str, int], told: str = "", node: str = "", 
             "annotations": notes,
         },
         "spec": spec,
-        "status": {"phase": of.get("phase", "Running" if node else "Pending")},
+        "status": {
+            "phase": of.get("phase", "Running" if node else "Pending"),
+            "conditions": of.get("conditions", []),
+        },
     }
     found = PODS.event("MODIFIED", msgspec.json.decode(msgspec.json.encode(body), type=PodFields))
     assert found is not None
@@ -176,6 +179,32 @@ def test_containers_of_one_pod_take_one_place_of_a_card_together() -> None:
         assert placed(driver, event(f"p{at}", {}, spec=spec)) == {f"p{at}": ["GPU-0"]}
     assert driver.machine.ledger.columns.tenants.item(0, 0) == 3
     assert free_mib(driver) == [WHOLE_MIB - 900]
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "after"),
+    [
+        ("GPU-0,NVIDIA,9000,0:;GPU-0,NVIDIA,4000,0:;", [9000, 0], [4000, 0]),
+        ("GPU-1,NVIDIA,9000,0:;GPU-0,NVIDIA,4000,0:;", [4000, 9000], [4000, 0]),
+        ("GPU-1,NVIDIA,9000,0:;;", [0, 9000], [0, 0]),
+    ],
+)
+def test_what_an_init_container_held_beyond_others_is_free_when_it_has_ended(
+    text: str, before: list[int], after: list[int]
+) -> None:
+    """vgpu-hami B.10, H.6-68; a sidecar keeps its part, though the pod is initialized."""
+    driver = a_driver(cards=2)
+    app = {GPU: 1, MEM: 4000} if text.count("GPU-") == 2 else {}
+    spec = with_inits({GPU: 1, MEM: 9000}, app=app)
+    assert free_mib(driver) == [WHOLE_MIB] * 2
+    for is_done, held in (("False", before), ("True", after)):
+        conditions = [{"type": "Initialized", "status": is_done}]
+        driver.tell(event("old", {}, text, "n1", spec=spec, conditions=conditions))
+        assert free_mib(driver) == [WHOLE_MIB - one for one in held]
+    spec["initContainers"][0]["restartPolicy"] = "Always"
+    driver = a_driver(cards=2)
+    driver.tell(event("old", {}, text, "n1", spec=spec, conditions=conditions))
+    assert sum(free_mib(driver)) == 2 * WHOLE_MIB - 9000 - 4000 * bool(app)
 
 
 def test_what_an_init_container_held_is_free_when_its_pod_ends() -> None:
