@@ -25,6 +25,7 @@ from kubeshare_py.edges.event_log.event_log import EventLog
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.watch import follow_reduced
 from kubeshare_py.edges.process import decision_log
+from kubeshare_py.edges.process.backoff import Sleep
 from kubeshare_py.edges.process.log_limit import LogLimit
 from kubeshare_py.edges.scheduler.configuration_watch import Updates
 from kubeshare_py.edges.scheduler.leader_lease import LeadershipLost
@@ -73,6 +74,7 @@ class DecisionLoop:
     log: EventLog | None = None
     #: Where answers for kube-scheduler go.
     answer_bind: Callable[[AnswerBind], None] = lambda answer: None
+    sleep: Sleep = asyncio.sleep
     _binds: set[asyncio.Task[None]] = field(default_factory=set)
     _slow_logged: LogLimit = field(default_factory=LogLimit)
 
@@ -211,7 +213,7 @@ class DecisionLoop:
         left_s = 0.0 if since is None else since + HAND_OVER_S - asyncio.get_running_loop().time()
         if left_s > 0:
             decision_log.inform("drain", in_doubt_s=round(left_s, 1))
-            await asyncio.sleep(left_s)
+            await self.sleep(left_s)
         return True
 
     def _handle(self, event: MachineEvent) -> None:

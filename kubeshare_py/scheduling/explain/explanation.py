@@ -3,7 +3,7 @@
 Reads and decides nothing of its own: reasons come from the plugins that decided.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -22,6 +22,7 @@ from kubeshare_py.scheduling.explain.steps import Steps, completed
 from kubeshare_py.scheduling.explain.visibility import Sees, sees_all
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
+from kubeshare_py.scheduling.queue.refused_binds import RefusedBinds
 from kubeshare_py.views.ages import duration
 from kubeshare_py.views.view import ClusterView, PodView, WhyView
 
@@ -159,7 +160,9 @@ def _why(machine: Machine, record: Record, sees: Sees) -> Steps[WhyView]:
     if record.state is PodState.GATED:
         return WhyView(pod=view, message=view.message)
     message = message_now(machine, reading, record, view.message)
-    message = " ".join(filter(None, (message, _refused(machine, record))))
+    message = " ".join(
+        filter(None, (message, _refused(machine.refused, record.pod.uid, machine.left_s)))
+    )
     yield
     nodes = yield from node_whys(machine, record, sees)
     suggestions = yield from advice(machine, record, sees)
@@ -200,14 +203,13 @@ def _where(
     return WhyView(pod=view, message=message, ring=held, placement=placement)
 
 
-def _refused(machine: Machine, record: Record) -> str:
+def _refused(refused: RefusedBinds, uid: PodUid, left_s: Callable[[float], int]) -> str:
     """Which nodes the pod avoids because the API server refused them, and for how long."""
-    refused = machine.refused
-    until = [one.until for one in refused.of(record.pod.uid).values() if one.is_avoided]
+    until = [one.until for one in refused.of(uid).values() if one.is_avoided]
     if not until:
         return ""
-    left = duration(machine.left_s(min(until)))
-    return f"{refused.in_words(record.pod.uid)} Other nodes are tried for {left} more."
+    left = duration(left_s(min(until)))
+    return f"{refused.in_words(uid)} Other nodes are tried for {left} more."
 
 
 def _by_name(view: PodView) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from kubeshare_py.domain.isolation import UNHELD
 from kubeshare_py.domain.readiness import in_words
 from kubeshare_py.framework.cluster_reading import ClusterReading
+from kubeshare_py.scheduling.binding.binding_cycle import BindDoubt
 from kubeshare_py.scheduling.binding.delegated_pods import refusal_of
 from kubeshare_py.scheduling.binding.holdings import asks_for_other, holdings
 from kubeshare_py.scheduling.explain.container_views import (
@@ -73,7 +74,10 @@ def _message(
         return f"waits for {record.waits_for}" if record.waits_for else ""
     if record.node is not None:
         is_sent = record.state is PodState.ASSUMED
-        return _binding_message(machine, record) if is_sent else record.pod.allocation_problem
+        doubt = machine.doubt_about(record)
+        age_s = 0.0 if doubt is None else machine.age_s(doubt.since)
+        sent = _binding_message(record, doubt, age_s) if is_sent else ""
+        return sent or record.pod.allocation_problem
     if record.state is PodState.GATED and record.pod.gates:
         return f"waiting for scheduling gates: [{' '.join(record.pod.gates)}]"
     if record.reported is not None:
@@ -84,12 +88,10 @@ def _message(
     return _queue_message(machine, reading, record, messages)
 
 
-def _binding_message(machine: Machine, record: Record) -> str:
+def _binding_message(record: Record, doubt: BindDoubt | None, age_s: float) -> str:
     """What the API server said of a Binding that is sent again; "" of one without an answer."""
-    doubt = machine.doubt_about(record)
     if doubt is not None:
-        age = duration(machine.age_s(doubt.since))
-        return f"not confirmed for {age}, and sent again: {doubt.answer}"
+        return f"not confirmed for {duration(age_s)}, and sent again: {doubt.answer}"
     return record.reported.message if record.reported is not None else ""
 
 

@@ -171,13 +171,11 @@ async def in_doubt(group: asyncio.TaskGroup, client: KubeClient, ago_s: float) -
     return loop
 
 
-async def test_an_ending_process_waits_until_an_open_binding_is_not_stored_any_more(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_an_ending_process_waits_until_an_open_binding_is_not_stored_any_more() -> None:
     async with client_of(nothing) as client, asyncio.TaskGroup() as group:
         sleep = NoSleep()
-        monkeypatch.setattr(asyncio, "sleep", sleep)
         loop = await in_doubt(group, client, 1.0)
+        loop.sleep = sleep
         assert loop.machine.unanswered == 1
         assert await loop.drain()
     assert HAND_OVER_S - 2 < max(sleep.asked) <= HAND_OVER_S - 1
