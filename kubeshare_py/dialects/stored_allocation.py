@@ -31,7 +31,7 @@ _Bytes = Annotated[int, Meta(ge=HELD_BYTES.least, le=HELD_BYTES.most)]
 _ContainerName = Annotated[str, Meta(pattern=r"^(container|init)-(0|[1-9][0-9]{0,3})\Z")]
 
 #: Of one gang: uids, or kinds and names (`Pod.owner`).
-_Owners = Annotated[tuple[Annotated[str, Meta(max_length=512)], ...], Meta(max_length=64)]
+_GroupOwners = Annotated[tuple[Annotated[str, Meta(max_length=512)], ...], Meta(max_length=64)]
 
 _Tag = Annotated[str, Meta(pattern=rf"^{TAG}\Z")]
 #: Of one pod's part of a card: those of all its claims.
@@ -72,7 +72,7 @@ class StoredPlacement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True)
     min: _StoredCount = 0
     isolation: str = ""
     limit: _StoredCount = 0
-    owners: _Owners = ()
+    owners: _GroupOwners = ()
 
 
 class StoredContainers(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -87,7 +87,7 @@ class StoredContainers(msgspec.Struct, frozen=True, gc=False, omit_defaults=True
     min: _StoredCount = 0
     isolation: str = ""
     limit: _StoredCount = 0
-    owners: _Owners = ()
+    owners: _GroupOwners = ()
 
 
 def stored(allocation: Allocation) -> StoredPlacement | StoredContainers:

@@ -17,7 +17,7 @@ from kubeshare_py.manifests.pods.pod import to_domain
 from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec
 
-META = {"name": "x", "namespace": "ns"}
+META: dict[str, object] = {"name": "x", "namespace": "ns"}
 
 
 def read(kind: WatchedKind, **spec: object) -> AnyObject:
@@ -91,7 +91,7 @@ def run_of(kind: str, name: str, **labels: str) -> tuple[str, str]:
     """Of a member of a group: its owner, and the owner's title."""
     reference = {"kind": kind, "name": name, "uid": "u", "controller": True}
     group = {f"sharedgpu/group_{key}": text for key, text in GROUP.items()}
-    metadata = {**META, "labels": {**group, **labels}, "ownerReferences": [reference]}
+    metadata = META | {"labels": group | labels, "ownerReferences": [reference]}
     page = Codec(PodFields).page(json.dumps({"items": [{"metadata": metadata}]}).encode())
     pod = to_domain(page.items[0])
     return pod.owner, pod.owner_title
