@@ -247,7 +247,7 @@ def run_of(steps: list[Step]) -> RunWorld:
     return world
 
 
-@examples(200)
+@examples(80)
 @given(any_steps(ACTIONS, 7))
 def test_runs_start_whole_and_their_lost_members_come_back(steps: list[Step]) -> None:
     world = run_of(steps)

@@ -171,6 +171,19 @@ def test_members_that_were_all_lost_start_together_again() -> None:
     assert len(driver.deleted(*others)) == 3
 
 
+def test_a_member_that_is_made_anew_is_not_done() -> None:
+    driver = RunDriver({"n1": 3})
+    pods = of("job", 3, 3)
+    driver.start(*pods)
+    driver.ends(*pods[:2])
+    driver.deleted(*pods)
+    others = members(a_group(1, "other"), 1)
+    driver.start(*others)
+    assert driver.start(*[named(pod, f"{pod.key.name}-again") for pod in pods]) == []
+    assert driver.wait(60) == []
+    assert len(driver.deleted(*others)) == 3
+
+
 def test_a_second_run_of_a_group_starts_whole_on_its_own() -> None:
     driver = RunDriver()
     first, second = of("night-1", 4, 4), of("night-2", 4, 4)
