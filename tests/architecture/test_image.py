@@ -71,7 +71,7 @@ def test_builder_and_runtime_have_the_python_that_is_the_oldest_supported() -> N
     [builder] = all_of(BUILD, "FROM")
     assert re.match(r"python:3\.11-slim-bookworm\b", builder)
     assert all_of(RUN, "FROM")[0].startswith("gcr.io/distroless/python3-debian12:")
-    assert 'requires-python = ">=3.11"' in (ROOT / "pyproject.toml").read_text()
+    assert 'requires-python = ">=3.11.2"' in (ROOT / "pyproject.toml").read_text()
 
 
 def test_the_chart_asks_for_the_version_that_is_packaged() -> None:

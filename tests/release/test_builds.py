@@ -127,7 +127,7 @@ def test_the_development_lock_is_for_the_dependencies_that_are_named() -> None:
     [
         ("aiohttp>=3.14", "aiohttp>=3.15"),
         ("pytest>=8.4", "pytest>=9"),
-        ('requires-python = ">=3.11"', 'requires-python = ">=3.12"'),
+        ('requires-python = ">=3.11.2"', 'requires-python = ">=3.12"'),
         ('requires = ["hatchling>=1.27"]', 'requires = ["hatchling>=2"]'),
     ],
 )
