@@ -4,6 +4,7 @@
 tests/controlplane.
 """
 
+import gc
 import os
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -14,13 +15,14 @@ import pytest
 
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.process.idle_memory import give_back
 from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode
 from kubeshare_py.embedded_cluster.serving.cluster import (
     EmbeddedCluster,
     cluster_around,
     embedded_cluster,
 )
-from tests.budgets import BudgetReport, budgets
+from tests.budgets import BudgetReport, budgets, folder_of
 from tests.by_folder import by_folder
 from tests.controlplane.build import build
 from tests.controlplane.cleaning import clean, ship_lease
@@ -79,6 +81,14 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> Generator[None, int,
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Any:
     """Choose who runs what; None leaves it to --dist."""
     return by_folder(config, log) if config.getoption("--control-plane") == "real" else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Return to the system what the tests of a folder leave behind, cycles above all."""
+    if nextitem is None or folder_of(nextitem.nodeid) != folder_of(item.nodeid):
+        gc.collect()
+        give_back()
 
 
 @pytest.fixture(scope="session")
