@@ -77,11 +77,9 @@ def pod_portions(
     """
     yield overview(machine)
     empty = ClusterView(scheduler=machine.name, ready=machine.ready, inventory="")
-    records = machine.records
-    chosen = [uid for uid, one in records.items() if namespace in ("", one.pod.key.namespace)]
     held: dict[str, set[str]] = {}
-    for uids in _portions(chosen, PODS_A_PORTION):
-        pods = tuple(_pod_views(machine, uids, sees))
+    for uids in _portions(list(machine.records), PODS_A_PORTION):
+        pods = tuple(_pod_views(machine, uids, sees, namespace))
         for pod in pods:
             if pod.node:
                 held.setdefault(pod.node, set()).update(pod.cards)
@@ -111,15 +109,18 @@ def _portions(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
-def _pod_views(machine: Machine, uids: Sequence[PodUid], sees: Sees) -> Iterator[PodView]:
-    """This scheduler's pods that are still there and may be named."""
+def _pod_views(
+    machine: Machine, uids: Sequence[PodUid], sees: Sees, namespace: str = ""
+) -> Iterator[PodView]:
+    """This scheduler's pods of a namespace ("" for all) that are still there and may be named."""
     messages: QueueMessages = {}
     reading = machine.reading()
     for uid in uids:
         record = machine.records.get(uid)
         if record is None or record.pod.scheduler_name not in machine.profiles:
             continue
-        if sees(record.pod.key.namespace):
+        where = record.pod.key.namespace
+        if namespace in ("", where) and sees(where):
             yield pod_view(machine, reading, record, messages)
 
 
