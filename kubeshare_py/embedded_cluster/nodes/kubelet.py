@@ -261,9 +261,13 @@ class Kubelets:
 
     def _stop(self, tenant: _CardTenant, now: float) -> tuple[KubeletStep, ...]:
         tenant.stage = _Stage.STOPPED
-        if tenant.started_at is None:
+        if tenant.pod.status.get("phase") in ("Succeeded", "Failed"):
             return (FinishDeletion(),)
-        last = kubelet_status.termination(tenant.started_at, now, kubelet_status.TERMINATED)
+        if tenant.started_at is None:
+            # kubelet reports an end of every pod: what waits for it waits no grace period.
+            last = kubelet_status.never_started(now)
+        else:
+            last = kubelet_status.termination(tenant.started_at, now, kubelet_status.TERMINATED)
         body = kubelet_status.ended(tenant.pod, self._address(tenant), tenant.restarts, last)
         return ReportStatus(body), FinishDeletion()
 

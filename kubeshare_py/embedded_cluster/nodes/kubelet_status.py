@@ -63,6 +63,13 @@ def ended(pod: UnstructuredObject, host_ip: str, restarts: int, last: Json) -> J
     }
 
 
+def never_started(now: float) -> Json:
+    """The state of a container that a deletion came before, as kubelet's TerminatePod writes it."""
+    unknown = termination(now, now, TERMINATED)
+    unknown["terminated"]["reason"] = "ContainerStatusUnknown"
+    return unknown
+
+
 def termination(started_at: float, now: float, exit_code: int) -> Json:
     """A container state that ended at `now`."""
     return {

@@ -257,7 +257,7 @@ def test_a_deletion_before_the_start_is_finished_at_once(world: World) -> None:
     world.bind()
     world.delete("p")
     world.run()
-    assert world.written == ["p gone"]
+    assert world.written == ["p Failed", "p gone"]
 
 
 def test_a_finished_pod_keeps_its_phase_when_it_is_deleted(world: World) -> None:
@@ -279,7 +279,7 @@ def test_a_lost_node_writes_nothing_and_catches_up_when_it_is_back(world: World)
     assert world.written == written
     world.kubelets.come_back(NODE)
     world.run()
-    assert sorted(world.written[len(written) :]) == ["p Succeeded", "q gone"]
+    assert sorted(world.written[len(written) :]) == ["p Succeeded", "q Failed", "q gone"]
 
 
 def test_a_new_process_takes_over_running_pods_where_they_are(world: World) -> None:
