@@ -136,7 +136,7 @@ LABELS = ("sharedgpu/gpu_request", "sharedgpu/gpu_limit")
 SHARED, NVSHARE, RENAMED = "nvidia.com/gpu.shared", "nvshare.com/gpu", "example.com/a100"
 
 
-def a_pod_of_others(name: str, dialects: Dialects = DIALECTS, **amounts: str) -> Pod:
+def a_pod_of_others(name: str, amounts: dict[str, str], dialects: Dialects = DIALECTS) -> Pod:
     spec: dict[str, Any] = {
         "schedulerName": "default-scheduler",
         "nodeName": "n1",
@@ -151,7 +151,7 @@ def a_pod_of_others(name: str, dialects: Dialects = DIALECTS, **amounts: str) ->
 )
 def test_units_of_nvidias_names_hold_idle_cards_back(resource: str, held_back: int) -> None:
     machine = a_machine()
-    placed(a_node(**{resource: "8"}), a_pod_of_others("p", **{resource: "2"}), machine=machine)
+    placed(a_node(**{resource: "8"}), a_pod_of_others("p", {resource: "2"}), machine=machine)
     assert machine.ledger.held_back_on(N1) == held_back
 
 
@@ -159,13 +159,13 @@ def test_units_of_nvidias_names_hold_idle_cards_back(resource: str, held_back: i
 def test_so_do_units_of_the_configured_names(resource: str) -> None:
     document = {"nativeResources": [NVSHARE, RENAMED, "example.com/mig-*"]}
     machine, dialects = a_machine(), configured(read(document))
-    pod = a_pod_of_others("p", dialects, **{resource: "1", "example.com/other": "3"})
+    pod = a_pod_of_others("p", {resource: "1", "example.com/other": "3"}, dialects)
     placed(a_node(), pod, machine=machine)
     assert machine.ledger.held_back_on(N1) == 1
 
 
 def test_all_cards_wait_for_the_one_whose_slice_another_pod_has() -> None:
-    theirs = a_pod_of_others("theirs", **{SHARED: "1"})
+    theirs = a_pod_of_others("theirs", {SHARED: "1"})
     asked = {count: {key: str(count) for key in LABELS} for count in (5, 6)}
     some, every = (
         to_domain(pod_fields({"schedulerName": OURS}, name="p", labels=labels), DIALECTS)

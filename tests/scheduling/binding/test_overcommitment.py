@@ -185,7 +185,7 @@ def test_nor_are_time_slices_that_were_not_renamed() -> None:
     reports = Reports(cards=2)
     node = a_node("n1")
     node = replace(node, allocatable=(*node.allocatable, ("nvidia.com/gpu", 8)))
-    events = [NodeSeen(node), PodSeen(native("a", 5)), PodSeen(intruder("share", 300))]
+    events: list[Event] = [NodeSeen(node), PodSeen(native("a", 5)), PodSeen(intruder("share", 300))]
     assert reports.after(*events, now=0.0) == []
     [told] = reports.after(PodSeen(intruder("too", 300, GpuUuid("GPU-n1-1"))), now=1.0)
     assert told.is_over
