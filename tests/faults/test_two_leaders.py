@@ -42,6 +42,10 @@ class SilentWatches(FaultPlan):
         return Fault(kind=Kind.SILENT, amount=0.1) if is_watch and path == PODS else None
 
 
+async def watches_pods(found: ChaosCluster) -> bool:
+    return found.proxy.counts[Kind.SILENT] > 0
+
+
 async def expect_listed_before_deciding(found: ChaosCluster) -> None:
     """The successor has not heard that the card was given to `urgent`; it knows `patient`."""
     reference, patch = found.reference, found.api_server.client.merge_patch
@@ -53,7 +57,8 @@ async def expect_listed_before_deciding(found: ChaosCluster) -> None:
     )
     found.proxy.fault_plan = SilentWatches(0)
     found.schedulers.start(1)
-    await asyncio.sleep(0.2 * found.durations.longest_watch_s)
+    await expect_eventually(found, lambda: watches_pods(found))
+    await asyncio.sleep(0.2 * found.durations.longest_watch_s)  # its watch is silent by then
     assert found.proxy.counts[Kind.SILENT] == 1
     await found.create(pod("urgent", share("0.7", priority="100")))
     await patch(NODE, {"spec": {"unschedulable": None}})
