@@ -31,6 +31,9 @@ def kept_by_place(*roots: Any) -> Counter[str]:
             if MARK in one and one != MARK:
                 place = one[one.index(MARK) + len(MARK) :].partition("-")[0]
                 found[place] += len(one)
+        elif isinstance(one, dict):  # the garbage collector skips keys that are texts
+            left.extend(one)
+            left.extend(one.values())
         elif isinstance(one, FunctionType):
             left.extend(cell.cell_contents for cell in one.__closure__ or () if _is_set(cell))
         else:

@@ -1,6 +1,5 @@
 """Verdicts on devices are remembered, and a question takes only so many steps."""
 
-import gc
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,8 +10,8 @@ from kubeshare_py.devices.device_table import DeviceTable
 from kubeshare_py.devices.device_verdicts import MAX_KEPT, CannotJudge, DeviceVerdicts
 from kubeshare_py.devices.expressions import compiled
 from kubeshare_py.devices.table_verdicts import TableVerdicts
-from kubeshare_py.domain.remembered import MAX_BYTES
 from tests.devices.made import CLASSES, DRIVER, device, on_node, request, sliced
+from tests.kept_texts import kept_by_place, marked
 
 _MODEL = f'device.attributes["{DRIVER}"].model == "A"'
 
@@ -63,41 +62,29 @@ def test_cel_is_not_imported_without_expressions() -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-MARK = "expression-of-this-test"
-
-
-def kept_characters() -> int:
-    """How many characters the texts with MARK have, in dicts of this process."""
-    found = {
-        id(text): len(text)
-        for table in gc.get_objects()
-        if type(table) is dict
-        for item in table.items()
-        for text in item
-        if isinstance(text, str) and MARK in text and text != MARK
-    }
-    return sum(found.values())
+def kept_in(table: DeviceVerdicts | TableVerdicts) -> int:
+    """How many characters it keeps of marked texts."""
+    return sum(kept_by_place(table).values())
 
 
 def test_verdicts_on_many_long_expressions_stay_within_their_bytes() -> None:
     verdicts = DeviceVerdicts()
-    long = "y" * 10_000
     most = 0
-    for number in range(2 * MAX_KEPT // len(long)):
+    for number in range(2 * MAX_KEPT // 10_000):
         verdicts.begin()
-        verdicts.verdict(f'"{MARK}{number}" == "{long}"', DRIVER, device("a"))
+        verdicts.verdict(f'"{marked("e", number, 10_000)}" == ""', DRIVER, device("a"))
         if number % 1000 == 0:
-            most = max(most, kept_characters())
+            most = max(most, kept_in(verdicts))
     assert MAX_KEPT / 4 < most < MAX_KEPT
-    assert kept_characters() < MAX_KEPT
+    assert kept_in(verdicts) < MAX_KEPT
 
 
 def test_nothing_is_kept_of_expressions_for_which_no_steps_are_left() -> None:
     verdicts = DeviceVerdicts(steps=0)
     for number in range(100):
         with pytest.raises(CannotJudge):
-            verdicts.verdict(f'device.driver == "{MARK}{number}"', DRIVER, device("a"))
-    assert kept_characters() == 0
+            verdicts.verdict(f'device.driver == "{marked("e", number, 100)}"', DRIVER, device("a"))
+    assert kept_in(verdicts) == 0
 
 
 def test_sentences_that_quote_expressions_are_forgotten_with_their_verdicts() -> None:
@@ -105,15 +92,10 @@ def test_sentences_that_quote_expressions_are_forgotten_with_their_verdicts() ->
     table.put(sliced(*(device(f"d{number}", uuid=f"{number}") for number in range(4))))
     verdicts = DeviceVerdicts()
     known = TableVerdicts(verdicts)
-    kept = []
-    for number in range(1200):
+    for number in range(600):
         verdicts.begin()
-        named = f"a{number:05}{MARK}{'z' * 200}"
-        known.all_of(table, (f'device.attributes["x.example.com"]["{named}"] == 1',))
-        if number % 600 == 599:
-            # Those of the verdicts are counted apart: see above.
-            verdicts = known._verdicts = DeviceVerdicts()
-            gc.collect()
-            kept.append(kept_characters())
-    assert kept[1] < kept[0] * 1.5
-    assert max(kept) < MAX_BYTES / 8
+        name = marked("e", number, 100)
+        known.all_of(table, (f'device.attributes["x.example.com"]["{name}"] == 1',))
+    # An expression and its sentence, for each of the 128 that are kept at most.
+    known._verdicts = DeviceVerdicts()  # their own texts are counted above
+    assert 0 < kept_in(known) < 128 * 2 * 200
