@@ -205,7 +205,7 @@ class Ledger:
 
     def what_if(self, rows: IntArray) -> WhatIf:
         """Private copies of these rows, (k,) int64."""
-        none = np.zeros((len(rows), 2), np.int64)
+        none = np.zeros((len(rows), len(NONE)), np.int64)
         native = as_array(self.native_on, rows) if self._usage.native else none
         return WhatIf(self.columns, rows, native)
 
