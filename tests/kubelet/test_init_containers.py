@@ -162,7 +162,7 @@ class Pods:
         ways += [self._again] * 2 + [self._delete, self._restart_kubelet, self._restart_agent]
         await self._random.choice(ways)()
 
-    async def finish(self) -> None:
+    async def expect_all_start(self) -> None:
         """All containers of all pods start."""
         for name, part in self._pods.items():
             for one in part.containers[self._started[name] :]:
@@ -247,7 +247,7 @@ async def test_pods_of_any_containers_through_restarts_get_what_was_decided(
         pods = Pods(node, board, Random(seed))
         for _ in range(scaled(120, 25)):
             await pods.step()
-        await pods.finish()
+        await pods.expect_all_start()
 
 
 async def test_a_native_init_container_has_a_free_card_until_its_pod_ends(

@@ -6,7 +6,7 @@ import numpy as np
 
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows, read_only
-from kubeshare_py.cluster.taken_cards import TakenCards
+from kubeshare_py.framework.claims.taken_cards import TakenCards
 from kubeshare_py.domain.request import CardRelation
 from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.claims.claim_fit import asked_bytes, asked_milli, headroom_together
