@@ -6,7 +6,6 @@ import numpy as np
 
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows, read_only
-from kubeshare_py.framework.claims.taken_cards import TakenCards
 from kubeshare_py.domain.request import CardRelation
 from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.claims.claim_fit import asked_bytes, asked_milli, headroom_together
@@ -14,6 +13,7 @@ from kubeshare_py.framework.claims.joint_greedy import GreedyPlacement, UnitAmou
 from kubeshare_py.framework.claims.joint_layout import ClaimLayout, Kind, Way
 from kubeshare_py.framework.claims.joint_search import BoolArray, best_units, possible
 from kubeshare_py.framework.claims.prepared_claim import CARD_FILTER, PreparedClaim
+from kubeshare_py.framework.claims.taken_cards import TakenCards
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.topology.gang_context import GangContext
 
