@@ -455,7 +455,7 @@ class Explain(Protocol):
     """For filters: the amounts behind a reason, asked only for people.
 
     An answer must follow from the shape and from what is read of the row: it is given for every
-    row with the same values there (`framework/row_answers`).
+    row with the same values there (`scheduling/explain/row_answers`).
     """
 
     def explain(self, shape: Shape, row: Rows) -> Iterable[Shortfall]:

@@ -3,7 +3,7 @@
 The profile's own plugins are asked, on rows of a what-if: nothing is cached and nothing changes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import compress, islice
 
@@ -16,6 +16,7 @@ from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.pod import Pod, Shape, Toleration
 from kubeshare_py.framework.boundary import PluginFailed
+from kubeshare_py.framework.cluster_reading import ClusterReading
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.scheduling.explain.steps import Steps
 from kubeshare_py.scheduling.explain.visibility import UNNAMED, Sees, reservation_name, sees_all
@@ -26,6 +27,9 @@ from kubeshare_py.scheduling.queue.reservations import ReservationCause
 
 #: The dialect whose pods can change the label that is named.
 SHAREDGPU = "sharedgpu"
+#: The cluster as it is when this is called.
+_ReadCluster = Callable[[], ClusterReading]
+
 #: Of a pod that the same Deployment replaces by the one that waits.
 SURGE = (
     ", which its own rolling update ends only once this pod runs: with maxSurge: 0 in the "
@@ -64,11 +68,11 @@ def advice(machine: Machine, record: Record, sees: Sees = sees_all) -> Steps[tup
         leavers = yield from _leavers(machine, record, sees)
         if evaluator.fits_anywhere(shape):
             return (*reserved, *leavers)
-        smaller = yield from _smaller(machine, record)
-        others = yield from _fewer_cards(machine, record)
-        others = others or (yield from _other_model(machine, record))
+        smaller = yield from _smaller(machine.reading, record)
+        others = yield from _fewer_cards(machine.reading, record)
+        others = others or (yield from _other_model(machine.reading, record))
         yield
-        cordoned = _uncordoned(machine, record)
+        cordoned = _uncordoned(machine.reading, record)
         yield
     except PluginFailed:
         return reserved
@@ -152,7 +156,7 @@ def _held(charge: Charge) -> str:
     return f" (it holds {count} GPU{'s' if count > 1 else ''})" if count else ""
 
 
-def _smaller(machine: Machine, record: Record) -> Steps[list[str]]:
+def _smaller(read: _ReadCluster, record: Record) -> Steps[list[str]]:
     """The largest share of one card that would fit now, if the shape asks for more.
 
     A share of another model's card is not the same share here, so these claims are left out. So are
@@ -162,7 +166,7 @@ def _smaller(machine: Machine, record: Record) -> Steps[list[str]]:
     if claim is None or claim.count > 1 or claim.share_of:
         return []
     yield
-    reading = machine.reading()
+    reading = read()
     evaluator, columns = reading.evaluators[record.pod.scheduler_name], reading.ledger.columns
     index = np.flatnonzero(evaluator.keys(shape) < 0)
     fitting, too_large = 0, claim.milli
@@ -187,33 +191,33 @@ def _smaller(machine: Machine, record: Record) -> Steps[list[str]]:
     return [f"it fits on {where} now with {label} {_share(fitting)} or less{without}"]
 
 
-def _fewer_cards(machine: Machine, record: Record) -> Steps[list[str]]:
+def _fewer_cards(read: _ReadCluster, record: Record) -> Steps[list[str]]:
     """The most cards of their own that would fit on one node now, if the claim is for more."""
     shape, claim = record.shape, record.shape.claim
     if claim is None or claim.count == 1:
         return []
-    for count in range(min(claim.count - 1, machine.ledger.columns.width), 0, -1):
+    for count in range(min(claim.count - 1, read().ledger.columns.width), 0, -1):
         yield
         fewer = replace(shape, claims=(replace(claim, count=count),))
-        name = _first_that_fits(machine, record, fewer)
+        name = _first_that_fits(read, record, fewer)
         if name:
             cards = "1 GPU" if count == 1 else f"{count} GPUs"
             return [f"it fits on {name} now with {cards} in place of {claim.count}"]
     return []
 
 
-def _other_model(machine: Machine, record: Record) -> Steps[list[str]]:
+def _other_model(read: _ReadCluster, record: Record) -> Steps[list[str]]:
     """Models of the cluster on which it would fit now, if it takes only others."""
     shape, claim = record.shape, record.shape.claim
     if claim is None or claim.share_of or not (claim.models or claim.preferred):
         return []
     found: list[str] = []
-    for model in sorted({*machine.ledger.columns.model_names} - {""}):
+    for model in sorted({*read().ledger.columns.model_names} - {""}):
         if claim.takes(model):
             continue
         yield
         other = replace(shape, claims=(replace(claim, models=(model,), preferred=None),))
-        name = _first_that_fits(machine, record, other)
+        name = _first_that_fits(read, record, other)
         if name:
             found.append(f"it fits on {name} now with the model {model}")
         if len(found) == _MAX_SENTENCES:
@@ -221,17 +225,17 @@ def _other_model(machine: Machine, record: Record) -> Steps[list[str]]:
     return found
 
 
-def _first_that_fits(machine: Machine, record: Record, shape: Shape) -> str:
+def _first_that_fits(read: _ReadCluster, record: Record, shape: Shape) -> str:
     """The first node by name that this shape fits now, "" if none does. Raises PluginFailed."""
-    reading = machine.reading()
+    reading = read()
     evaluator, columns = reading.evaluators[record.pod.scheduler_name], reading.ledger.columns
     rows = np.flatnonzero(evaluator.fits(shape, AllRows(columns)))
     return min((columns.names[row] or "" for row in rows.tolist()), default="")
 
 
-def _uncordoned(machine: Machine, record: Record) -> list[str]:
+def _uncordoned(read: _ReadCluster, record: Record) -> list[str]:
     """The cordoned nodes that would take it now if they were not cordoned."""
-    reading = machine.reading()
+    reading = read()
     evaluator, columns = reading.evaluators[record.pod.scheduler_name], reading.ledger.columns
     rows = np.flatnonzero(columns.unschedulable)
     if not len(rows):

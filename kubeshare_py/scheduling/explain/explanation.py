@@ -3,7 +3,7 @@
 Reads and decides nothing of its own: reasons come from the plugins that decided.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -137,7 +137,7 @@ def why_steps(machine: Machine, key: PodKey, sees: Sees = sees_all) -> Steps[Why
 
     If the pod is placed meanwhile, or changes, the answer is about it as it is then.
     """
-    record = yield from _record_of(machine, key)
+    record = yield from _record_of(machine.records, machine.profiles, key)
     if record is None:
         return None
     steps, before = _why(machine, record, sees), (record.node, record.shape)
@@ -176,15 +176,17 @@ def _why(machine: Machine, record: Record, sees: Sees) -> Steps[WhyView]:
     return with_indexes(machine.ledger, answer)
 
 
-def _record_of(machine: Machine, key: PodKey) -> Steps[Record | None]:
+def _record_of(
+    records: Mapping[PodUid, Record], profiles: Collection[str], key: PodKey
+) -> Steps[Record | None]:
     """This scheduler's pod of this name, if there is one."""
-    for uids in _portions(list(machine.records), RECORDS_A_STEP):
+    for uids in _portions(list(records), RECORDS_A_STEP):
         for uid in uids:
-            record = machine.records.get(uid)
+            record = records.get(uid)
             # The name first: comparing keys costs three times as much.
             if record is None or record.pod.key.name != key.name or record.pod.key != key:
                 continue
-            if record.pod.scheduler_name in machine.profiles:
+            if record.pod.scheduler_name in profiles:
                 return record
         yield
     return None

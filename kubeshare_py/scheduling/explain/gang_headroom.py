@@ -30,7 +30,7 @@ def headroom_on_nodes(
 
     Nodes that take none are left out; empty if a plugin fails.
     """
-    snapshot, changes, need = _now(machine), machine.changes, gang.need
+    snapshot, changes, need = machine.reading().snapshots.actual, machine.changes, gang.need
     models = list(models_for(gang.shapes, snapshot.tables.columns.model_names)) or [""]
     found: Counter[NodeName] = Counter()
     try:
@@ -40,7 +40,7 @@ def headroom_on_nodes(
             size = max(1, TRIED_A_STEP // max(1, need))
             for start in range(0, len(names), size):
                 if machine.changes != changes:
-                    snapshot, changes = _now(machine), machine.changes
+                    snapshot, changes = machine.reading().snapshots.actual, machine.changes
                 some = names[start : start + size]
                 for name, room in _on_model(snapshot, need, members, model, some).items():
                     found[name] = max(found[name], room)
@@ -48,10 +48,6 @@ def headroom_on_nodes(
     except PluginFailed:
         return {}
     return dict(found)
-
-
-def _now(machine: Machine) -> Snapshot:
-    return machine.reading().snapshots.actual
 
 
 def _kinds(

@@ -27,7 +27,7 @@ STEP_COST, CALL_COST = 100, 8
 
 
 @dataclass(frozen=True, slots=True)
-class _Refusal:
+class _MaskMeaning:
     """What a mask of reasons means: their texts, and the plugins that give them."""
 
     reasons: tuple[str, ...]
@@ -36,7 +36,7 @@ class _Refusal:
 
 
 @dataclass(slots=True)
-class _Verdict:
+class _NodesAlike:
     """A verdict without names, and the nodes that have it."""
 
     verdict: NodeWhy
@@ -51,7 +51,7 @@ def node_whys(machine: Machine, record: Record, sees: Sees) -> Steps[tuple[NodeW
     kept = kept_from(machine, record, sees)
     yield
     room = yield from _room(machine, record)
-    shortfalls, verdicts = Shortfalls(profile, record), dict[Hashable, _Verdict]()
+    shortfalls, verdicts = Shortfalls(profile, record), dict[Hashable, _NodesAlike]()
     # Nearest misses first: their numbers say most, if there are too many for all.
     order = sorted(masks, key=lambda name: (masks[name] > 0, not refusals[masks[name]].resolvable))
     cost, ledger = 0, machine.ledger.for_reading()
@@ -83,13 +83,13 @@ def node_whys(machine: Machine, record: Record, sees: Sees) -> Steps[tuple[NodeW
         alike = (verdict, None if lacks is None else lacks.alike)
         if alike not in verdicts:
             said = shortfalls.said(lacks, ledger, row) if lacks is not None else ()
-            verdicts[alike] = _Verdict(replace(verdict, shortfalls=tuple(said)))
+            verdicts[alike] = _NodesAlike(replace(verdict, shortfalls=tuple(said)))
         verdicts[alike].names.append(name)
     found = [_named(verdict) for verdict in verdicts.values()]
     return tuple(sorted(found, key=lambda node: node.name))
 
 
-def _named(verdict: _Verdict) -> NodeWhy:
+def _named(verdict: _NodesAlike) -> NodeWhy:
     """The verdict with its nodes; the first one asked about has the cards of its shortfalls."""
     first, *others = verdict.names
     return replace(verdict.verdict, name=first, alike=tuple(sorted(others)))
@@ -97,7 +97,7 @@ def _named(verdict: _Verdict) -> NodeWhy:
 
 def _masks(
     reading: ClusterReading, record: Record
-) -> tuple[dict[NodeName, int], dict[int, _Refusal]]:
+) -> tuple[dict[NodeName, int], dict[int, _MaskMeaning]]:
     """The mask of each node, in the order of names, and what each of these masks means."""
     evaluator = reading.evaluators[record.pod.scheduler_name]
     found = evaluator.masks(record.shape).tolist()
@@ -107,7 +107,7 @@ def _masks(
     refusals = {}
     for mask in {*masks.values()}:
         reasons = evaluator.reasons_in(record.shape, mask)
-        refusals[mask] = _Refusal(
+        refusals[mask] = _MaskMeaning(
             # Several plugins may say the same, for example of a claim that is not there.
             tuple(dict.fromkeys(reason.text for reason in reasons)),
             frozenset(reason.plugin for reason in reasons),

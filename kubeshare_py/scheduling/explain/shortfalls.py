@@ -16,9 +16,9 @@ from kubeshare_py.framework.claims.claim_fit import fits_claim
 from kubeshare_py.framework.claims.joint_needs import JointAmount, joint_needs
 from kubeshare_py.framework.claims.prepared_claims import NOT_TOGETHER
 from kubeshare_py.framework.reasons import FRAMEWORK
-from kubeshare_py.framework.row_answers import NO_SLOT, RowAnswer, RowAnswers
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.explain.container_views import containers_by_claim
+from kubeshare_py.scheduling.explain.row_answers import NO_SLOT, RowAnswer, RowAnswers
 from kubeshare_py.scheduling.queue.pod_records import Record
 
 #: The most calls of plugins for one pod, about 30 µs each (a card filter's 200 µs). Where nodes are
@@ -33,7 +33,7 @@ _UNITS = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Asking:
+class _PluginQuestion:
     """A plugin, what it is asked about, and the containers whose claim that is.
 
     `only_if_refused` is the name of a filter of nodes: it has nothing to say of nodes that it lets
@@ -69,7 +69,7 @@ class Shortfalls:
         self._boundary = Boundary()
         self._profile, self._record, self._shape = profile, record, record.shape
         self._layout = -1
-        self._questions: list[_Asking] = []
+        self._questions: list[_PluginQuestion] = []
         self._alike: dict[tuple[int, ...], Hashable] = {}
 
     def of(
@@ -173,7 +173,7 @@ def _together(shape: Shape, columns: Columns, row: int, reason: str) -> Iterator
         yield Shortfall(reason=reason, resource=resource, asked=asked, free=free, unit=unit)
 
 
-def _questions(profile: Profile, record: Record) -> Iterator[_Asking]:
+def _questions(profile: Profile, record: Record) -> Iterator[_PluginQuestion]:
     """Each plugin that explains, with each thing that it is asked about."""
     shape = record.shape
     by_container = [*zip(by_claim(shape), containers_by_claim(record) or [()], strict=True)]
@@ -181,4 +181,4 @@ def _questions(profile: Profile, record: Record) -> Iterator[_Asking]:
         trusted = profile.trusts(one.plugin)
         name = "" if one.of_claims else one.filters_as
         for asked, containers in by_container if one.of_claims else [(shape, ())]:
-            yield _Asking(RowAnswers(one, asked, trusted=trusted), containers, name)
+            yield _PluginQuestion(RowAnswers(one, asked, trusted=trusted), containers, name)

@@ -1,18 +1,13 @@
 """What people are shown, whole and in portions."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import msgspec
-import pytest
 
-from kubeshare_plugins.gpu_fit import GpuFit
-from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.allocation import Allocation, CardCharge
-from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.events import NodeGone, PodGone, PodSeen
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
-from kubeshare_py.domain.pod import PodGroup, Shape
+from kubeshare_py.domain.pod import PodGroup
 from kubeshare_py.scheduling.explain.explanation import (
     NODES_A_PORTION,
     PODS_A_PORTION,
@@ -186,26 +181,22 @@ def test_the_counts_are_of_the_same_instant_as_the_nodes() -> None:
     assert answer.message.startswith("1 node has room for it now, and it is tried again; ")
 
 
-def test_plugins_are_asked_once_for_nodes_that_look_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plugins_are_asked_once_for_nodes_that_look_alike() -> None:
     asked, sizes = [], []
-    explain = GpuFit.explain
-    calls: list[int] = []
-
-    def counted(plugin: GpuFit, shape: Shape, row: Rows) -> Iterator[Shortfall]:
-        calls.append(1)
-        return explain(plugin, shape, row)
-
-    monkeypatch.setattr(GpuFit, "explain", counted)
     for count in (3, 60):
-        calls.clear()
         driver = full_nodes(count)
-        answer = why(driver.machine, PodKey("default", "big"))
+        record = driver.machine.records[PodUid("uid-big")]
+        profile = driver.machine.reading().evaluators[record.pod.scheduler_name].profile
+        shortfalls, columns = Shortfalls(profile, record), driver.machine.ledger.columns
+        for row in columns.row_of.values():
+            assert shortfalls.of(columns, row, {"GpuFit"}, ()) is not None
+        asked.append(shortfalls.calls)
+        answer = why(driver.machine, record.pod.key)
         assert answer is not None
         (verdict,) = answer.nodes
         assert (verdict.name, len(verdict.alike)) == ("n0000", count - 1)
         assert [one.subject for one in verdict.shortfalls] == [f"GPU-n0000-{n}" for n in range(8)]
-        asked.append(len(calls))
         names = sum(len(f'"{name}",') for name in verdict.alike)
         sizes.append(len(msgspec.json.encode(answer)) - names)
-    assert asked == [1, 1]
+    assert asked[0] == asked[1]
     assert sizes[1] - sizes[0] < 20
