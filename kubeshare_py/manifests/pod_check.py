@@ -43,7 +43,7 @@ class KnownSchedulers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Admission:
+class AdmissionAnswer:
     """What an API server said to a dry run: the pod as it would be created, or why not.
 
     `refusal` is the sentence of an admission policy or webhook. `notes` are warnings, or why the
@@ -55,14 +55,14 @@ class Admission:
     notes: tuple[str, ...] = ()
 
 
-_NOT_ASKED = Admission()
+_NOT_ASKED = AdmissionAnswer()
 
 
 def check(
     template: PodTemplate,
     known: KnownSchedulers,
     namespace: str = "default",
-    admission: Admission = _NOT_ASKED,
+    admission: AdmissionAnswer = _NOT_ASKED,
 ) -> CheckedPod:
     """Check one pod. Never raises. `namespace` is that of pods that name none."""
     try:
@@ -203,7 +203,7 @@ def _problems(pod: Pod) -> tuple[str, ...]:
 
 
 def _forged(pod: Pod) -> tuple[str, ...]:
-    """Admission refuses such annotations on every pod."""
+    """AdmissionAnswer refuses such annotations on every pod."""
     if not pod.stale_results:
         return ()
     return (f"only schedulers write annotations {listed(pod.stale_results)}",)

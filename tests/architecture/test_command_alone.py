@@ -125,7 +125,7 @@ def test_it_checks_manifests_without_a_cluster(place: Path, tmp_path: Path) -> N
     manifest = tmp_path / "pod.yaml"
     manifest.write_text("kind: Pod\nmetadata: {name: a, labels: {sharedgpu/gpu_request: '0.5'}}\n")
     code, shown = command(place, "check", "-f", str(manifest))
-    assert (code, shown) == (0, "pod/a  sharedgpu  0.5 GPU, at most 1.0\n")
+    assert (code, shown) == (0, "pod/a  kubeshare-scheduler  sharedgpu  0.5 GPU, at most 1.0\n")
 
 
 def test_the_readme_of_it_and_the_version_are_those_of_the_project(wheel: Path) -> None:

@@ -2,12 +2,11 @@
 
 import re
 import tomllib
-from collections import Counter
 from functools import cache
 
 import grimp
 
-from tests.architecture.sources import FILES, ROOT, TESTS, where
+from tests.architecture.sources import ROOT, TESTS
 
 PACKAGE = "kubeshare_py"
 MAP = (ROOT / "ARCHITECTURE.md").read_text()
@@ -82,11 +81,6 @@ def test_every_path_on_the_map_exists() -> None:
 
 def test_lines_of_the_map_are_not_longer_than_120_columns() -> None:
     assert [line for line in MAP.splitlines() if len(line) > 120] == []
-
-
-def test_no_folder_has_more_than_25_modules() -> None:
-    modules = Counter(where(path.parent) for path in FILES if path.name != "__init__.py")
-    assert {folder: count for folder, count in modules.items() if count > 25} == {}
 
 
 def test_the_folders_of_a_rooms_tests_are_those_of_the_room() -> None:

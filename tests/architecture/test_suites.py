@@ -22,6 +22,8 @@ ELSEWHERE = {
     "inventory/card_annotation": "inventory/test_node_annotations",
     "inventory/hami/node_plugins": "inventory/hami/test_plugin_nodes",
     "manifests/admission": "admission/test_review",
+    "manifests/pod_check": "programs/test_kubectl_check",
+    "manifests/pod_templates": "programs/test_kubectl_check",
     "manifests/pods/inter_pod_fields": "manifests/pods/test_inter_pod",
     "manifests/pods/pod_fields": "manifests/test_events",
     "manifests/state_group": "edges/scheduler/state/test_state_api",

@@ -8,6 +8,7 @@ import pytest
 from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.scheduling.explain.explanation import why
+from tests.patience import PATIENCE_S
 from tests.stories.conftest import PODS, Stage, gpu, scheduled_condition
 
 POLICY = (
@@ -145,7 +146,7 @@ async def expect_policy(stage: Stage) -> None:
         "target": {"kind": "Node", "name": "n1"},
     }
     dry = partial(stage.client.create, f"{PODS}/probe/binding", body, {"dryRun": "All"})
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             try:
                 await dry()

@@ -18,7 +18,7 @@ NVIDIA_NAMES = ("nvidia.com/gpu.shared", "nvidia.com/mig-*")
 UNKNOWN_PARTS = "parts of cards from the kubelet"
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61})\*?")
-_Amounts = tuple[tuple[str, int], ...]
+_NamedAmounts = tuple[tuple[str, int], ...]
 
 
 def name_problem(name: str) -> str:
@@ -39,7 +39,7 @@ class NativeResources:
         self._beginnings = tuple(name[:-1] for name in names if name.endswith("*"))
         self.charged = remembered(4096)(self._charged)
 
-    def _charged(self, resources: _Amounts) -> _Amounts:
+    def _charged(self, resources: _NamedAmounts) -> _NamedAmounts:
         """What a pod with these amounts is charged besides: nothing, or its units together."""
         units = sum(amount for name, amount in resources if self._counts(name))
         return ((UNKNOWN_PARTS, units),) if units else ()

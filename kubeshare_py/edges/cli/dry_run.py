@@ -18,7 +18,7 @@ from kubeshare_py.edges.cli.kubeconfig_reading import DEFAULT_NAMESPACE
 from kubeshare_py.edges.cli.state_client import message_of
 from kubeshare_py.edges.cli.state_errors import StateUnreachable
 from kubeshare_py.edges.cli.state_routes import ApiServerRoute
-from kubeshare_py.manifests.pod_check import Admission
+from kubeshare_py.manifests.pod_check import AdmissionAnswer
 from kubeshare_py.manifests.pod_templates import PodTemplate
 
 #: Beginnings and parts of the messages by which admission policies and webhooks refuse; others are
@@ -63,14 +63,14 @@ class DryRuns:
     ) -> None:
         self._api.close()
 
-    def admission(self, template: PodTemplate) -> Admission:
+    def admission(self, template: PodTemplate) -> AdmissionAnswer:
         """What the API server says to this pod. Nothing for SharePods: a controller makes theirs.
 
         Never raises: a server that cannot be reached is a `problem`.
         """
         pod = _dry_pod(template.pod)
         if not self._left or pod is None or template.owner.startswith("sharepod/"):
-            return Admission()
+            return AdmissionAnswer()
         self._left -= 1
         namespace = template.namespace or self.namespace
         path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods?dryRun=All"
@@ -78,19 +78,20 @@ class DryRuns:
             answer = self._api.post(path, msgspec.json.encode(pod))
         except StateUnreachable as error:
             self._left, self.problem = 0, str(error)
-            return Admission()
+            return AdmissionAnswer()
         if answer.status == HTTPStatus.CREATED:
-            return Admission(pod=answer.body, notes=answer.warnings)
+            return AdmissionAnswer(pod=answer.body, notes=answer.warnings)
         return self._not_created(answer)
 
-    def _not_created(self, answer: HttpAnswer) -> Admission:
+    def _not_created(self, answer: HttpAnswer) -> AdmissionAnswer:
         said = message_of(answer)
         if any(text in said for text in _ADMISSION_SAYS):
-            return Admission(refusal=said, notes=answer.warnings)
+            return AdmissionAnswer(refusal=said, notes=answer.warnings)
         if answer.status == HTTPStatus.UNAUTHORIZED:
             self._left, self.problem = 0, said
-            return Admission()
-        return Admission(notes=(f"the API server does not say what it would make of it: {said}",))
+            return AdmissionAnswer()
+        note = f"the API server does not say what it would make of it: {said}"
+        return AdmissionAnswer(notes=(note,))
 
 
 def _dry_pod(pod: object) -> dict[str, Any] | None:

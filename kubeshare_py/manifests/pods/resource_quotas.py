@@ -10,14 +10,14 @@ from kubeshare_py.domain.quantity import BadQuantity, Quantity, amount
 from kubeshare_py.manifests.metadata import ObjectMeta
 
 
-class _Requirement(msgspec.Struct, frozen=True, rename="camel"):
+class _SelectorLine(msgspec.Struct, frozen=True, rename="camel"):
     scope_name: str = ""
     operator: str = ""
     values: tuple[str, ...] | None = None
 
 
 class _ScopeSelector(msgspec.Struct, frozen=True, rename="camel"):
-    match_expressions: tuple[_Requirement, ...] | None = None
+    match_expressions: tuple[_SelectorLine, ...] | None = None
 
 
 class _QuotaSpec(msgspec.Struct, frozen=True, rename="camel"):

@@ -23,10 +23,10 @@ _OF_THE_REQUEST = (Refusal.INVALID, Refusal.DENIED, Refusal.FORBIDDEN)
 
 
 class BindDoubt(NamedTuple):
-    """Of a Binding it is open whether it is stored: since when (s), and the last answer."""
+    """A Binding may be stored or not: open since when, last answered when (both s), and how."""
 
     since: float
-    last: float
+    last_at: float
     answer: str
 
 
@@ -65,7 +65,7 @@ class BindingCycles:
     @property
     def in_doubt_since(self) -> float | None:
         """When (s) the last answer came that left a Binding open; None if none is open."""
-        return max((one.last for one in self._doubts.values()), default=None)
+        return max((one.last_at for one in self._doubts.values()), default=None)
 
     def doubt_about(self, record: Record) -> BindDoubt | None:
         """What is known of the pod's Binding if it is open whether that is stored; else None."""
@@ -122,7 +122,7 @@ class BindingCycles:
             if bind is not None and record is not None and record.state is PodState.ASSUMED:
                 record.refused = False
                 stale, doubt = record.pod.stale_results, self._doubts.get(token)
-                since = None if doubt is None else doubt.last
+                since = None if doubt is None else doubt.last_at
                 yield replace(bind, stale_results=stale, in_doubt_since=since)
 
     def release(self, record: Record) -> None:

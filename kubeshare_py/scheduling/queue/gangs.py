@@ -2,7 +2,7 @@
 
 A group may be run several times, also at the same time: by the Jobs of a CronJob, for example. Each
 run is a gang of its own, of the pods of one owner, or of several owners that are too small alone.
-Only its own members count for it (docs/decisions/0027-runs-of-a-gang.md).
+Only its own members count for it (docs/decisions/0028-runs-of-a-gang.md).
 
 It records, and decides nothing. Nearly all of it follows from the existing pods, so a restarted
 scheduler finds what its predecessor knew: a bound pod's gang, minimum and owners are those in its
