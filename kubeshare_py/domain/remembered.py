@@ -66,7 +66,7 @@ def weight_of(value: Hashable, enough: float = math.inf) -> int:
     total, left = 0, [value]
     while left and total < enough:
         one = left.pop()
-        if not one or one is True or isinstance(one, Enum):
+        if one is True or not bool(one) or isinstance(one, Enum):
             continue  # one object of the process, whatever refers to it
         if isinstance(one, (str, bytes)):
             # Python keeps all characters of a text as wide as the widest: 4 bytes at the most.
