@@ -150,6 +150,7 @@ class PlacedNode(msgspec.Struct, frozen=True, gc=False):
     `cards` are all cards of the node. `offered` are its allocatable amounts of the resources that
     the dialect owns, by name. `decided_at_ns` is Unix time in nanoseconds; it is the same each time
     that one decision is sent. `notes` are those of the pod's request, and `name` is the node's.
+    `served` are the resources of the dialect whose device plugin is this project's node agent.
     """
 
     cards: Mapping[GpuUuid, NodeCard]
@@ -157,6 +158,7 @@ class PlacedNode(msgspec.Struct, frozen=True, gc=False):
     decided_at_ns: int
     notes: tuple[tuple[str, str], ...] = ()
     name: str = ""
+    served: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,6 +117,7 @@ def _placed_node(dialect: Dialect, decided: NodeAtDecision, unix_offset_s: float
         decided_at_ns=round((decided.at + unix_offset_s) * 1e9),
         notes=decided.notes,
         name=decided.name,
+        served=frozenset(name for name in owned if decided.agent.serves(name)),
     )
 
 

@@ -49,6 +49,10 @@ class AgentWords:
     picks: tuple[KubeletPick, ...] | None = None
     problem: str = ""
 
+    def serves(self, resource: str) -> bool:
+        """Whether its device plugins serve the resource, by whole cards or by slices of them."""
+        return resource in self.plugins or slices_of(resource) in self.plugins
+
 
 NO_AGENT = AgentWords()
 
@@ -95,8 +99,8 @@ class Node:
 class NodeAtDecision:
     """A node as it was when a pod was sent to it: all its cards, and its allocatable amounts.
 
-    `at` is the moment (s) on the machine's clock, which is monotonic and not Unix time. `notes` are
-    those of the pod's request.
+    `agent` is what its agent said then. `at` is the moment (s) on the machine's clock, which is
+    monotonic and not Unix time. `notes` are those of the pod's request.
     """
 
     name: str = ""
@@ -104,3 +108,4 @@ class NodeAtDecision:
     allocatable: tuple[tuple[str, int], ...] = ()
     at: float = 0.0
     notes: tuple[tuple[str, str], ...] = ()
+    agent: AgentWords = NO_AGENT

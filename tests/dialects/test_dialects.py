@@ -14,7 +14,7 @@ from kubeshare_py.dialects.dialect import (
 from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
-from kubeshare_py.domain.node import NodeAtDecision
+from kubeshare_py.domain.node import AgentWords, NodeAtDecision, slices_of
 from kubeshare_py.domain.request import GpuRequest, InvalidRequest
 from tests.builders import a_gpu
 from tests.dialects.halves import CARDS, DIALECTS, GPU, HALF, OF, STATE, Halves
@@ -99,6 +99,7 @@ def test_a_dialect_sees_the_node_as_it_was_when_the_pod_was_sent_to_it() -> None
         cards=(whole, instance, scaled),
         allocatable=(("cpu", 1), (GPU, 2), (HALF, 4), ("aliyun.com/gpu-mem", 30)),
         at=12.25,
+        agent=AgentWords(plugins=("aliyun.com/gpu-mem", slices_of(HALF))),
     )
     seen: list[PlacedNode] = []
 
@@ -117,6 +118,7 @@ def test_a_dialect_sees_the_node_as_it_was_when_the_pod_was_sent_to_it() -> None
     }
     assert node.cards[scaled.uuid].memory_bytes == 2 * scaled.memory_bytes
     assert node.offered == {GPU: 2, HALF: 4}
+    assert node.served == {HALF}
     assert abs(node.decided_at_ns - 1_700_000_012_750_000_000) < 1000
 
 

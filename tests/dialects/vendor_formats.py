@@ -97,12 +97,25 @@ def hami(annotations: Mapping[str, str], node: str) -> list[list[tuple[str, int,
     As HAMi's device plugin reads them (GetNextDeviceRequest in pkg/device/devices.go): it takes
     pods of its node whose phase is `allocating`, and empties the first text container by container.
     """
-    assert annotations["hami.io/vgpu-node"] == node
     assert annotations["hami.io/bind-phase"] == "allocating"
+    pending = annotations["hami.io/vgpu-devices-to-allocate"]
+    assert pending == annotations["hami.io/vgpu-devices-allocated"]
+    return hami_allocated(annotations, node)
+
+
+def hami_done(annotations: Mapping[str, str], node: str) -> list[list[tuple[str, int, int]]]:
+    """The same of a pod of which the plugin has nothing to do: nothing is left to allocate."""
+    assert annotations["hami.io/bind-phase"] == "success"
+    found = hami_allocated(annotations, node)
+    assert annotations["hami.io/vgpu-devices-to-allocate"] == ";" * len(found)
+    return found
+
+
+def hami_allocated(annotations: Mapping[str, str], node: str) -> list[list[tuple[str, int, int]]]:
+    """The same whatever the plugin has done, as HAMi's scheduler reads it."""
+    assert annotations["hami.io/vgpu-node"] == node
     assert len(annotations["hami.io/bind-time"]) == 10, "seconds"
-    text = annotations["hami.io/vgpu-devices-to-allocate"]
-    assert text == annotations["hami.io/vgpu-devices-allocated"]
-    *slots, rest = text.split(";")
+    *slots, rest = annotations["hami.io/vgpu-devices-allocated"].split(";")
     assert rest == ""
     found = []
     for slot in slots:

@@ -77,7 +77,7 @@ async def placed(node: KubeletNode, name: str) -> tuple[Json, list[Devices]]:
     while not (stored := await node.client.get(f"{PODS}/{name}"))["spec"].get("nodeName"):
         assert asyncio.get_running_loop().time() < last_look, stored["status"]
         await asyncio.sleep(0.05)
-    return stored, vendor_formats.hami(stored["metadata"]["annotations"], "n1")
+    return stored, vendor_formats.hami_done(stored["metadata"]["annotations"], "n1")
 
 
 def told(board: Board, devices: Devices) -> dict[str, str]:

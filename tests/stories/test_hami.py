@@ -34,6 +34,12 @@ DOCUMENT: Json = {
 }
 #: A node's devices are slices.
 REGISTERED = {"metadata": {"annotations": {"hami.io/node-nvidia-register": "[]"}}}
+#: Its own agent serves them; what HAMi's plugin once registered may still be there.
+SERVED = {
+    "metadata": {
+        "annotations": {"kubeshare.io/node-agent": '{"v":1,"plugins":["nvidia.com/gpu as slices"]}'}
+    }
+}
 A100, T4 = "NVIDIA-A100-SXM4-40GB", "Tesla-T4"
 
 
@@ -132,6 +138,22 @@ async def test_an_example_gets_its_part_of_a_card(empty_stage: Stage) -> None:
         [[(_, mib, cores)]] = await cards_of(stage, "readme", {GPU: 1, MEM: 3000})
         assert (mib, cores) == (3000, 0)
         assert sum(free(machine)) == 2 * 40000 - 6000
+
+
+async def test_nothing_is_left_to_allocate_where_the_node_agent_serves_the_devices(
+    empty_stage: Stage,
+) -> None:
+    """vgpu-hami C.2: HAMi's plugin, which would write that the pod has them, is not there."""
+    stage = await registered(empty_stage)
+    await stage.client.merge_patch(f"{NODES}/{stage.nodes[0].name}", SERVED)
+    async with stage.scheduler(DOCUMENT, dialects=DIALECTS):
+        await create(stage, "p", {}, {GPU: 1, MEM: 3000, CORES: 30})
+        pod = await stage.expect_running("p")
+        nothing, [(uuid, *amounts)] = vendor_formats.hami_done(
+            annotations(pod), stage.nodes[0].name
+        )
+        assert (nothing, amounts) == ([], [3000, 30])
+        assert uuid in {card.uuid for card in stage.nodes[0].cards}
 
 
 async def test_cards_are_alone_unless_a_pod_asks_for_a_part(empty_stage: Stage) -> None:

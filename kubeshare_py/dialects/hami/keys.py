@@ -113,14 +113,14 @@ class SystemKeys:
         """All those of pods, of whatever vendor their cards are."""
         return self.of_pods | {self.bind_phase}
 
-    def bound(self, node: str, decided_at_ns: int) -> dict[str, str]:
+    def bound(self, node: str, decided_at_ns: int, phase: str = ALLOCATING) -> dict[str, str]:
         """The values of `on_pods` for a pod that is bound to this node."""
         moment = str(decided_at_ns // _NS)
         return {
             self.node: node,
             self.time: moment,
             self.bind_time: moment,
-            self.bind_phase: ALLOCATING,
+            self.bind_phase: phase,
         }
 
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from kubeshare_py.dialects.agent_annotation import read_agent
 from kubeshare_py.dialects.hami.keys import HAMI, NVIDIA_KEYS, SEED, SYSTEMS
 from kubeshare_py.domain.identity import PodKey
-from kubeshare_py.domain.node import NodeLock, slices_of
+from kubeshare_py.domain.node import NodeLock
 
 _DIALECT = "hami"
 _TIME = re.compile(
@@ -59,7 +59,7 @@ def node_locks(annotations: Mapping[str, str], resource: str) -> tuple[NodeLock,
             break
     else:
         return ()
-    if {resource, slices_of(resource)} & {*read_agent(annotations).plugins}:
+    if read_agent(annotations).serves(resource):
         return ()
     key = SYSTEMS[profile].lock
     text = annotations.get(key, "")

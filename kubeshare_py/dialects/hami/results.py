@@ -2,20 +2,27 @@
 
 from kubeshare_py.dialects.dialect import PlacedNode
 from kubeshare_py.dialects.hami.encoding import DeviceRecord, Slots, encode, encode_as_seed
-from kubeshare_py.dialects.hami.keys import MIB, SEED, HamiSettings
+from kubeshare_py.dialects.hami.keys import ALLOCATING, MIB, SEED, SUCCESS, HamiSettings
 from kubeshare_py.dialects.hami.request import read_note
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 
 
 def results(allocation: Allocation, node: PlacedNode, settings: HamiSettings) -> dict[str, str]:
-    """The node, the moment of the decision, and each container's cards, twice."""
+    """The node, the moment of the decision, and each container's cards, twice.
+
+    HAMi's device plugin takes the cards from `to_allocate`, empties that container by container,
+    and then writes the phase `success`. The node agent takes them from the allocation instead, and
+    has no right to write on pods: where it serves the devices, both are written here as the plugin
+    would leave them.
+    """
     system, vendor = settings.system, settings.nvidia
+    write = encode_as_seed if settings.profile == SEED else encode
     slots = slots_of(allocation, node, vendor.word)
-    text = encode_as_seed(slots) if settings.profile == SEED else encode(slots)
+    is_ours = settings.count in node.served
     return {
-        **system.bound(node.name, node.decided_at_ns),
-        vendor.to_allocate: text,
-        vendor.allocated: text,
+        **system.bound(node.name, node.decided_at_ns, SUCCESS if is_ours else ALLOCATING),
+        vendor.to_allocate: write(((),) * len(slots) if is_ours else slots),
+        vendor.allocated: write(slots),
     }
 
 

@@ -24,7 +24,7 @@ from kubeshare_py.domain.isolation import Isolation, IsolationBackend
 from kubeshare_py.domain.needs.object_writes import ObjectWrite
 from kubeshare_py.domain.needs.placed_pod import PlacedPod
 from kubeshare_py.domain.needs.volumes import VolumeChoice
-from kubeshare_py.domain.node import NodeAtDecision
+from kubeshare_py.domain.node import NO_AGENT, NodeAtDecision
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.request import ContainerClaim, GuestContainer
 from kubeshare_py.framework.choice import Choice
@@ -136,6 +136,7 @@ class Assumer:
             allocatable=() if node is None else node.allocatable,
             at=now,
             notes=() if request is None else request.notes,
+            agent=NO_AGENT if node is None else node.agent,
         )
 
     def charge(

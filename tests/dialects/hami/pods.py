@@ -57,11 +57,21 @@ def refusal(*apps: Mapping[str, int], **more: Any) -> str:
 
 
 def a_node(
-    *cards_mib: int, notes: tuple[tuple[str, str], ...] = (), at_ns: int = 1_700_000_000_123_456_789
+    *cards_mib: int,
+    notes: tuple[tuple[str, str], ...] = (),
+    at_ns: int = 1_700_000_000_123_456_789,
+    served: str = "",
 ) -> PlacedNode:
-    """A node with cards `GPU-0`, `GPU-1`… of these sizes."""
+    """A node with cards `GPU-0`, `GPU-1`… of these sizes; `served` is what its agent serves."""
     cards = {
         GpuUuid(f"GPU-{index}"): NodeCard(index, mib * MIB, "NVIDIA-A100")
         for index, mib in enumerate(cards_mib)
     }
-    return PlacedNode(cards=cards, offered={}, decided_at_ns=at_ns, notes=notes, name="n1")
+    return PlacedNode(
+        cards=cards,
+        offered={},
+        decided_at_ns=at_ns,
+        notes=notes,
+        name="n1",
+        served=frozenset({served} - {""}),
+    )

@@ -20,11 +20,12 @@ def written(
     *apps: Mapping[str, int],
     node_mib: tuple[int, ...] = (7680, 24564),
     dialect: Hami = HAMI,
+    served: str = "",
     **more: Any,
 ) -> Mapping[str, str]:
     """What is written of a pod whose containers got these cards."""
     asked = request(*apps, dialect=dialect, **more)
-    node = a_node(*node_mib, notes=asked.notes)
+    node = a_node(*node_mib, notes=asked.notes, served=served)
     claims = tuple(
         ClaimCharge(
             container=one.container,
@@ -64,6 +65,35 @@ def test_the_node_the_moment_and_the_phase_are_told() -> None:
         "hami.io/vgpu-devices-allocated": cards,
     }
     assert HAMI.result_keys.labels == {"hami.io/vgpu-node"}
+
+
+def test_where_the_node_agent_serves_the_devices_nothing_is_left_to_allocate() -> None:
+    """vgpu-hami C.2-5: HAMi's plugin erases what it gave, and then writes `success`."""
+    own = {INIT: ("GPU-0",), ContainerRef(False, 1): ("GPU-1",)}
+    found = written(own, {}, {GPU: 1, MEM: 10, CORES: 30}, inits=({GPU: 1, MEM: 20},), served=GPU)
+    assert found == {
+        "hami.io/vgpu-node": "n1",
+        "hami.io/vgpu-time": "1700000000",
+        "hami.io/bind-time": "1700000000",
+        "hami.io/bind-phase": "success",
+        "hami.io/vgpu-devices-to-allocate": ";;;",
+        "hami.io/vgpu-devices-allocated": "GPU-0,NVIDIA,20,0:;;GPU-1,NVIDIA,10,30:;",
+    }
+    seed = written({APP: ("GPU-0",)}, {GPU: 1, MEM: 10}, {}, dialect=SEED, served=GPU)
+    assert seed["4pd.io/bind-phase"] == "success"
+    assert seed["hami.sh/vgpu-devices-to-allocate"] == ";"
+    assert seed["hami.sh/vgpu-devices-allocated"] == "GPU-0,NVIDIA,10,0:;"
+
+
+def test_an_agent_that_serves_another_name_leaves_the_devices_to_hamis_plugin() -> None:
+    renamed = Hami(count="example.com/vgpu")
+    of_cards = written({APP: ("GPU-0",)}, {"example.com/vgpu": 1}, dialect=renamed, served=GPU)
+    assert of_cards["hami.io/bind-phase"] == "allocating"
+    assert of_cards["hami.io/vgpu-devices-to-allocate"] == "GPU-0,NVIDIA,7680,100:;"
+    ours = written(
+        *({APP: ("GPU-0",)}, {"example.com/vgpu": 1}), dialect=renamed, served="example.com/vgpu"
+    )
+    assert ours["hami.io/bind-phase"] == "success"
 
 
 def test_containers_without_cards_keep_their_places() -> None:
