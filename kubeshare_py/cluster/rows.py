@@ -100,7 +100,8 @@ class Rows(ABC):
     #: The memory of a card that no pod holds, in bytes, (k, width); may be below 0.
     free_bytes = Column[np.int64]()
     #: The largest share that the card takes, with the same part of its memory, in milli, (k,
-    #: width); 1000 at most, -1 for a card with flags.
+    #: width); 1000 at most, -1 for a card with flags. Ranks and scores for a claim that takes cards
+    #: with flags, such as EXCLUDING, see these cards' room and no such flag.
     headroom = Column[np.int64]()
     #: `free_milli` of a card without flags, else -1, (k, width).
     share_headroom = Column[np.int64]()

@@ -13,6 +13,7 @@ from kubeshare_py.domain.pod import Shape, by_claim
 from kubeshare_py.domain.request import CardRelation
 from kubeshare_py.framework import answer_checks
 from kubeshare_py.framework.boundary import Boundary
+from kubeshare_py.framework.claims.claim_rows import asked_for
 from kubeshare_py.framework.claims.joint_layout import claim_layout
 from kubeshare_py.framework.claims.prepared_claim import PreparedClaim
 from kubeshare_py.framework.claims.prepared_claims import PreparedClaims
@@ -129,7 +130,7 @@ class PreparedPlugins:
             if score is None:
                 continue
             numbers = self._if_checked(plugin, answer_checks.row_numbers)
-            score = guarded(plugin, SCORE, numbers, score)
+            score = asked_for(shape.claim, guarded(plugin, SCORE, numbers, score))
             if plugin.normaliser is None:
                 self.absolute.append((score, weight, None if numbers is None else plugin))
                 self.scorers.append(plugin.name)

@@ -15,6 +15,7 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod, Shape
+from kubeshare_py.framework.claims.claim_rows import asked_for
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.points import (
     BestCards,
@@ -170,6 +171,7 @@ class SmallCluster:
         assert question is not None, f"{scorer.name} has no say about this shape"
         columns = self.ledger.columns
         used = sorted(columns.row_of.values())
+        question = asked_for(shape.claim, question)
         points: IntArray = question(AllRows(columns), self._best_cards(shape))[used]
         if scorer.normaliser is not None:
             points = scorer.normaliser(points)
@@ -192,7 +194,7 @@ class SmallCluster:
             if isinstance(plugin, CardScore):
                 rank = plugin.card_score(shape, *self._before(shape, plugin))
                 if rank is not None and not isinstance(rank, CardSetScore | CardPreselection):
-                    total = total + rank(rows)
+                    total = total + asked_for(shape.claim, rank)(rows)
         return total
 
     def _best_cards(self, shape: Shape) -> BestCards | None:

@@ -12,6 +12,7 @@ from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework import answer_checks
 from kubeshare_py.framework.boundary import Boundary
+from kubeshare_py.framework.claims.claim_rows import asked_for
 from kubeshare_py.framework.points import (
     MAX_KEPT,
     PLACES,
@@ -70,10 +71,10 @@ class PreparedClaim:
         self.ranks: list[tuple[CardRank, int, object | None]] = []
         self.best_set: CardSetScore | None = None
         self.among: list[CardPreselection] = []
+        #: Whether the column `break_order` orders equal idle cards.
+        self.keeps = False
         self._prepare_card_filters(shape, before)
         self._prepare_ranks(shape, before)
-        #: Whether the column `break_order` orders equal idle cards.
-        self.keeps = any(isinstance(rank, ByHeadroom) and rank.keeps for rank, *_ in self.ranks)
         self.by_room = self._by_headroom() if self.count == 1 else None
 
     def _prepare_card_filters(self, shape: Shape, before: PreFilters) -> None:
@@ -117,15 +118,16 @@ class PreparedClaim:
                 stay = self._if_checked(
                     plugin, lambda answer, rows, fits: answer_checks.left(answer, count, fits)
                 )
-                self.among.append(
-                    CardPreselection(guarded(plugin, CARD_SCORE, stay, rank.preselect))
-                )
+                preselect = guarded(plugin, CARD_SCORE, stay, rank.preselect)
+                self.among.append(CardPreselection(asked_for(self.claim, preselect)))
             elif isinstance(rank, ByHeadroom):
-                self.ranks.append((rank, weight, None))
+                self.keeps |= rank.keeps
+                self.ranks.append((asked_for(self.claim, rank), weight, None))
             elif rank is not None:
                 numbers = self._if_checked(plugin, answer_checks.card_numbers)
                 suspect = None if numbers is None else plugin
-                self.ranks.append((guarded(plugin, CARD_SCORE, numbers, rank), weight, suspect))
+                rank = guarded(plugin, CARD_SCORE, numbers, rank)
+                self.ranks.append((asked_for(self.claim, rank), weight, suspect))
 
     def _guarded_set(self, plugin: CardScore, best: CardSetScore) -> CardSetScore:
         guarded, count, near = self._boundary.guarded, self.count, best.near_gang
@@ -139,10 +141,11 @@ class PreparedClaim:
             return answer_checks.slots(answer, count, fits)
 
         chosen = self._if_checked(plugin, check)
-        return CardSetScore(
-            guarded(plugin, CARD_SCORE, chosen, best.choose),
-            None if near is None else guarded(plugin, CARD_SCORE, chosen, near),
-        )
+        choose = asked_for(self.claim, guarded(plugin, CARD_SCORE, chosen, best.choose))
+        if near is None:
+            return CardSetScore(choose)
+        near = asked_for(self.claim, guarded(plugin, CARD_SCORE, chosen, near))
+        return CardSetScore(choose, near)
 
     def _by_headroom(self) -> IntArray | None:
         """Ranks by room, (1002,), if room alone decides.

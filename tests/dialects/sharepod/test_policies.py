@@ -19,18 +19,19 @@ FOLDER = Path(__file__).parents[3] / "config"
 FITS = ("first", "best", "worst")
 
 
-def a_driver(fit: str) -> Driver:
+def a_driver(fit: str, cards: dict[str, int] | None = None) -> Driver:
     document = yaml.safe_load((FOLDER / f"sharepod-{fit}-fit.yaml").read_text())
-    return Driver({"n1": 2, "n2": 2}, document)
+    return Driver(cards or {"n1": 2, "n2": 2}, document)
 
 
-def a_sharepod(name: str, milli: int, affinity: str = "") -> Pod:
-    tags = (CardTag(TagKind.AFFINITY, "default", affinity),) if affinity else ()
+def a_sharepod(name: str, milli: int, affinity: str = "", exclusion: str = "") -> Pod:
+    words = ((TagKind.AFFINITY, affinity), (TagKind.EXCLUSION, exclusion))
+    tags = tuple(CardTag(kind, "default", word) for kind, word in words if word)
     return a_pod(name, a_shape(a_claim(milli, memory_bytes=GIB, tags=tags, is_named=True)))
 
 
-def place(driver: Driver, name: str, milli: int, affinity: str = "") -> str:
-    bind = driver.place(a_sharepod(name, milli, affinity))
+def place(driver: Driver, name: str, milli: int, affinity: str = "", exclusion: str = "") -> str:
+    bind = driver.place(a_sharepod(name, milli, affinity, exclusion))
     [card] = bind.allocation.cards
     return str(card.uuid)
 
@@ -83,3 +84,44 @@ def test_best_fit_takes_the_fullest_card_with_room(seed: int) -> None:
         card = place(driver, f"p{number}", milli)
         assert free[card] == (min(used) if used else 1000)
         free[card] -= milli
+
+
+@pytest.mark.parametrize("fit", FITS)
+@pytest.mark.parametrize("nodes", [1, 8])
+@pytest.mark.parametrize("seed", seeds(3))
+def test_each_policy_holds_among_the_cards_that_an_exclusion_leaves(
+    fit: str, nodes: int, seed: int
+) -> None:
+    """Eight cards, of one node or of a node each; all pods of a card have one word, or none."""
+    rng, per_node = Random(seed), 8 // nodes
+    cards = [(f"n{number // per_node}", number % per_node) for number in range(8)]
+    driver = a_driver(fit, dict.fromkeys((node for node, _ in cards), per_node))
+    free = {f"GPU-{node}-{slot}": 1000 for node, slot in cards}
+    held: dict[str, tuple[str, int, str]] = {}
+    words: set[str] = set()
+    for number in range(150):
+        if held and rng.random() < 0.45:
+            name, (card, milli, _) = rng.choice([*held.items()])
+            driver.tell(PodGone(a_sharepod(name, milli).uid))
+            del held[name]
+            free[card] += milli
+            continue
+        name, milli = f"p{number}", rng.choice((100, 200, 300, 400, 500))
+        word = rng.choice(("", "blue", "navy"))
+        word_of = {card: its for card, _, its in held.values()}
+        usable = {
+            card: left
+            for card, left in free.items()
+            if left >= milli and word_of.get(card, word) == word
+        }
+        if not usable:
+            continue
+        card = place(driver, name, milli, exclusion=word)
+        if fit == "first":
+            assert card == next(iter(usable))
+        else:
+            assert usable[card] == (min if fit == "best" else max)(usable.values())
+        free[card] -= milli
+        held[name] = (card, milli, word)
+        words.add(word)
+    assert words == {"", "blue", "navy"}

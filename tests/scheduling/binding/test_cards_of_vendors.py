@@ -50,6 +50,17 @@ def test_a_pod_that_asks_for_mlus_takes_no_gpu() -> None:
     assert told is not None
 
 
+def test_the_fullest_mlu_with_room_is_taken_first() -> None:
+    found = driver()
+    pods = [
+        a_pod(f"p{milli}", a_shape(replace(HALF, milli=milli, memory_milli=milli)))
+        for milli in (300, 800, 100)
+    ]
+    found.bound(found.show(*pods[:2]), *pods[:2])
+    (bind,) = found.show(pods[2])
+    assert [card.uuid for card in bind.allocation.cards] == ["MLU-1"]
+
+
 def test_an_mlu_is_taken_alone_and_shared_by_nobody() -> None:
     found = driver()
     assert names(found.show(a_pod("alone", a_shape(WHOLE)))) == ["alone"]
