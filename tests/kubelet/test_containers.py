@@ -121,6 +121,21 @@ async def test_init_containers_see_their_pods_card(tmp_path: Path, new_board: Ne
         assert (await node.sees(stored))[VISIBLE] == board.uuid(1)
 
 
+@pytest.mark.parametrize(("asked", "sidecars"), [(4, []), (2, []), (4, ["first"])])
+async def test_an_init_container_of_gpushare_that_asks_starts_without_a_card(
+    tmp_path: Path, new_board: NewBoard, asked: int, sidecars: list[str]
+) -> None:
+    """gpushare-nano E1 19: only containers are counted, so an init container holds nothing."""
+    board = new_board("t4-box")
+    async with kubelet_node(tmp_path, board, GPU_MEM) as node:
+        init = {"first": {GPU_MEM: asked}}
+        asking = pod("a", {"main": {GPU_MEM: 2}}, init=init, sidecars=sidecars)
+        stored = await node.bind(asking, claims={0: [board.uuid(1)]})
+        await node.admit(stored)
+        assert (await node.sees(stored, "first"))[VISIBLE] == "void"
+        assert (await node.sees(stored))[VISIBLE] == board.uuid(1)
+
+
 async def test_a_pod_of_another_scheduler_gets_a_card_that_nobody_holds(
     tmp_path: Path, new_board: NewBoard
 ) -> None:

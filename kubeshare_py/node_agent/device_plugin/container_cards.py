@@ -48,7 +48,8 @@ def placed_cards(
 ) -> tuple[CardCharge, ...]:
     """What a container has of which cards by its pod's allocation. Raises CardsUnknown.
 
-    `cards` are those of the node; a predecessor names them by their index.
+    `cards` are those of the node; a predecessor names them by their index. Empty for an init
+    container for which nothing was charged or shared: gpushare gives such containers no GPU.
     """
     if pod.allocation is None:
         why = pod.problem or (
@@ -57,7 +58,8 @@ def placed_cards(
         )
         raise CardsUnknown(f"{pod.key} has no GPU allocation: {why}")
     charges = _charges(pod, pod.allocation, container)
-    if not charges:
+    ref = pod.containers.get(container)
+    if not charges and not (pod.allocation.claims and ref is not None and ref.init):
         raise CardsUnknown(f"the allocation of {pod.key} has no card for container {container!r}")
     known = _by_name(cards)
     missing = [one.uuid for one in charges if one.uuid not in known]

@@ -18,7 +18,7 @@ from kubeshare_py.edges.node.kubelet.device_pods import DevicePods
 from kubeshare_py.edges.node.kubelet.given_files import GivenFiles
 from kubeshare_py.edges.node.kubelet.plugin_server import DevicesRefused
 from kubeshare_py.edges.node.kubelet.pod_resources import PodResources
-from kubeshare_py.isolation.containers import VISIBLE_DEVICES
+from kubeshare_py.isolation.containers import VISIBLE_DEVICES, VOID
 from kubeshare_py.node_agent.device_plugin.container_cards import (
     CardsUnknown,
     DevicePod,
@@ -140,6 +140,8 @@ class ContainerStarts:
             given, cards = free_cards(given, pod, offered, owner.devices, held)
         else:
             charges, known = self._placed(pod, owner, resource)
+            if not charges:
+                return given, ContainerEdits({VISIBLE_DEVICES: VOID.value})
             cards = tuple(one.uuid for one in charges)
             claim = next(iter(owner.claims), "")
             more = self._limits.of(pod, owner.container, charges, known, claim)
