@@ -106,6 +106,8 @@ def _rule(one: ContainerRule) -> Mapping[str, object]:
         rule["wholeFrom"] = str(one.whole_from)
     if one.variables:
         rule["variables"] = dict(one.variables)
+    if not one.init_containers:
+        rule["initContainers"] = "false"
     return rule
 
 

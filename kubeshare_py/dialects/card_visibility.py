@@ -38,7 +38,8 @@ class ContainerRule:
 
     One that asks for `whole_from` units or more sees whole cards; 0 is no such number. It also gets
     `variables`, which are (name, key of an annotation) pairs, unless it has variables of these
-    names; `{container}` in a key stands for its kind and number, such as `container-0`.
+    names; `{container}` in a key stands for its kind and number, such as `container-0`. Without
+    `init_containers` the rule concerns no init container, sidecars included.
 
     The webhook and the chart's admission policy follow the same rules; a policy knows no other part
     of a dialect. Invariant: not VOID, and whole_from is not negative, else ValueError.
@@ -48,12 +49,17 @@ class ContainerRule:
     sees: CardVisibility
     whole_from: int = 0
     variables: tuple[tuple[str, str], ...] = ()
+    init_containers: bool = True
 
     def __post_init__(self) -> None:
         if self.sees is CardVisibility.VOID:
             raise ValueError(f"{self.resource}: containers without a rule see no card")
         if self.whole_from < 0:
             raise ValueError(f"{self.resource}: whole_from {self.whole_from} is negative")
+
+    def concerns(self, container: ContainerRef) -> bool:
+        """Whether a container of this kind can meet the rule."""
+        return self.init_containers or not container.init
 
     def seen(self, amount: int) -> CardVisibility:
         """What a container sees that asks for so much: VOID if the rule does not concern it."""

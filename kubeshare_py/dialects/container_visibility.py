@@ -39,7 +39,11 @@ def container_variables(table: DialectTable, pod: PodAsk) -> ContainerVariables:
     found: dict[ContainerRef, tuple[tuple[str, str], ...]] = {}
     for one in pod.containers:
         asked = {name for name, amount in one.amounts if amount}
-        met = [rule for rule in table.container_rules if rule.resource in asked]
+        met = [
+            rule
+            for rule in table.container_rules
+            if rule.resource in asked and rule.concerns(one.container)
+        ]
         found[one.container] = tuple(each for rule in met for each in rule.keys_of(one.container))
     return found
 
@@ -47,7 +51,11 @@ def container_variables(table: DialectTable, pod: PodAsk) -> ContainerVariables:
 def _first(rules: Sequence[ContainerRule], container: ContainerAmounts) -> CardVisibility:
     """What the first rule says that the container meets."""
     asked = {name: amount for name, amount in container.amounts if amount}
-    met = (rule.seen(asked[rule.resource]) for rule in rules if rule.resource in asked)
+    met = (
+        rule.seen(asked[rule.resource])
+        for rule in rules
+        if rule.resource in asked and rule.concerns(container.container)
+    )
     return next(met, CardVisibility.VOID)
 
 

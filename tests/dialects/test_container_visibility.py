@@ -90,6 +90,20 @@ def test_without_a_rule_the_claims_decide(alone: tuple[int, ...]) -> None:
     assert container_visibility(DialectTable((WithoutRules(),)), an_ask(a_container(half=9))) == {}
 
 
+@pytest.mark.parametrize("counted", [True, False])
+def test_a_rule_may_concern_no_init_container(counted: bool) -> None:
+    dialect = Told()
+    [rule] = dialect.container_rules
+    dialect.container_rules = (replace(rule, init_containers=counted),)
+    table = DialectTable((dialect,))
+    asked = an_ask(a_container(0, init=True, half=1), a_container(0, half=1))
+    first, main = ContainerRef(True, 0), ContainerRef(False, 0)
+    seen = container_visibility(table, asked)
+    assert seen == ({first: SHARE, main: SHARE} if counted else {main: SHARE})
+    told = container_variables(table, asked)
+    assert (bool(told[first]), bool(told[main])) == (counted, True)
+
+
 def test_a_rule_shows_some_card() -> None:
     with pytest.raises(ValueError, match="see no card"):
         ContainerRule(HALF, VOID)

@@ -55,12 +55,15 @@ Where = Mapping[str, list[str]]
 _SHARE = {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_limit": "1.0"}
 #: Ask in the rules about containers for whole cards, and for whole cards from 100 on.
 WHOLE, PERCENT = "example.com/whole", "example.com/percent"
+#: Counted in containers, and not in init containers.
+UNITS = "example.com/units"
 #: Variables of containers that ask for a share: of an annotation of their own, and of the pod's.
 TOLD = {"OWN_SHARE": "example.com/{container}.share", "CARD": "example.com/card"}
 _CONTAINER_RULES = [
     {"resource": HALF, "sees": "share", "variables": TOLD},
     {"resource": WHOLE, "sees": "whole"},
     {"resource": PERCENT, "sees": "share", "wholeFrom": 100},
+    {"resource": UNITS, "sees": "share", "variables": TOLD, "initContainers": False},
 ]
 _PROFILE = {"isolation": [one.value for one in IsolationBackend]}
 

@@ -30,6 +30,7 @@ from tests.policies.environment import (
     PERCENT,
     POLICY,
     TOLD,
+    UNITS,
     UNTOLD,
     WHOLE,
     Clients,
@@ -56,11 +57,14 @@ class Both(Halves):
 
     def __init__(self) -> None:
         super().__init__()
-        self.owns = OwnedKeys(resources=frozenset({HALF, WHOLE, PERCENT}))
+        self.owns = OwnedKeys(resources=frozenset({HALF, WHOLE, PERCENT, UNITS}))
         self.container_rules = (
             ContainerRule(HALF, CardVisibility.SHARE, variables=tuple(TOLD.items())),
             ContainerRule(WHOLE, CardVisibility.WHOLE),
             ContainerRule(PERCENT, CardVisibility.SHARE, whole_from=100),
+            ContainerRule(
+                UNITS, CardVisibility.SHARE, variables=tuple(TOLD.items()), init_containers=False
+            ),
         )
 
 
@@ -101,6 +105,7 @@ async def stored(cluster: Clients, pod: Json, namespace: str) -> Json:
 _AMOUNTS = ("0", "1", "99", "100", "101", "1k")
 _ASKED = st.one_of(
     st.sampled_from([{}, {}, {HALF: "1"}, {HALF: "0"}, {WHOLE: "2"}, {HALF: "1", WHOLE: "1"}]),
+    st.sampled_from([{UNITS: "1"}, {UNITS: "1", WHOLE: "1"}]),
     st.sampled_from([{PERCENT: amount} for amount in _AMOUNTS]),
 )
 
@@ -140,6 +145,17 @@ async def test_each_container_refers_to_its_own_annotations(cluster: Clients) ->
     assert env_of(made) == env_of(made, "initContainers") == VOID
     assert env_of(made, "initContainers", 1) == VOID
     assert made["spec"]["runtimeClassName"] == "nvidia"
+
+
+async def test_init_containers_see_nothing_of_what_is_not_counted_for_them(
+    cluster: Clients,
+) -> None:
+    """As gpushare's, sidecars included."""
+    inits = [asking("init", UNITS), {**asking("side", UNITS), "restartPolicy": "Always"}]
+    pod = a_pod(containers=[asking("main", UNITS)], initContainers=inits)
+    made = await cluster.would_be(pod, GUARDED)
+    assert env_of(made)["CARD"] == "metadata.annotations['example.com/card']"
+    assert [env_of(made, "initContainers", at) for at in (0, 1)] == [VOID, VOID]
 
 
 async def test_a_variable_of_the_users_own_stays_what_he_says(cluster: Clients) -> None:

@@ -88,7 +88,10 @@ class Gpushare(Dialect):
 
 
 def _rule(keys: GpushareKeys) -> ContainerRule:
-    """Containers that ask for memory see a share, and know by variables how much it is."""
+    """Containers that ask for memory see a share, and know by variables how much it is.
+
+    Init containers are not counted, and see nothing.
+    """
     return ContainerRule(
         keys.memory,
         CardVisibility.SHARE,
@@ -98,4 +101,5 @@ def _rule(keys: GpushareKeys) -> ContainerRule:
             (keys.device, keys.device),
             (keys.container, f"{names.CONTAINER_PREFIX}{CONTAINER}"),
         ),
+        init_containers=False,
     )

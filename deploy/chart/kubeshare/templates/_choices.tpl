@@ -67,6 +67,9 @@ those of other dialects that the values name. */}}
 {{- with .wholeFrom }}
 {{- $_ := set $rule "wholeFrom" (int64 . | toString) }}
 {{- end }}
+{{- if eq (toString .initContainers) "false" }}
+{{- $_ := set $rule "initContainers" "false" }}
+{{- end }}
 {{- $found = append $found $rule }}
 {{- end }}
 {{- $found | uniq | toJson }}
@@ -86,7 +89,8 @@ those of other dialects that the values name. */}}
 {{- $found := list (dict "resource" "" "name" "" "path" "") }}
 {{- range $rule := include "kubeshare.rules" . | fromJsonArray }}
 {{- range $name, $key := $rule.variables }}
-{{- $found = append $found (dict "resource" $rule.resource "name" $name "path" (printf "metadata.annotations['%s']" $key)) }}
+{{- $told := dict "resource" $rule.resource "name" $name "path" (printf "metadata.annotations['%s']" $key) }}
+{{- $found = append $found (merge $told (pick $rule "initContainers")) }}
 {{- end }}
 {{- end }}
 {{- toJson $found }}
@@ -134,6 +138,7 @@ object.spec.schedulerName in {{ include "kubeshare.cel.choices" . }} ? object.sp
 - name: {{ . }}See
   expression: >-
     object.spec.?{{ . }}.orValue([]).map(container, (variables.rules.filter(rule,
+    {{- if eq . "initContainers" }} !('initContainers' in rule) &&{{ end }}
     rule.resource in container.?resources.?limits.orValue({}) &&
     quantity(string(container.resources.limits[rule.resource])).isGreaterThan(quantity('0')))
     .map(rule, 'wholeFrom' in rule &&
@@ -176,7 +181,8 @@ object.spec.schedulerName in {{ include "kubeshare.cel.choices" . }} ? object.sp
     {{- end }}
     .map(one, !variables.differs || one.own == 'false' ? one : {'name': one.name, 'value': one.value, 'default': one.default,
     'own': one.own, 'path': one.path.replace("'sharedgpu/", "'sharedgpu/{{ $prefix }}-" + string(at) + '.')})
-    + variables.told.filter(one, one.resource in object.spec.{{ $list }}[at].?resources.?limits.orValue({}) &&
+    + variables.told.filter(one,
+    {{- if eq $list "initContainers" }} !('initContainers' in one) &&{{ end }} one.resource in object.spec.{{ $list }}[at].?resources.?limits.orValue({}) &&
     quantity(string(object.spec.{{ $list }}[at].resources.limits[one.resource])).isGreaterThan(quantity('0')))
     .map(one, {'name': one.name, 'value': '', 'default': 'true', 'own': 'false',
     'path': one.path.replace('{container}', '{{ $prefix }}-' + string(at))}))[0])
