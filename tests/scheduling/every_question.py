@@ -30,6 +30,7 @@ OF_MACHINE: Mapping[str, Callable[[Machine, float], object]] = {
     "age_s": lambda machine, now: machine.age_s(now),
     "awaits_pod_groups": lambda machine, _: [machine.awaits_pod_groups(api) for api in GroupApi],
     "diagnosis_of": lambda machine, _: [machine.diagnosis_of(one) for one in _records(machine)],
+    "doubt_about": lambda machine, _: [machine.doubt_about(one) for one in _records(machine)],
     "is_evicted": lambda machine, _: [machine.is_evicted(uid) for uid in machine.records],
     "is_known": lambda machine, _: [
         machine.is_known(NodeSeen(node)) for node in machine.ledger.columns.nodes if node

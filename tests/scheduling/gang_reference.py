@@ -27,6 +27,8 @@ from tests.scheduling.reference_model import Holding, ReferenceModel
 #: What the pods are sorted by, and who arrived when; of a gang, its first member.
 Key = tuple[tuple[int | str, ...] | int, ...]
 REPAIR_S, LONGEST_BACKOFF_S, GO_ON_S = 60.0, 10.0, 10.0
+#: A member that is refused so keeps its place while others of its gang wait.
+OF_THE_REQUEST = frozenset({Refusal.INVALID, Refusal.DENIED, Refusal.FORBIDDEN})
 
 
 @dataclass
@@ -356,7 +358,7 @@ class GangReference(ReferenceModel):
         if event.uid in self.last_try:
             return False
         current = held.allocation.token == event.token
-        invalid = isinstance(outcome, BindRefused) and outcome.refusal is Refusal.INVALID
+        invalid = isinstance(outcome, BindRefused) and outcome.refusal in OF_THE_REQUEST
         name = _group(held)
         return current and invalid and name != "" and name in self.armed_at
 

@@ -70,6 +70,8 @@ class ReferenceModel:
     cards: dict[NodeName, dict[str, Gpu]] = field(default_factory=dict)
     pods: dict[PodUid, Pod] = field(default_factory=dict)
     held: dict[PodUid, Holding] = field(default_factory=dict)
+    #: The last place of pods whose Binding was refused.
+    refused: dict[PodUid, Holding] = field(default_factory=dict)
     #: How many pods the machine had heard of when it heard of this one, which counts.
     arrived: dict[PodUid, int] = field(default_factory=dict)
 
@@ -118,7 +120,7 @@ class ReferenceModel:
             return
         if held.allocation.token == event.token and held.answered_at is None:
             if isinstance(event.outcome, BindRefused):
-                del self.held[event.uid]
+                self.refused[event.uid] = self.held.pop(event.uid)
             elif isinstance(event.outcome, Bound):
                 held.answered_at = now
 
@@ -135,6 +137,10 @@ class ReferenceModel:
         if held is not None:
             assert held.allocation == effect.allocation, "sent again with other cards"
             assert held.node == effect.node, "sent again to another node"
+            return
+        refused = self.refused.get(effect.uid)
+        if refused is not None and refused.allocation == effect.allocation:
+            self.held[effect.uid] = refused  # of a gang: its place was kept for another try
             return
         pod = self.pods[effect.uid]
         assert not pod.gates, "a gated pod was placed"

@@ -233,6 +233,10 @@ class Books:
                 return [uuid for uuid in pick.cards if uuid in own]
         return []
 
+    def sharing(self, node: NodeName, card: GpuUuid) -> list[PodUid]:
+        """The pods for which the node's agent names a card, in its order."""
+        return [pick.uid for pick in self.nodes[node].agent.picks or () if card in pick.cards]
+
     def held_back(self, node: NodeName) -> int:
         """How many idle cards are held back: those requested, as far as they are not named."""
         there = [uid for uid, pod in self.pods.items() if pod[0] == node and not pod[2]]
@@ -253,9 +257,13 @@ class Books:
                 slot = columns.uuids[row].index(gpu.uuid)
                 decided = sum(gpu.uuid in self.pods[uid][2] for uid in there)
                 picked = sum(gpu.uuid in self.named(uid) for uid in there)
-                taken = 400 * decided + 1000 * picked
+                sharing = self.sharing(node, gpu.uuid)
+                whole = picked
+                if len(sharing) > 1:  # it is charged to the first, and to nobody alone
+                    whole = sharing[0] in there and gpu.uuid in self.named(sharing[0])
+                taken = 400 * decided + 1000 * whole
                 assert columns.tenants.item(row, slot) == decided + picked
-                assert columns.exclusive.item(row, slot) == picked
+                assert columns.exclusive.item(row, slot) == (picked if len(sharing) < 2 else 0)
                 assert columns.free_milli.item(row, slot) == 1000 - taken
                 is_open = columns.headroom.item(row, slot) >= 0
                 held_back = bool(columns.flags.item(row, slot) & HELD_BACK)

@@ -193,9 +193,9 @@ def table_texts(portions: Iterable[ClusterView], kind: str) -> Iterator[bytes]:
     yield msgspec.json.encode(table([], of_cards=of_cards)).removesuffix(b"]}")
     separator = b""
     for portion in portions:
-        if portion.pods if of_cards else portion.nodes:
-            break  # all rows were in the portions before
         rows = [*(card_rows(portion) if of_cards else pod_rows(portion))]
+        if not rows and (portion.pods if of_cards else portion.nodes):
+            break  # all rows were in the portions before
         yield separator + msgspec.json.encode(rows)[1:-1] if rows else b""
         separator = separator or (b"," if rows else b"")
     yield b"]}"
