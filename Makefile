@@ -20,7 +20,7 @@ help:  ## list the targets
 # UV=path installs with that uv, in seconds.
 $(STAMP): pyproject.toml $(LOCK)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 2))' || { echo "kubeshare-py needs Python 3.11.2 or newer; $(PYTHON) is $$($(PYTHON) --version). Try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 2; }
-	@test -x $(BIN)/python || $(if $(UV),$(UV) venv --quiet --python $(PYTHON),$(PYTHON) -m venv) $(VENV)
+	@test -x $(BIN)/python || $(if $(UV),$(UV) venv --quiet --seed --python $(PYTHON),$(PYTHON) -m venv) $(VENV)
 	@echo "installing kubeshare-py and its tools into $(VENV) ..."
 	@if [ "$(LOCKED)" != no ] && $(BIN)/python -m deploy.release.development; then \
 		$(PIP) --no-deps --require-hashes --requirement $(LOCK) && $(PIP) --no-deps --no-build-isolation --editable .; \
