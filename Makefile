@@ -38,8 +38,8 @@ test: check  ## every check and every test but the long ones
 	@$(BIN)/pytest --quiet $(SPREAD) -m 'not long'
 
 # Rooms that only compute, processes and connections, TLS and a whole cluster: what differs between releases of Python shows here.
-CORE := $(addprefix tests/,admission cluster configuration devices dialects documents domain event_log exporters framework inventory isolation \
-	leader_election manifests node_agent plugin plugins sharepods terminal testing topology edges/process edges/kube attacks \
+CORE := $(addprefix tests/,cluster configuration devices dialects documents domain exporters isolation leader_election manifests \
+	node_agent plugin sharepods terminal testing edges/process edges/kube attacks \
 	faults/test_restarts.py stories/test_gangs.py stories/test_leaders.py)
 core: $(STAMP)  ## tests of every kind that take a minute; CI runs them on each Python of the machine
 	@$(BIN)/pytest --quiet $(SPREAD) -m 'not long' $(CORE)
