@@ -4,5 +4,5 @@ A test waits for the event itself, so that only a test that fails ever reaches t
 has to happen *soon* is counted, in looks or requests, since a busy machine makes seconds worthless.
 """
 
-#: Seconds; twenty times what anything takes on two cores that do nothing else.
+#: Seconds; far more than anything is meant to take, on a busy machine too.
 PATIENCE_S = 180.0

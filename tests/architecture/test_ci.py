@@ -98,7 +98,7 @@ def test_the_core_is_tried_on_the_oldest_python_of_each_minor_version(tree: Path
     pythons = [tree / f"python{version}" for version in versions]
     for path, version in zip(pythons, versions, strict=True):
         write(path, PYTHON.format(version.replace(".", ", ")))
-    # Not for another user, where this is root: its tree is read by nobody else.
+    # Not for another user, where this is root: no other user reads its tree.
     user = "" if os.getuid() == 0 else ", an ordinary user without Go"
     code, said = ci(tree, *pythons)
     assert (code, said[-4:]) == (

@@ -215,7 +215,7 @@ class GangReference(ReferenceModel):
         )
 
     def completed(self, name: str) -> int:
-        """Members whose work is done and that nobody replaced: no more than are missing."""
+        """Members that succeeded and have no successor: no more than are missing."""
         size = self.objects.get(name) or max(self.sizes.get(name, 0), self.minimum(name))
         return max(0, min(self.done.get(name, 0), size - self.there(name)))
 

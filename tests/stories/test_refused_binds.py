@@ -1,4 +1,4 @@
-"""The API server refuses to bind pods: their owners are told, and other nodes are tried."""
+"""The API server refuses to bind pods: the reason is reported, and other nodes are tried."""
 
 import asyncio
 from functools import partial

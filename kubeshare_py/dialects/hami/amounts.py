@@ -15,7 +15,7 @@ from kubeshare_py.domain.request import InvalidRequest
 PERCENT = 100
 #: The most MiB of one card that HAMi's numbers and our ledger hold.
 MOST_MIB = min(MOST, HELD_BYTES.most // MIB)
-# What refused pods are told; admission policies have the same sentences (admission/hami_rules).
+# The sentences for refused pods; admission policies have the same sentences (admission/hami_rules).
 WITHOUT_COUNT = "asks for a part of cards, and not for how many"
 COUNT_RULE = f"at most {CLAIMED_CARDS.most} GPUs can be had"
 UNIT_RULE, MOST_RULE = "is a number of", "at most"

@@ -64,7 +64,7 @@ def _ended(reader: CardReader, began: float, interval_s: float) -> bool:
     """Wait until the next reading, or briefly after an error; whether standard input ended."""
     due = began + interval_s
     if due <= time.monotonic():
-        # Readings that take longer than the interval must not keep errors from being told.
+        # Readings that take longer than the interval must not keep errors from being reported.
         reader.wait(0.0)
     while (left := due - time.monotonic()) > 0:
         happened = reader.wait(min(left, _LOOK_S))

@@ -259,7 +259,7 @@ class Books:
                 picked = sum(gpu.uuid in self.named(uid) for uid in there)
                 sharing = self.sharing(node, gpu.uuid)
                 whole = picked
-                if len(sharing) > 1:  # it is charged to the first, and to nobody alone
+                if len(sharing) > 1:  # the first pod is charged the card, and no pod has it alone
                     whole = sharing[0] in there and gpu.uuid in self.named(sharing[0])
                 taken = 400 * decided + 1000 * whole
                 assert columns.tenants.item(row, slot) == decided + picked

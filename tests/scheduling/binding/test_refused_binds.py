@@ -1,4 +1,4 @@
-"""What the API server refuses is undone, tried elsewhere and told; what it leaves open stays."""
+"""Refused placements are undone, reported and tried elsewhere; those left open stay."""
 
 import pytest
 
