@@ -60,6 +60,7 @@ def advice(machine: Machine, record: Record, sees: Sees = sees_all) -> Steps[tup
     if not shape.claims:
         return ()
     reserved = tuple(_reserved(machine, record.pod.uid, sees))
+    yield
     reading = machine.reading()
     evaluator = reading.evaluators[record.pod.scheduler_name]
     if (gang is not None and gang.needs_quorum) or shape in evaluator.failed:
@@ -165,24 +166,27 @@ def _smaller(read: _ReadCluster, record: Record) -> Steps[list[str]]:
     shape, claim = record.shape, record.shape.claim
     if claim is None or claim.count > 1 or claim.share_of:
         return []
-    yield
-    reading = read()
-    evaluator, columns = reading.evaluators[record.pod.scheduler_name], reading.ledger.columns
-    index = np.flatnonzero(evaluator.keys(shape) < 0)
     fitting, too_large = 0, claim.milli
     while too_large - fitting > 1:
+        yield
         milli = (fitting + too_large) // 2
-        fits = evaluator.fits(_with_share(shape, milli), SomeRows(columns, index))
-        if fits.any():
-            fitting, index = milli, index[fits]
+        if _fits_somewhere(read, record, _with_share(shape, milli)):
+            fitting = milli
         else:
             too_large = milli
     if not fitting:
         return []
-    keys, slots = evaluator.rate(_with_share(shape, fitting), SomeRows(columns, index))
+    yield
+    reading = read()
+    evaluator, columns = reading.evaluators[record.pod.scheduler_name], reading.ledger.columns
+    smaller = _with_share(shape, fitting)
+    rows = np.flatnonzero(evaluator.fits(smaller, AllRows(columns)))
+    if not len(rows):  # some steps ago it did
+        return []
+    keys, slots = evaluator.rate(smaller, SomeRows(columns, rows))
     assert slots is not None
     best = int(keys.argmax())
-    row = index.item(best)
+    row = rows.item(best)
     where = f"{columns.names[row]} ({columns.uuids[row][slots.item(best)]})"
     label, alone = "a share of", "cards of its own"
     if record.pod.request is not None and record.pod.request.dialect == SHAREDGPU:
@@ -223,6 +227,13 @@ def _other_model(read: _ReadCluster, record: Record) -> Steps[list[str]]:
         if len(found) == _MAX_SENTENCES:
             break
     return found
+
+
+def _fits_somewhere(read: _ReadCluster, record: Record, shape: Shape) -> bool:
+    """Whether this shape fits a node now. Raises PluginFailed."""
+    reading = read()
+    evaluator = reading.evaluators[record.pod.scheduler_name]
+    return bool(evaluator.fits(shape, AllRows(reading.ledger.columns)).any())
 
 
 def _first_that_fits(read: _ReadCluster, record: Record, shape: Shape) -> str:

@@ -3,11 +3,15 @@
 from dataclasses import replace
 
 import msgspec
+import pytest
 
+from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.events import NodeGone, PodGone, PodSeen
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
-from kubeshare_py.domain.pod import PodGroup
+from kubeshare_py.domain.pod import PodGroup, Shape
+from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.scheduling.explain.explanation import (
     NODES_A_PORTION,
     PODS_A_PORTION,
@@ -200,3 +204,18 @@ def test_plugins_are_asked_once_for_nodes_that_look_alike() -> None:
         sizes.append(len(msgspec.json.encode(answer)) - names)
     assert asked[0] == asked[1]
     assert sizes[1] - sizes[0] < 20
+
+
+def test_a_step_asks_about_all_nodes_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes, asked, counted = 600, [0], Evaluator.masks_on
+
+    def counting(self: Evaluator, shape: Shape, rows: Rows) -> IntArray:
+        asked[-1] += len(rows.index)
+        return counted(self, shape, rows)
+
+    monkeypatch.setattr(Evaluator, "masks_on", counting)
+    driver = full_nodes(nodes)
+    for _ in why_steps(driver.machine, PodKey("default", "big")):
+        asked.append(0)
+    assert sum(asked) > 8 * nodes  # shares were tried one after the other
+    assert max(asked) <= nodes
