@@ -23,13 +23,26 @@ _GO = re.compile(r"^go (\S+)$", re.MULTILINE)
 
 def main(release: str) -> None:
     """Download the release's go.mod, write ours, let Go complete it."""
-    answer = _go("mod", "download", "-json", f"k8s.io/kubernetes@{release}")
-    theirs = Path(json.loads(answer)["GoMod"]).read_text()
+    theirs = _downloaded(release)
     (MODULE / "go.mod").write_text(_control_plane(release, theirs))
     for name, module in OWN_MODULES.items():
         (module / "go.mod").write_text(_module(name, release, theirs, []))
     for module in (MODULE, *OWN_MODULES.values()):
         _go("mod", "tidy", module=module)
+
+
+def server_module(release: str, module: Path) -> None:
+    """Write the go.mod of a module that builds this release's kube-apiserver and nothing else."""
+    theirs = _downloaded(release)
+    tool = "tool k8s.io/kubernetes/cmd/kube-apiserver"
+    (module / "go.mod").write_text(_module("server", release, theirs, [tool]))
+    _go("mod", "tidy", module=module)
+
+
+def _downloaded(release: str) -> str:
+    """The go.mod of a release of Kubernetes."""
+    answer = _go("mod", "download", "-json", f"k8s.io/kubernetes@{release}")
+    return Path(json.loads(answer)["GoMod"]).read_text()
 
 
 def _control_plane(release: str, theirs: str) -> str:

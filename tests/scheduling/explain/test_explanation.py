@@ -207,15 +207,16 @@ def test_plugins_are_asked_once_for_nodes_that_look_alike() -> None:
 
 
 def test_a_step_asks_about_all_nodes_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    nodes, asked, counted = 600, [0], Evaluator.masks_on
+    asked, counted = [0], Evaluator.masks_on
 
     def counting(self: Evaluator, shape: Shape, rows: Rows) -> IntArray:
         asked[-1] += len(rows.index)
         return counted(self, shape, rows)
 
     monkeypatch.setattr(Evaluator, "masks_on", counting)
-    driver = full_nodes(nodes)
+    driver = full_nodes(300)
     for _ in why_steps(driver.machine, PodKey("default", "big")):
         asked.append(0)
-    assert sum(asked) > 8 * nodes  # shares were tried one after the other
-    assert max(asked) <= nodes
+    rows = driver.machine.ledger.columns.rows
+    assert sum(asked) > 8 * rows  # shares were tried one after the other
+    assert max(asked) <= rows
