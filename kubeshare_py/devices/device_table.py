@@ -7,6 +7,7 @@ until most numbers are of slices that are gone.
 from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import replace
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -121,7 +122,11 @@ class DeviceTable:
     def drop(self, item: ResourceSlice) -> None:
         """Forget a slice."""
         _, first = self._slices.pop(item.name)
-        for one in self.devices[first : first + len(item.devices)]:
+        # Node selectors, which no server bounds, go at once. The rest waits for new numbers.
+        bare = replace(item, nodes=None, devices=())
+        for number, one in enumerate(self.devices[first : first + len(item.devices)], first):
+            device = replace(one.device, nodes=None)
+            self.devices[number] = one._replace(device=device, slice=bare)
             others = tuple(at for at in self._numbers[one.key] if at != first + one.position)
             if others:
                 self._numbers[one.key] = others
