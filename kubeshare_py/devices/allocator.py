@@ -6,11 +6,11 @@ dynamic-resource-allocation/structured. Devices of one request are interchangeab
 set of them is tried once.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kubeshare_py.devices.device_pools import NodeDevices, PooledDevice
-from kubeshare_py.devices.device_verdicts import CannotJudge, DeviceVerdicts
+from kubeshare_py.devices.device_verdicts import CannotJudge, DeviceVerdicts, NotYet
 from kubeshare_py.domain.devices.device import DeviceAttribute, DeviceKey
 from kubeshare_py.domain.devices.resource_claim import (
     MAX_RESULTS,
@@ -24,6 +24,8 @@ from kubeshare_py.domain.devices.resource_claim import (
 #: Devices that are tried for one node, and the steps that each takes (see `device_verdicts`).
 MAX_TRIED = 5000
 _STEPS = 10
+#: The most characters of a claim's different selectors: half a second to parse them, once.
+MAX_SELECTORS = 16_384
 
 #: Why a device is not free, in words that follow "devices are"; "" if it is.
 InUse = Callable[[PooledDevice], str]
@@ -33,9 +35,15 @@ Chosen = tuple[tuple[DeviceRequest, PooledDevice], ...]
 
 @dataclass(frozen=True, slots=True)
 class Impossible:
-    """The claims cannot be allocated on the node; `reason` names a claim and what is missing."""
+    """The claims cannot be allocated on the node; `reason` names a claim and what is missing.
+
+    `is_unfinished`: the question had no steps left, and the next one goes on. `is_given_up`: the
+    search reached `MAX_TRIED`, and would again.
+    """
 
     reason: str
+    is_unfinished: bool = False
+    is_given_up: bool = False
 
 
 class _TooLong(Exception):
@@ -58,9 +66,16 @@ def allocate(
         found = search.run()
         return Impossible(search.reason()) if found is None else found
     except CannotJudge as error:
-        return Impossible(f"{claims_in_words(search.at(claims))}: {error}")
+        reason = f"{claims_in_words(search.at(claims))}: {error}"
+        return Impossible(reason, is_unfinished=isinstance(error, NotYet))
     except _TooLong:
-        return Impossible(f"{claims_in_words(claims)}: the search for devices takes too long")
+        return too_long(claims)
+
+
+def too_long(claims: Sequence[ResourceClaim]) -> Impossible:
+    """The claims are given up on the node."""
+    reason = f"{claims_in_words(claims)}: the search for devices takes too long"
+    return Impossible(reason, is_given_up=True)
 
 
 def problem_of(claim: ResourceClaim, classes: Mapping[str, DeviceClass]) -> str:
@@ -68,6 +83,9 @@ def problem_of(claim: ResourceClaim, classes: Mapping[str, DeviceClass]) -> str:
     named = claims_in_words((claim,))
     if claim.problem:
         return f"{named} cannot be read: {claim.problem}"
+    characters = sum(len(one) for one in _selectors(claim))
+    if characters > MAX_SELECTORS:
+        return f"{named}: its selectors have more than {MAX_SELECTORS} characters in all"
     if claim.unsupported:
         return f"{named}: not supported yet: {', '.join(claim.unsupported)}"
     for request in (one for alternatives in claim.requests for one in alternatives):
@@ -77,6 +95,12 @@ def problem_of(claim: ResourceClaim, classes: Mapping[str, DeviceClass]) -> str:
         if known.problem:
             return f"{named}: device class {known.name} cannot be read: {known.problem}"
     return ""
+
+
+def _selectors(claim: ResourceClaim) -> Iterable[str]:
+    """The different expressions of a claim's requests."""
+    requests = (one for alternatives in claim.requests for one in alternatives)
+    return {expression for one in requests for expression in one.selectors}
 
 
 def claims_in_words(claims: Sequence[ResourceClaim]) -> str:

@@ -17,8 +17,12 @@ from kubeshare_py.domain.remembered import MAX_BYTES, weight_of
 if TYPE_CHECKING:
     from kubeshare_py.devices.expressions import DeviceExpression
 
-#: Steps of expressions and of searches for one question; the rest is left to the next one.
-STEPS = 500_000
+#: Steps of expressions and of searches for one question, of about 0.4 µs each; the rest is left to
+#: the next one. A question holds the scheduler's loop.
+STEPS = 60_000
+#: Steps to parse a character of an expression: one of the longest takes 45 ms, once. It is paid
+#: for after it was done, so that any number of expressions is parsed within some questions.
+PARSING = 75
 #: The most bytes of the verdicts that are kept, with the expressions and what these read. An
 #: expression that reads each device's own UUID has a verdict of some 500 bytes for each device.
 MAX_KEPT = 4 * MAX_BYTES
@@ -29,6 +33,10 @@ _ReadValues = tuple[ReadValue, ...]
 
 class CannotJudge(ValueError):
     """A claim cannot be allocated because of this selector, or not yet; the text says why."""
+
+
+class NotYet(CannotJudge):
+    """The question took too many steps: it goes on when it is asked again."""
 
 
 class DeviceVerdicts:
@@ -45,11 +53,21 @@ class DeviceVerdicts:
         """A new question begins."""
         self._left = self._steps
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether the question has no steps left."""
+        return self._left <= 0
+
+    @property
+    def spent(self) -> int:
+        """The steps that were taken since the question began."""
+        return self._steps - self._left
+
     def spend(self, steps: int) -> None:
-        """Take these steps. Raises CannotJudge if the question took too many."""
+        """Take these steps. Raises NotYet if the question has none left."""
+        if self._left <= 0:
+            raise NotYet("its devices take long to choose: some nodes were not looked at yet")
         self._left -= steps
-        if self._left < 0:
-            raise CannotJudge("its devices take long to choose: some nodes were not looked at yet")
 
     def satisfies(self, candidate: PooledDevice, request: DeviceRequest, of: DeviceClass) -> bool:
         """Whether a device satisfies the class and the request. Raises CannotJudge."""
@@ -79,13 +97,16 @@ class DeviceVerdicts:
         return True
 
     def _evaluated(self, expression: str, driver: str, device: Device) -> tuple[bool | str, Reads]:
+        self.spend(0)
+        paid_after = 0 if expression in self._known else PARSING * len(expression)
         compiled = _compiled(expression)
         if isinstance(compiled, str):
             verdict: bool | str = compiled
             reads: Reads = ()
         else:
-            self.spend(compiled.steps)
-            verdict, reads = compiled.judged(driver, device)
+            verdict, reads, matching = compiled.judged(driver, device)
+            paid_after += compiled.steps + matching
+        self._left -= paid_after
         values = tuple([read.of(driver, device) for read in reads])
         self._keep(expression, reads, values, verdict)
         return verdict, reads

@@ -65,13 +65,17 @@ class DeviceDomains:
 
 
 class DeviceVariable:
-    """The variable `device`; `reads` is what was looked at of it."""
+    """The variable `device`; `reads` is what was looked at of it.
 
-    __slots__ = ("device", "driver", "reads")
+    `matching` are the steps of regular expressions that were matched for it.
+    """
+
+    __slots__ = ("device", "driver", "matching", "reads")
 
     def __init__(self, driver: str, device: Device) -> None:
         self.driver, self.device = driver, device
         self.reads: dict[DeviceRead, None] = {}
+        self.matching = 0
 
     def __contains__(self, field: str) -> bool:
         return field in ("driver", "attributes", "capacity", "allowMultipleAllocations")

@@ -2,16 +2,23 @@
 
 The language is larger than what is needed to choose a device, and expressions are written by users:
 `compiled` refuses what is not listed here and in `expression_values`, and what takes long. Only the
-grammar and the regular expressions (RE2, in linear time) are cel-python's: its evaluation takes
-some hundred microseconds a device, and compares values of different types otherwise than
-Kubernetes does.
+grammar is cel-python's: its evaluation takes some hundred microseconds a device, and compares
+values of different types otherwise than Kubernetes does.
+
+Regular expressions are RE2's. Its time grows with the text and with its program, and "a{0,999}"
+alone is 2,000 instructions: so the program is bounded before it is made, and a match before it
+runs, and each match is paid for by program and text.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
+import re2
 from celpy.celparser import CELParseError, CELParser
-from celpy.evaluation import CELEvalError, celstr, function_matches
+from celpy.evaluation import celstr
 from lark import Token, Tree
 
 from kubeshare_py.devices.device_reads import DeviceRead
@@ -45,6 +52,21 @@ MAX_DEPTH = 100
 #: The most steps for one device; elements of a list in `exists` and its like count one by one.
 MAX_STEPS = 250
 _MATCH_STEPS = 10
+#: The most instructions of a regular expression in RE2, and the most that its counted repetitions
+#: may add up to: RE2 writes "a{3}" out as "aaa", and needs 50 ms to find 100,000 of these too many.
+MAX_PROGRAM, MAX_REPETITIONS = 4000, 1000
+#: The most instructions times bytes of text of one match; each takes up to 3 ns.
+MAX_MATCH = 1_000_000
+#: So many instructions times bytes take as long as a step.
+_MATCHED_IN_A_STEP = 100
+#: The bytes that RE2 may take for one regular expression, and how many are kept. The memory bounds
+#: the program, too, so that RE2 stops while it makes one that is too large.
+_MATCH_BYTES, _PROGRAMS_KEPT = 1 << 18, 64
+#: The most classes such as "\\pL" in one, which take RE2 a millisecond each, and steps to make the
+#: program of a character.
+_MAX_CLASSES, _MAKING = 16, 20
+_CLASS = re.compile(r"\\[pP]")
+_REPETITION = re.compile(r"\{([0-9]{1,9})(?:,([0-9]{0,9}))?\}")
 #: The most expressions that are kept as functions, and the bytes of their texts: these functions
 #: take up to a hundred times as much.
 _KEPT, _KEPT_BYTES = 256, MAX_BYTES // 100
@@ -85,14 +107,22 @@ class DeviceExpression:
         variable = DeviceVariable(driver, device)
         return truth(self._value({"device": lambda: variable}))
 
-    def judged(self, driver: str, device: Device) -> tuple[bool | str, tuple[DeviceRead, ...]]:
-        """Whether the device satisfies it, or why that cannot be said; and what was read of it."""
+    def judged(self, driver: str, device: Device) -> "Judgement":
+        """Whether the device satisfies it, or why that cannot be said."""
         variable = DeviceVariable(driver, device)
         try:
             verdict: bool | str = truth(self._value({"device": lambda: variable}))
         except EvaluationError as error:
             verdict = str(error)
-        return verdict, tuple(variable.reads)
+        return Judgement(verdict, tuple(variable.reads), variable.matching)
+
+
+class Judgement(NamedTuple):
+    """A verdict, or why there is none; what was read of the device; and steps of matches in it."""
+
+    verdict: bool | str
+    reads: tuple[DeviceRead, ...]
+    matching: int
 
 
 @remembered(_KEPT, _KEPT_BYTES)
@@ -187,10 +217,13 @@ class _Compiler:
             return self._bind(arguments, names)
         if method in _FOLDS and len(arguments) == len(("name", "body")):
             return self._fold(method, target, arguments, names)
-        function = _METHODS.get((method, len(arguments)))
+        if method == "matches" and len(arguments) == 1:
+            self.steps += _MATCH_STEPS
+            text, pattern = (self.step(one, names) for one in (target, arguments[0]))
+            return lambda scope: _matches(text(scope), pattern(scope), scope["device"]())
+        function = METHODS.get((method, len(arguments)))
         if function is None:
             raise UnsupportedExpression(f"function {method}")
-        self.steps += _MATCH_STEPS if function is _matches else 0
         steps = [self.step(one, names) for one in (target, *arguments)]
         return lambda scope: function(*(one(scope) for one in steps))
 
@@ -308,16 +341,47 @@ def _bound(body: _Step, scope: _Scope, name: str, element: _Step) -> _Step:
     return lambda _: body({**scope, name: _once(element, scope)})
 
 
-def _matches(text: CelValue, pattern: CelValue) -> CelValue:
+def _matches(text: CelValue, pattern: CelValue, variable: CelValue) -> CelValue:
+    """Whether a regular expression matches; `variable` counts what that takes."""
     if not isinstance(text, str) or not isinstance(pattern, str):
         raise EvaluationError("no such overload: matches of values of these types")
-    found = function_matches(text, pattern)
-    if isinstance(found, CELEvalError):
-        raise EvaluationError("a regular expression that RE2 does not understand")
-    return bool(found)
+    assert isinstance(variable, DeviceVariable)
+    made = _program.cache_info().misses
+    program, encoded = _program(pattern), text.encode()
+    if _program.cache_info().misses > made:
+        variable.matching += _MAKING * len(pattern)
+    if isinstance(program, str):
+        raise EvaluationError(program)
+    size: int = program.programsize
+    if size * len(encoded) > MAX_MATCH:
+        raise EvaluationError(
+            f"a regular expression of {size} instructions for a text of {len(encoded)} bytes:"
+            f" more than {MAX_MATCH} in all"
+        )
+    variable.matching += size + size * len(encoded) // _MATCHED_IN_A_STEP
+    return program.search(encoded) is not None
 
 
-_METHODS: Mapping[tuple[str, int], Callable[..., CelValue]] = {**METHODS, ("matches", 1): _matches}
+@lru_cache(_PROGRAMS_KEPT)
+def _program(pattern: str) -> "re2._Regexp | str":
+    """RE2's program, or why there is none: it would be too large, or RE2 does not understand it."""
+    too_large = f"a regular expression of more than {MAX_PROGRAM} instructions"
+    counts = (int(most or least or 0) for least, most in _REPETITION.findall(pattern))
+    if sum(counts) > MAX_REPETITIONS:
+        return f"a regular expression with more than {MAX_REPETITIONS} repetitions"
+    if len(pattern) > MAX_CHARACTERS:
+        return f"a regular expression of more than {MAX_CHARACTERS} characters"
+    if len(_CLASS.findall(pattern)) > _MAX_CLASSES:
+        return f"a regular expression with more than {_MAX_CLASSES} classes of Unicode"
+    options = re2.Options()
+    options.max_mem, options.log_errors = _MATCH_BYTES, False
+    try:
+        program = re2.compile(pattern.encode(), options)
+    except re2.error as error:
+        if b"too large" in error.args[0]:
+            return too_large
+        return "a regular expression that RE2 does not understand"
+    return too_large if program.programsize > MAX_PROGRAM else program
 
 
 def _literal_value(token: Token) -> CelValue:

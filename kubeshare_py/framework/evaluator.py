@@ -106,7 +106,7 @@ class Evaluator:
 
     def best(self, shape: Shape) -> Choice | None:
         """The best placement of the shape; None if it fits nowhere."""
-        answers = self.results.refreshed(shape)
+        answers = self.results.refreshed(shape, goes_on=True)
         try:
             row = best_row(answers, self.tables.columns)
         except PluginFailed as failure:
@@ -191,9 +191,11 @@ class Evaluator:
 
     def _seen_wide(self, shape: Shape, rows: Rows, keys: IntArray) -> IntArray:
         """These keys, (k,), with what depends on the whole cluster. Raises PluginFailed."""
-        wide = self.results.prepared(shape).cluster_reasons(rows)
+        prepared = self.results.prepared(shape)
+        wide = prepared.cluster_reasons(rows)
         if wide is None:
             return keys
+        self.work.other += prepared.reasons.take_cost()
         self.work.rows += self.tables.columns.rows
         seen: IntArray = np.where(wide == 0, keys, -(np.maximum(-keys, 0) | wide))
         return seen
@@ -201,6 +203,10 @@ class Evaluator:
     def fits_anywhere(self, shape: Shape) -> bool:
         """Whether the shape fits any row, by answers that are cached."""
         return bool((self.results.refreshed(shape).keys >= 0).any())
+
+    def is_unfinished(self, shape: Shape) -> bool:
+        """Whether a filter has yet to look at some rows: `best` lets it go on."""
+        return self.results.is_unfinished(shape)
 
     def fits_any(self, shape: Shape, rows: IntArray) -> bool:
         """Whether the shape fits one of `rows`, (k,) int64; nothing is cached.

@@ -25,12 +25,12 @@ class OverlayResults(ResultCache):
         #: The failures about the ledger's own tables, of which no evaluator above has others.
         self._failed_below = below.failed
 
-    def refreshed(self, shape: Shape) -> CachedResults:
+    def refreshed(self, shape: Shape, *, goes_on: bool = False) -> CachedResults:
         """See ResultCache; a failure counts from when it does below until it no longer does."""
         known = self._answers.get(shape)
         if known is not None and known.failure is not self._failed_below.get(shape):
             self.forget(shape)
-        return super().refreshed(shape)
+        return super().refreshed(shape, goes_on=goes_on)
 
     def prepared(self, shape: Shape) -> PreparedPlugins:
         """See below."""

@@ -24,7 +24,7 @@ class Reason:
 
     `resolvable`: evicting pods from the node could help. `is_of_pod`: it is about the pod, whatever
     the node, and hides what is said of nodes. `narrows`: its plugin left the node out before any
-    filter was asked.
+    filter was asked. `is_later`: the plugin has not looked at the node yet.
     """
 
     plugin: str
@@ -32,6 +32,7 @@ class Reason:
     resolvable: bool
     is_of_pod: bool = False
     narrows: bool = False
+    is_later: bool = False
 
 
 class ReasonTable:
@@ -46,6 +47,7 @@ class ReasonTable:
         self._bits: dict[Reason, int] = {}
         #: Whether each reason has its own bit: masks may then be added instead of combined.
         self.distinct = True
+        self._cost = 0
 
     @classmethod
     def ranked(cls, order: Iterable[str]) -> Self:
@@ -65,6 +67,26 @@ class ReasonTable:
     def refuse(self, plugin: str, text: str) -> int:
         """The mask of a reason why the pod fits no node: kube-scheduler's PreFilter."""
         return self._bit_of(Reason(plugin, text, resolvable=False, is_of_pod=True))
+
+    def later(self, plugin: str, text: str) -> int:
+        """The mask of rows that a filter has not looked at yet, because that takes long.
+
+        A filter that depends on the whole cluster may answer so. Where the shape fits no other row,
+        the filter is asked again in the next turn of the pod's namespace, and must get further.
+        """
+        return self._bit_of(Reason(plugin, text, resolvable=False, is_later=True))
+
+    def spend(self, cost: int) -> None:
+        """Count what an answer cost beyond its rows: in rows, of about 0.4 µs.
+
+        It counts toward the share of the pod's namespace.
+        """
+        self._cost += cost
+
+    def take_cost(self) -> int:
+        """What was spent since this was asked last, in rows."""
+        cost, self._cost = self._cost, 0
+        return cost
 
     def narrow(self, plugin: str) -> int:
         """The mask of the reason of nodes that a plugin left out: a PreFilterResult's node names.
@@ -92,6 +114,11 @@ class ReasonTable:
     def unresolvable(self) -> int:
         """The mask of all reasons that no eviction helps against."""
         return sum(1 << bit for reason, bit in self._bits.items() if not reason.resolvable)
+
+    @property
+    def not_yet(self) -> int:
+        """The mask of all reasons that stand until rows were looked at."""
+        return sum(1 << bit for reason, bit in self._bits.items() if reason.is_later)
 
     def of(self, mask: int) -> list[Reason]:
         """The reasons in a mask."""

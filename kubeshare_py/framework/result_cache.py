@@ -31,9 +31,9 @@ class CachedResults:
 
     `keys` are the numbers of the module's docstring, and `own_keys` those without filters that
     depend on the whole cluster, the same array if there are none. `cluster` is the mask of these
-    filters as of `cluster_at`. `static` is minus the mask of STATIC filters,
-    and `slots` is the best card slot of each row (one-card claims only): (rows,) int64 each. `raw`
-    has a (rows,) int64 array for each normalised score, and `static_raw` for each that depends on
+    filters as of `cluster_at`; `is_unfinished` if they have yet to look at some rows. `static` is
+    minus the mask of STATIC filters, and `slots` is the best card slot of each row (one-card claims
+    only): (rows,) int64 each. `raw` has a (rows,) int64 array for each normalised score, and `static_raw` for each that depends on
     the node object alone. `normal` are the normalised scores that decisions have to heed.
     """
 
@@ -42,6 +42,7 @@ class CachedResults:
         "cluster",
         "cluster_at",
         "failure",
+        "is_unfinished",
         "keys",
         "layout",
         "normal",
@@ -64,6 +65,7 @@ class CachedResults:
         self.keys = self.own_keys = self.slots = self.static = np.zeros(0, np.int64)
         self.cluster: IntArray = self.keys
         self.cluster_at: tuple[int, ...] = ()
+        self.is_unfinished = False
         self.raw: list[IntArray] = []
         self.static_raw: list[IntArray] = []
         self.normal: list[tuple[Normalised, IntArray]] = []
@@ -144,8 +146,16 @@ class ResultCache:
             raise known.failure
         return known.questions
 
-    def refreshed(self, shape: Shape) -> CachedResults:
-        """The results for a shape as of now; if a plugin fails, no row fits."""
+    def is_unfinished(self, shape: Shape) -> bool:
+        """Whether a filter had yet to look at some rows when it was asked last."""
+        answers = self._answers.get(shape)
+        return answers is not None and answers.is_unfinished
+
+    def refreshed(self, shape: Shape, *, goes_on: bool = False) -> CachedResults:
+        """The results for a shape as of now; if a plugin fails, no row fits.
+
+        `goes_on`: filters that have yet to look at some rows are asked again without any change.
+        """
         answers = self._answers.get(shape)
         if answers is None:
             answers = self._answers[shape] = self._unasked(shape)
@@ -165,7 +175,7 @@ class ResultCache:
             if answers.questions.cluster_filters:
                 answers.keys = answers.own_keys
                 self._refresh(answers)
-                self._see_cluster(answers)
+                self._see_cluster(answers, goes_on=goes_on)
             else:
                 self._refresh(answers)
                 answers.own_keys = answers.keys
@@ -221,7 +231,7 @@ class ResultCache:
             else:
                 self._evaluate_some(answers, changed)
 
-    def _see_cluster(self, answers: CachedResults) -> None:
+    def _see_cluster(self, answers: CachedResults, *, goes_on: bool) -> None:
         """Combine the keys with what depends on the whole cluster, asked anew if that changed."""
         answers.own_keys, columns = answers.keys, self._tables.columns
         now = (
@@ -231,12 +241,15 @@ class ResultCache:
             columns.pods.changes,
             self._tables.changed.end if answers.questions.names_card else 0,
         )
-        if answers.cluster_at != now:
+        if answers.cluster_at != now or (goes_on and answers.is_unfinished):
+            questions = answers.questions
             self._work.rows += columns.rows
             self._work.other += ASKING
-            found = answers.questions.cluster_reasons(AllRows(columns))
+            found = questions.cluster_reasons(AllRows(columns))
+            self._work.other += questions.reasons.take_cost()
             answers.cluster = np.zeros(columns.rows, np.int64) if found is None else found
             answers.cluster_at = now
+            answers.is_unfinished = bool((answers.cluster & questions.reasons.not_yet).any())
         own, wide = answers.own_keys, answers.cluster
         answers.keys = np.where(wide == 0, own, -(np.maximum(-own, 0) | wide))
 

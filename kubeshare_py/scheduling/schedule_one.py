@@ -26,6 +26,7 @@ class Outcome(Enum):
 
     PLACED = auto()
     REFUSED = auto()  # by a plugin or the ledger: the pod is in backoff
+    UNFINISHED = auto()  # a plugin has yet to look at some nodes: the pod is asked about again
     STALE = auto()  # other pods' terms select the pod now, or no longer: its shape is another one
     UNREAD = auto()  # the inventory is not known: the shape queue waits for it
     CONSTRAINED = auto()  # no room in the domain that the shape queue is tied to
@@ -134,13 +135,18 @@ class PodCycles:
     def _does_not_fit(
         self, shape_queue: ShapeQueue, record: Record, why: str | None, now: float
     ) -> Outcome:
-        """Mark a shape queue unschedulable; `why` if the reason is not lack of room."""
+        """Mark a shape queue unschedulable; `why` if the reason is not lack of room.
+
+        A plugin that has yet to look at some nodes is asked again in the namespace's next turn.
+        """
+        evaluator = self._snapshots.shown.evaluators[shape_queue.profile]
+        if why is None and evaluator.is_unfinished(shape_queue.shape):
+            return Outcome.UNFINISHED
         self._mark_unschedulable(shape_queue, now)
         self._gang_cycles.constrained.unschedulable(shape_queue, record)
         if why is not None:
             self._reports.constrained(shape_queue, why, now)
             return Outcome.CONSTRAINED
-        evaluator = self._snapshots.shown.evaluators[shape_queue.profile]
         self._reports.unschedulable(shape_queue, evaluator, now)
         return Outcome.UNSCHEDULABLE
 

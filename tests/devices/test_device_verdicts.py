@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kubeshare_py.devices.device_table import DeviceTable
-from kubeshare_py.devices.device_verdicts import MAX_KEPT, CannotJudge, DeviceVerdicts
+from kubeshare_py.devices.device_verdicts import MAX_KEPT, CannotJudge, DeviceVerdicts, NotYet
 from kubeshare_py.devices.expressions import compiled
 from kubeshare_py.devices.table_verdicts import TableVerdicts
 from tests.devices.made import CLASSES, DRIVER, device, on_node, request, sliced
@@ -35,9 +35,10 @@ def test_a_question_ends_when_it_takes_too_many_steps() -> None:
     def judge_all() -> bool:
         return all(verdicts.satisfies(one, wanted, CLASSES["any"]) for one in every)
 
-    with pytest.raises(CannotJudge, match="some nodes were not looked at yet"):
-        judge_all()
-    verdicts.begin()
+    for _ in range(2):  # parsing is paid for by the first question alone
+        with pytest.raises(NotYet, match="some nodes were not looked at yet"):
+            judge_all()
+        verdicts.begin()
 
     assert judge_all()
 
@@ -46,9 +47,10 @@ def test_devices_that_an_expression_finds_alike_are_judged_once() -> None:
     verdicts, wanted = DeviceVerdicts(steps=40), request("r", 1, _MODEL)
     every = [device(f"d{number}", model="AB"[number % 2], uuid=f"{number}") for number in range(99)]
 
-    found = [
-        verdicts.satisfies(one, wanted, CLASSES["any"]) for one in on_node(sliced(*every)).devices
-    ]
+    pooled = on_node(sliced(*every)).devices
+    verdicts.satisfies(pooled[0], wanted, CLASSES["any"])
+    verdicts.begin()
+    found = [verdicts.satisfies(one, wanted, CLASSES["any"]) for one in pooled]
 
     assert found == [True, False] * 49 + [True]
 

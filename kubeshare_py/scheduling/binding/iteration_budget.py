@@ -128,7 +128,7 @@ class IterationBudget:
         evaluator = self._snapshots.shown.evaluators[shape_queue.profile]
         shape = shape_queue.shape
         if shape.is_cluster_wide:
-            if evaluator.fits_anywhere(shape):
+            if evaluator.fits_anywhere(shape) or evaluator.is_unfinished(shape):
                 return True
             # What keeps a claim from its volume may be another thing now: the pod shows that.
             return shape.volumes is not None and (

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import NamedTuple
 
 import numpy as np
@@ -10,10 +11,18 @@ from numpy.typing import NDArray
 from kubeshare_plugins.kubernetes.node_affinity import required_affinity
 from kubeshare_py.devices.alike import alike_rows
 from kubeshare_py.devices.allocation_result import allocation_of
-from kubeshare_py.devices.allocator import Chosen, Impossible, InUse, allocate, problem_of
+from kubeshare_py.devices.allocator import (
+    Chosen,
+    Impossible,
+    InUse,
+    allocate,
+    claims_in_words,
+    problem_of,
+    too_long,
+)
 from kubeshare_py.devices.device_kinds import device_kinds
 from kubeshare_py.devices.device_pools import NodeDevices, PooledDevice
-from kubeshare_py.devices.device_verdicts import DeviceVerdicts
+from kubeshare_py.devices.device_verdicts import DeviceVerdicts, NotYet
 from kubeshare_py.devices.table_verdicts import TableVerdicts
 from kubeshare_py.domain.devices.resource_claim import (
     ClaimAllocation,
@@ -26,13 +35,23 @@ from kubeshare_py.plugin import HELD_BACK, NodeTerm, Rows, Shape
 
 #: The most alternatives of a request, FirstAvailableDeviceRequestMaxSize (resource/v1/types.go).
 _MOST_ALTERNATIVES = 8
+#: The most nodes on which a pod's claims are searched until they are given up: those beyond are not
+#: looked at before a node of these changes.
+MAX_GIVEN_UP = 16
+#: The steps of a question from which on answers are remembered, and what each row takes in any
+#: case (`device_verdicts`).
+_WORTH_KEEPING, _LOOK = 2_000, 40
 
 
 class RowReason(NamedTuple):
-    """Rows by their positions, (n,), and why claims cannot be allocated there; "" if they can."""
+    """Rows by their positions, (n,), and why claims cannot be allocated there; "" if they can.
+
+    `is_unfinished`: they were not looked at yet.
+    """
 
     positions: NDArray[np.int64]
     reason: str
+    is_unfinished: bool = False
 
 
 class RowPoints(NamedTuple):
@@ -50,6 +69,52 @@ class FoundClaims:
     unallocated: tuple[ResourceClaim, ...]
 
 
+class _Circumstances(NamedTuple):
+    """All that the answer for one row depends on, beside claims and classes.
+
+    `devices` is a digest of the numbers of its devices, which of them are held or on cards in use,
+    and of its pools that are left out.
+    """
+
+    devices: bytes
+    together: tuple[ResourceClaim, ...]
+    is_pending: bool
+
+
+class KnownSearches:
+    """Searches for one shape's claims that took long, by row: until what they saw is another.
+
+    One for each shape: who asks about a cluster, and changes nothing, has others than who decides.
+    """
+
+    def __init__(self, worth_keeping: int = _WORTH_KEEPING) -> None:
+        """`worth_keeping`: the steps of a question from which on answers are remembered."""
+        self.worth_keeping = worth_keeping
+        self._of: tuple[object, ...] = ()
+        self._answers: dict[int, tuple[_Circumstances, Sequence[Chosen] | Impossible]] = {}
+
+    def use(self, of: tuple[object, ...]) -> None:
+        """Forget all if claims, classes or the numbering of devices are others than before."""
+        if self._of != of:
+            self._of = of
+            self._answers.clear()
+
+    def answer(self, row: int, now: _Circumstances) -> Sequence[Chosen] | Impossible | None:
+        """What is known of a row; None if it has to be searched."""
+        known = self._answers.get(row)
+        if known is not None and known[0] == now:
+            return known[1]
+        self._answers.pop(row, None)
+        if len(self._answers) < MAX_GIVEN_UP:
+            return None
+        given_up = [one for _, one in self._answers.values() if _is_given_up(one)]
+        return too_long(now.together) if len(given_up) >= MAX_GIVEN_UP else None
+
+    def keep(self, row: int, now: _Circumstances, answer: Sequence[Chosen] | Impossible) -> None:
+        """Remember the answer for a row."""
+        self._answers[row] = now, answer
+
+
 class DeviceSearch:
     """Devices for the claims of one pod on each of some rows.
 
@@ -58,15 +123,25 @@ class DeviceSearch:
     """
 
     def __init__(
-        self, claims: DeviceClaims, found: FoundClaims, rows: Rows, verdicts: DeviceVerdicts
+        self,
+        claims: DeviceClaims,
+        found: FoundClaims,
+        rows: Rows,
+        verdicts: DeviceVerdicts,
+        searches: KnownSearches | None = None,
     ) -> None:
+        """`searches` are those of the same shape before."""
         self._claims, self._found, self._rows = claims, found, rows
         self._verdicts = verdicts
         self._classes = classes_in(rows)
+        self._searches = searches or KnownSearches()
+        self._searches.use((found, (*self._classes.values(),), rows.device_table.epoch))
         self._pools, self._table = rows.device_pools, rows.device_table
         self._busy = (rows.tenants > 0) | (rows.flags & HELD_BACK > 0)
         selectors = dict.fromkeys(map(tuple, self._pools.selectors()))
         self._terms = {terms: terms_hold(terms, rows) for terms in selectors}
+        self._here = rows.devices(self._terms)
+        self._held = self._table.held
         #: Pods whose claims are chosen but not written, by row; and the rows of each such claim.
         self._pending: dict[int, list[DeviceClaims]] = {}
         self._rows_of: dict[ObjectKey, set[int]] = {}
@@ -87,7 +162,11 @@ class DeviceSearch:
         Rows whose devices are alike are asked about once.
         """
         for positions, first in self._alike(asked, known):
-            yield RowReason(positions, self.reason(first))
+            chosen = self._chosen(first)
+            if isinstance(chosen, Impossible):
+                yield RowReason(positions, chosen.reason, chosen.is_unfinished)
+            else:
+                yield RowReason(positions, "")
 
     def points(self, asked: NDArray[np.int64], known: TableVerdicts) -> Iterator[RowPoints]:
         """How good the alternatives are that the claims get on these rows, positions, (n,).
@@ -123,11 +202,6 @@ class DeviceSearch:
             for first, members in zip(firsts.tolist(), np.split(order, ends[:-1]), strict=True):
                 yield alone[members], alone.item(first)
 
-    def reason(self, position: int) -> str:
-        """Why the claims cannot be allocated on a row; "" if they can."""
-        chosen = self._chosen(position)
-        return chosen.reason if isinstance(chosen, Impossible) else ""
-
     def allocations(self, position: int) -> Mapping[ObjectKey, ClaimAllocation] | str:
         """The allocation of each claim of the pod on a row, or why there is none."""
         chosen = self._chosen(position)
@@ -143,7 +217,7 @@ class DeviceSearch:
         self, asked: NDArray[np.int64], known: TableVerdicts, *, in_order: bool
     ) -> NDArray[np.int64]:
         """A row of numbers for each of these rows: equal rows get the same answer, (n, width)."""
-        here = self._rows.devices(self._terms)
+        here = self._here
         kinds, is_sure = device_kinds(self._found.unallocated, self._classes, self._table, known)
         found = np.append(2 * kinds, -1)[here.numbers[asked]]
         if (here.slots >= 0).any():
@@ -160,10 +234,36 @@ class DeviceSearch:
             if self._rows_of.get(one.key, set()) - {row}:
                 reason = f"resource claim {one.key} is in the process of being allocated"
                 return Impossible(reason)
-        together = self._together(position)
         is_pending = bool(self._pending.keys() - {row})
-        in_use = self._judge(position, is_pending)
-        return allocate(together, self._classes, self._devices(position), self._verdicts, in_use)
+        now = _Circumstances(self._digest(position), tuple(self._together(position)), is_pending)
+        known = self._searches.answer(row, now)
+        if known is None:
+            known = self._searched(position, now)
+            is_whole = not (isinstance(known, Impossible) and known.is_unfinished)
+            if is_whole and self._verdicts.spent >= self._searches.worth_keeping:
+                self._searches.keep(row, now, known)
+        return known
+
+    def _searched(self, position: int, now: _Circumstances) -> Sequence[Chosen] | Impossible:
+        try:
+            self._verdicts.spend(_LOOK)
+        except NotYet as error:
+            named = claims_in_words(now.together)
+            return Impossible(f"{named}: {error}", is_unfinished=True)
+        node = self._devices(position)
+        in_use = self._judge(position, now.is_pending)
+        return allocate(now.together, self._classes, node, self._verdicts, in_use)
+
+    def _digest(self, position: int) -> bytes:
+        """See `_Circumstances`. Devices that change get other numbers."""
+        here = self._here
+        numbers, slots = here.numbers[position], here.slots[:, position]
+        busy = np.append(self._busy[position], False)[slots] & (slots >= 0)
+        digest = blake2b(numbers.tobytes(), digest_size=16)
+        digest.update(np.append(self._held, False)[numbers].tobytes())
+        digest.update(busy.any(axis=0).tobytes())
+        digest.update(here.unusable[position].tobytes())
+        return digest.digest()
 
     def _together(self, position: int) -> list[ResourceClaim]:
         """All claims that are to be allocated on a row, in the order of pods' names."""
@@ -200,6 +300,10 @@ class DeviceSearch:
             return ""
 
         return in_use
+
+
+def _is_given_up(answer: Sequence[Chosen] | Impossible) -> bool:
+    return isinstance(answer, Impossible) and answer.is_given_up
 
 
 def terms_hold(terms: tuple[NodeTerm, ...], rows: Rows) -> NDArray[np.bool_]:

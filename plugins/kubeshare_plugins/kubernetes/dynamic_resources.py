@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from kubeshare_plugins.kubernetes.device_search import (
     DeviceSearch,
     FoundClaims,
+    KnownSearches,
     alternative_points,
     classes_in,
     terms_hold,
@@ -53,6 +54,7 @@ _NOT_HERE = "resourceclaim not available on the node"
 #: The most different reasons of one pod that are reported; others are reported as `_ELSEWHERE`.
 _MAX_REASONS = 20
 _ELSEWHERE = "cannot allocate all claims"
+_LATER = "its devices take long to choose: the node was not looked at yet"
 #: Seconds that a pod waits for the writes to its claims.
 _LIMIT_S = 60.0
 
@@ -72,7 +74,13 @@ class DynamicResources:
         self._verdicts = DeviceVerdicts()
         self._known = TableVerdicts(self._verdicts)
 
-    def filter(self, shape: Shape, reasons: ReasonTable) -> RowFilter | None:
+    def pre_filter(self, shape: Shape) -> KnownSearches | None:
+        """What filter and score know together of a shape's claims."""
+        return None if shape.device_claims is None else KnownSearches()
+
+    def filter(
+        self, shape: Shape, reasons: ReasonTable, searches: KnownSearches | None = None
+    ) -> RowFilter | None:
         """No question for pods without claims."""
         claims = shape.device_claims
         if claims is None:
@@ -92,16 +100,19 @@ class DynamicResources:
                 known[sentence] = reasons.refuse(self.name, sentence if told else _ELSEWHERE)
             return known[sentence]
 
-        return lambda rows: self._masks(claims, rows, mask, refuse)
+        def ask(rows: Rows) -> IntArray:
+            return self._masks(claims, rows, mask, refuse, reasons, searches)
 
-    def score(self, shape: Shape) -> RowScore | None:
+        return ask
+
+    def score(self, shape: Shape, searches: KnownSearches | None = None) -> RowScore | None:
         """Which alternatives the claims get; no question for pods without claims."""
         claims = shape.device_claims
         if claims is None:
             return None
 
         def ask(rows: Rows, cards: BestCards | None) -> IntArray:
-            return self._points(claims, rows)
+            return self._points(claims, rows, searches)
 
         return ask
 
@@ -139,8 +150,14 @@ class DynamicResources:
         rows: Rows,
         mask: Callable[[str, bool], int],
         refuse: Callable[[str], int],
+        reasons: ReasonTable,
+        searches: KnownSearches | None,
     ) -> IntArray:
-        """The reasons of each row, (k,): of the row by `mask`, of the pod by `refuse`."""
+        """The reasons of each row, (k,): of the row by `mask`, of the pod by `refuse`.
+
+        Rows that there were no steps left to look at are asked about again, and what was spent is
+        charged to the pod's namespace.
+        """
         count = len(rows.index)
         found = _found(claims, rows)
         if isinstance(found, str):
@@ -148,14 +165,17 @@ class DynamicResources:
         masks: IntArray = np.where(_available(found, rows), 0, mask(_NOT_HERE, False))
         if not found.unallocated:
             return masks
-        search = self._search(claims, found, rows)
+        search = self._search(claims, found, rows, searches)
         asked = np.flatnonzero((masks == 0) & rows.present)
-        for positions, reason in search.reasons(asked, self._known):
-            if reason:
+        for positions, reason, is_unfinished in search.reasons(asked, self._known):
+            if is_unfinished:
+                masks[positions] = reasons.later(self.name, _LATER)
+            elif reason:
                 masks[positions] = mask(reason, True)
+        reasons.spend(self._verdicts.spent)
         return masks
 
-    def _points(self, claims: DeviceClaims, rows: Rows) -> IntArray:
+    def _points(self, claims: DeviceClaims, rows: Rows, searches: KnownSearches | None) -> IntArray:
         """The points of each row, (k,), before they are normalised."""
         points: IntArray = np.zeros(len(rows.index), np.int64)
         found = _found(claims, rows)
@@ -167,13 +187,20 @@ class DynamicResources:
                 points += alternative_points(one, taken)
         if any(_has_alternatives(one) for one in found.unallocated):
             asked = np.flatnonzero(rows.present)
-            for positions, more in self._search(claims, found, rows).points(asked, self._known):
+            search = self._search(claims, found, rows, searches)
+            for positions, more in search.points(asked, self._known):
                 points[positions] += more
         return points
 
-    def _search(self, claims: DeviceClaims, found: FoundClaims, rows: Rows) -> DeviceSearch:
+    def _search(
+        self,
+        claims: DeviceClaims,
+        found: FoundClaims,
+        rows: Rows,
+        searches: KnownSearches | None = None,
+    ) -> DeviceSearch:
         self._verdicts.begin()
-        return DeviceSearch(claims, found, rows, self._verdicts)
+        return DeviceSearch(claims, found, rows, self._verdicts, searches)
 
 
 def _found(claims: DeviceClaims, rows: Rows) -> FoundClaims | str:
