@@ -1,6 +1,7 @@
 """Groups of positions that are equal in some columns, so that one of each has to be asked."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,13 +33,19 @@ def alike(columns: Sequence[Numbers], count: int) -> tuple[Numbers, Numbers]:
 def alike_rows(table: Numbers) -> tuple[Numbers, Numbers]:
     """Groups of rows that are equal, (k, width), as `alike` returns them."""
     # By a sum with odd weights first: sorting whole rows takes ten times as long.
-    weights = np.array([pow(_ODD, at + 1, 1 << 63) for at in range(table.shape[1])], np.int64)
-    sums = (table * weights).sum(axis=1)
+    sums = (table * _weights(table.shape[1])).sum(axis=1)
     _, firsts, groups = np.unique(sums, return_index=True, return_inverse=True)
     if (table == table[firsts[groups]]).all():
         return firsts, groups
     _, firsts, groups = np.unique(table, axis=0, return_index=True, return_inverse=True)
     return firsts, groups.reshape(-1)
+
+
+@lru_cache(64)
+def _weights(width: int) -> Numbers:
+    weights = np.array([pow(_ODD, at + 1, 1 << 63) for at in range(width)], np.int64)
+    weights.setflags(write=False)
+    return weights
 
 
 def _grouped(combined: Numbers, size: int) -> tuple[Numbers, Numbers]:

@@ -33,8 +33,9 @@ class CachedResults:
     depend on the whole cluster, the same array if there are none. `cluster` is the mask of these
     filters as of `cluster_at`; `is_unfinished` if they have yet to look at some rows. `static` is
     minus the mask of STATIC filters, and `slots` is the best card slot of each row (one-card claims
-    only): (rows,) int64 each. `raw` has a (rows,) int64 array for each normalised score, and `static_raw` for each that depends on
-    the node object alone. `normal` are the normalised scores that decisions have to heed.
+    only): (rows,) int64 each. `raw` has a (rows,) int64 array for each normalised score, and
+    `static_raw` for each that depends on the node object alone. `normal` are the normalised scores
+    that decisions have to heed.
     """
 
     __slots__ = (

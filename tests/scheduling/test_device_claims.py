@@ -4,23 +4,31 @@ from dataclasses import replace
 
 import pytest
 
-from kubeshare_py.domain.devices.device import Device, DeviceNodes
-from kubeshare_py.domain.devices.resource_claim import ClaimAllocation, ResourceClaim
-from kubeshare_py.domain.effects import Bind
+from kubeshare_py.devices.device_verdicts import STEPS
+from kubeshare_py.domain.devices.device import Device, DeviceNodes, ResourceSlice
+from kubeshare_py.domain.devices.resource_claim import (
+    ClaimAllocation,
+    MatchAttribute,
+    ResourceClaim,
+)
+from kubeshare_py.domain.effects import Bind, ReportWaiting
 from kubeshare_py.domain.events import (
+    BindSlotsFree,
     NodeGone,
     NodeSeen,
     ObjectGone,
     ObjectsListed,
     PodGone,
+    PodSeen,
     WriteOutcome,
 )
-from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.domain.needs.cluster_objects import ObjectKey, WatchedKind
 from kubeshare_py.domain.needs.device_claims import DeviceClaimName
+from kubeshare_py.scheduling.binding.iteration_budget import ROWS_PER_ITERATION
 from kubeshare_py.scheduling.queue.pod_records import PodState
 from tests.builders import a_claim, a_machine, a_node, a_pod, a_shape
-from tests.devices.made import request, sliced
+from tests.devices.made import DRIVER, claim, device, request, sliced
 from tests.scheduling.device_driver import (
     DeviceDriver,
     a_claim_of,
@@ -51,8 +59,7 @@ def test_a_pod_goes_where_its_claim_may_be_used() -> None:
 
 def test_a_claim_that_is_not_reserved_is_reserved_first() -> None:
     driver = DeviceDriver({"n1": 1}, slices=False)
-    claim = a_claim_of("gpu-0", resource_version="7")
-    driver.see(claim)
+    driver.see(a_claim_of("gpu-0", resource_version="7"))
 
     assert driver.show(a_claiming_pod()) == []
     assert driver.machine.records[a_pod("p").uid].state is PodState.PREBINDING
@@ -357,3 +364,58 @@ def test_claims_of_bound_pods_are_not_searched_for_again() -> None:
     driver.show(a_claiming_pod())
     driver.bound(driver.wrote())
     assert not driver.machine.ledger.placed_pods.device_claims()
+
+
+def _hopeless(name: str) -> ResourceClaim:
+    """A claim of 16 devices that must be of one group, where groups have 15."""
+    requests = [request(f"r{at}") for at in range(16)]
+    made = claim(*requests, name=name, constraints=(MatchAttribute(DRIVER, "group"),))
+    return replace(made, namespace="default", resource_version="1")
+
+
+def _in_groups(node: str, size: int = 15) -> ResourceSlice:
+    return sliced(*(device(f"d{at}", group=at // size) for at in range(128)), node=node)
+
+
+def _cost(driver: DeviceDriver) -> int:
+    """Of all questions so far, in rows."""
+    return next(iter(driver.machine.evaluators.values())).work.cost
+
+
+def test_long_searches_are_cut_into_turns_and_others_go_between() -> None:
+    nodes = ["n1", "n2", "n3"]
+    driver = DeviceDriver(dict.fromkeys(nodes, 1), slices=False)
+    driver.see(*map(_in_groups, nodes, (15, 14, 13)), *(_hopeless(f"c{at}") for at in range(3)))
+    driver.tell(*(PodSeen(a_claiming_pod(f"p{at}", f"c{at}")) for at in range(3)))
+    other = replace(a_pod("other", a_shape(a_claim(100))), key=PodKey("others", "other"))
+    driver.tell(PodSeen(other))
+
+    turns = [driver.tell(BindSlotsFree(64))]
+    while driver.machine.wake_at(driver.now) == driver.now:
+        before = _cost(driver)
+        turns.append(driver.tell(BindSlotsFree(64)))
+        assert _cost(driver) - before < 2 * STEPS + ROWS_PER_ITERATION
+
+    bound = [at for at, effects in enumerate(turns) for one in effects if isinstance(one, Bind)]
+    reports = [one for effects in turns for one in effects if isinstance(one, ReportWaiting)]
+    told = {one.key.name: one.diagnosis.message for one in reports}
+    assert len(turns) > 6
+    assert bound
+    assert bound[0] <= 2
+    for at in range(3):
+        assert "the search for devices takes too long" in told[f"p{at}"]
+
+
+def test_a_search_that_was_given_up_is_asked_again_when_its_devices_change() -> None:
+    driver = DeviceDriver({"n1": 1}, slices=False)
+    driver.see(_in_groups("n1"), _hopeless("c"))
+    driver.show(a_claiming_pod())
+    driver.show(a_pod("other", a_shape(a_claim(100))))
+
+    before = _cost(driver)
+    driver.gone(a_pod("other", a_shape(a_claim(100))))
+    assert _cost(driver) - before < STEPS // 10
+
+    driver.see(_in_groups("n1", 16))
+    driver.turn()
+    assert driver.writes

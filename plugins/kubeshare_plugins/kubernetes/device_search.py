@@ -31,7 +31,7 @@ from kubeshare_py.domain.devices.resource_claim import (
 )
 from kubeshare_py.domain.needs.cluster_objects import ObjectKey
 from kubeshare_py.domain.needs.device_claims import DeviceClaims
-from kubeshare_py.plugin import HELD_BACK, NodeTerm, Rows, Shape
+from kubeshare_py.plugin import HELD_BACK, IntArray, NodeTerm, Rows, Shape
 
 #: The most alternatives of a request, FirstAvailableDeviceRequestMaxSize (resource/v1/types.go).
 _MOST_ALTERNATIVES = 8
@@ -82,7 +82,10 @@ class _Circumstances(NamedTuple):
 
 
 class KnownSearches:
-    """Searches for one shape's claims that took long, by row: until what they saw is another.
+    """What was found for one shape's claims, until what the searches saw is another.
+
+    Of the last question all answers are kept, (k,) masks of reasons for k rows, and of searches
+    that took long each row's.
 
     One for each shape: who asks about a cluster, and changes nothing, has others than who decides.
     """
@@ -91,6 +94,7 @@ class KnownSearches:
         """`worth_keeping`: the steps of a question from which on answers are remembered."""
         self.worth_keeping = worth_keeping
         self._of: tuple[object, ...] = ()
+        self._last: tuple[object, IntArray] | None = None
         self._answers: dict[int, tuple[_Circumstances, Sequence[Chosen] | Impossible]] = {}
 
     def use(self, of: tuple[object, ...]) -> None:
@@ -98,6 +102,15 @@ class KnownSearches:
         if self._of != of:
             self._of = of
             self._answers.clear()
+            self._last = None
+
+    def last(self, seen: object) -> IntArray | None:
+        """The answers to the last question, if all that it saw was the same; not to be changed."""
+        return None if self._last is None or self._last[0] != seen else self._last[1]
+
+    def keep_last(self, seen: object, masks: IntArray) -> None:
+        """Remember the answers to a question, whose rows were all looked at."""
+        self._last = seen, masks
 
     def answer(self, row: int, now: _Circumstances) -> Sequence[Chosen] | Impossible | None:
         """What is known of a row; None if it has to be searched."""
@@ -155,6 +168,14 @@ class DeviceSearch:
                 self._pending.setdefault(row, []).append(other)
             for key in opened:
                 self._rows_of.setdefault(key, set()).add(row)
+
+    def seen(self, asked: NDArray[np.int64]) -> object:
+        """All that the answers for these positions depend on, beside claims and classes."""
+        others = [one for pods in self._pending.values() for one in pods]
+        known = self._rows.objects(ResourceClaim)
+        claims = [known.get(key) for one in others for key in one.objects()]
+        rows = self._rows.index[asked].tobytes()
+        return self._digest(asked), rows, [*self._pending.items()], claims
 
     def reasons(self, asked: NDArray[np.int64], known: TableVerdicts) -> Iterator[RowReason]:
         """Why the claims cannot be allocated on these rows, which are positions, (n,).
@@ -235,7 +256,9 @@ class DeviceSearch:
                 reason = f"resource claim {one.key} is in the process of being allocated"
                 return Impossible(reason)
         is_pending = bool(self._pending.keys() - {row})
-        now = _Circumstances(self._digest(position), tuple(self._together(position)), is_pending)
+        now = _Circumstances(
+            self._digest(np.array([position])), tuple(self._together(position)), is_pending
+        )
         known = self._searches.answer(row, now)
         if known is None:
             known = self._searched(position, now)
@@ -254,15 +277,17 @@ class DeviceSearch:
         in_use = self._judge(position, now.is_pending)
         return allocate(now.together, self._classes, node, self._verdicts, in_use)
 
-    def _digest(self, position: int) -> bytes:
-        """See `_Circumstances`. Devices that change get other numbers."""
+    def _digest(self, positions: NDArray[np.int64]) -> bytes:
+        """See `_Circumstances`: of these rows, (n,). Devices that change get other numbers."""
         here = self._here
-        numbers, slots = here.numbers[position], here.slots[:, position]
-        busy = np.append(self._busy[position], False)[slots] & (slots >= 0)
+        numbers, slots = here.numbers[positions], here.slots[:, positions]  # (n, w), (cards, n, w)
         digest = blake2b(numbers.tobytes(), digest_size=16)
         digest.update(np.append(self._held, False)[numbers].tobytes())
-        digest.update(busy.any(axis=0).tobytes())
-        digest.update(here.unusable[position].tobytes())
+        digest.update(here.unusable[positions].tobytes())
+        if (slots >= 0).any():
+            busy = np.pad(self._busy[positions], ((0, 0), (0, 1)))  # slot -1 is never busy
+            for one in slots:
+                digest.update(np.take_along_axis(busy, one, 1).tobytes())
         return digest.digest()
 
     def _together(self, position: int) -> list[ResourceClaim]:

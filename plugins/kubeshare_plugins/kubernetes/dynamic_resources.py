@@ -54,6 +54,8 @@ _NOT_HERE = "resourceclaim not available on the node"
 #: The most different reasons of one pod that are reported; others are reported as `_ELSEWHERE`.
 _MAX_REASONS = 20
 _ELSEWHERE = "cannot allocate all claims"
+#: What a question costs whose answers are known, in rows: to find that nothing changed.
+_QUESTION = 1500
 _LATER = "its devices take long to choose: the node was not looked at yet"
 #: Seconds that a pod waits for the writes to its claims.
 _LIMIT_S = 60.0
@@ -167,12 +169,22 @@ class DynamicResources:
             return masks
         search = self._search(claims, found, rows, searches)
         asked = np.flatnonzero((masks == 0) & rows.present)
+        seen = search.seen(asked)
+        before = None if searches is None else searches.last(seen)
+        if before is not None:
+            masks[asked] = before
+            reasons.spend(_QUESTION)
+            return masks
+        later = 0
         for positions, reason, is_unfinished in search.reasons(asked, self._known):
             if is_unfinished:
-                masks[positions] = reasons.later(self.name, _LATER)
+                later = reasons.later(self.name, _LATER)
+                masks[positions] = later
             elif reason:
                 masks[positions] = mask(reason, True)
-        reasons.spend(self._verdicts.spent)
+        if searches is not None and not later:
+            searches.keep_last(seen, masks[asked])
+        reasons.spend(2 * _QUESTION + self._verdicts.spent)
         return masks
 
     def _points(self, claims: DeviceClaims, rows: Rows, searches: KnownSearches | None) -> IntArray:
