@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from kubeshare_py.manifests.api_paths import object_path
 from kubeshare_py.manifests.label_selector import SelectorFields, query
 from kubeshare_py.manifests.plain_shallow_json import decoded
 
@@ -20,8 +21,8 @@ class Workload:
     names: tuple[str, ...]
 
     def path(self, namespace: str, name: str) -> str:
-        """The path of one of them; both names must be safe in a URL."""
-        return f"{self.api}/namespaces/{namespace}/{self.plural}/{name}"
+        """The path of one of them."""
+        return object_path(self.api, self.plural, name, namespace)
 
 
 _BATCH, _APPS, _CORE = "/apis/batch/v1", "/apis/apps/v1", "/api/v1"

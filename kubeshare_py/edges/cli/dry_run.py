@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import quote
 
 import msgspec
 
@@ -18,6 +17,7 @@ from kubeshare_py.edges.cli.kubeconfig_reading import DEFAULT_NAMESPACE
 from kubeshare_py.edges.cli.state_client import message_of
 from kubeshare_py.edges.cli.state_errors import StateUnreachable
 from kubeshare_py.edges.cli.state_routes import ApiServerRoute
+from kubeshare_py.manifests.api_paths import CORE, collection_path
 from kubeshare_py.manifests.pod_check import AdmissionAnswer
 from kubeshare_py.manifests.pod_templates import PodTemplate
 
@@ -73,7 +73,7 @@ class DryRuns:
             return AdmissionAnswer()
         self._left -= 1
         namespace = template.namespace or self.namespace
-        path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods?dryRun=All"
+        path = f"{collection_path(CORE, 'pods', namespace)}?dryRun=All"
         try:
             answer = self._api.post(path, msgspec.json.encode(pod))
         except StateUnreachable as error:

@@ -1,12 +1,13 @@
 """What only the API server knows of pods: labels, owners, and schedulerNames."""
 
 from http import HTTPStatus
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from kubeshare_py.edges.cli.https_client import JSON, HttpAnswer
 from kubeshare_py.edges.cli.state_client import api_server_says
 from kubeshare_py.edges.cli.state_errors import NotFound, StateUnreachable
 from kubeshare_py.edges.cli.state_routes import ApiServerRoute
+from kubeshare_py.manifests.api_paths import collection_path
 from kubeshare_py.manifests.undecodable import UNDECODABLE
 from kubeshare_py.manifests.workloads import (
     POD,
@@ -49,8 +50,7 @@ def find_sharepod(api: ApiServerRoute, namespace: str, name: str) -> str:
 
 def matching_pods(api: ApiServerRoute, namespace: str | None, selector: str) -> set[PodName]:
     """The pods of one namespace or all (None) with these labels. Raises StateError."""
-    inside = "" if namespace is None else f"/namespaces/{quote(namespace, safe='')}"
-    return _matching(api, f"{POD.api}{inside}/pods", selector)
+    return _matching(api, collection_path(POD.api, "pods", namespace), selector)
 
 
 def matching_nodes(api: ApiServerRoute, selector: str) -> set[str]:
@@ -84,7 +84,7 @@ def _matching(api: ApiServerRoute, path: str, selector: str) -> set[PodName]:
 
 
 def _object(api: ApiServerRoute, kind: Workload, namespace: str, name: str) -> bytes:
-    return _got(api, kind.path(quote(namespace, safe=""), quote(name, safe=""))).body
+    return _got(api, kind.path(namespace, name)).body
 
 
 def _got(api: ApiServerRoute, path: str, *, accept: str = JSON) -> HttpAnswer:

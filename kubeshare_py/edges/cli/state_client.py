@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from http import HTTPStatus
 from typing import TypeVar
-from urllib.parse import quote
 
 import msgspec
 
@@ -18,6 +17,7 @@ from kubeshare_py.edges.cli.state_routes import (
     direct_route,
     token_for_scheduler,
 )
+from kubeshare_py.manifests.api_paths import collection_path, object_path, path_segment
 from kubeshare_py.views.view import ClusterView, WhyView
 
 #: The scheduler's aggregated API.
@@ -49,15 +49,14 @@ class StateClient:
 
     def pods(self, namespace: str | None) -> ClusterView:
         """The pods of one namespace, or of all (None), by namespace and name. Raises StateError."""
-        inside = "" if namespace is None else f"/namespaces/{quote(namespace, safe='')}"
-        view = self._cluster(f"{GROUP}{inside}/pods", "/state/v1/cluster")
+        view = self._cluster(collection_path(GROUP, "pods", namespace), "/state/v1/cluster")
         chosen = (pod for pod in view.pods if namespace in (None, pod.namespace))
         return replace(view, pods=tuple(chosen))
 
     def why(self, namespace: str, pod: str) -> WhyView:
         """Why a pod is where it is. Raises NotFound if the scheduler does not know it."""
-        ns, name = quote(namespace, safe=""), quote(pod, safe="")
-        path, direct = f"{GROUP}/namespaces/{ns}/pods/{name}", f"/state/v1/why/{ns}/{name}"
+        path = object_path(GROUP, "pods", pod, namespace)
+        direct = f"/state/v1/why/{path_segment(namespace)}/{path_segment(pod)}"
         return self._fetch(path, direct, WhyView)
 
     def close(self) -> None:

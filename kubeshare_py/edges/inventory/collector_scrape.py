@@ -19,6 +19,7 @@ from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.backoff import Backoff
 from kubeshare_py.inventory.reading import Reading
 from kubeshare_py.inventory.targets import ScrapeTarget
+from kubeshare_py.manifests.api_paths import CORE, collection_path
 from kubeshare_py.manifests.inventory_objects import CollectorPod
 from kubeshare_py.manifests.watch import DELETED, Changes, Codec, ListResult
 
@@ -39,7 +40,7 @@ class CollectorTargets:
         connected: Callable[[bool], None] = lambda is_connected: None,
     ) -> None:
         """Watch the collectors' pods for ever."""
-        path = f"/api/v1/namespaces/{namespace}/pods"
+        path = collection_path(CORE, "pods", namespace)
         selector = {"labelSelector": pod_selector}
         stream = follow(client, path, Codec(CollectorPod), selector=selector, connected=connected)
         async with aclosing(stream) as changes:

@@ -22,7 +22,8 @@ from kubeshare_py.edges.kube.client import JSON_PATCH, KubeClient
 from kubeshare_py.edges.kube.errors import KubeError, KubeFailure
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.inventory.hami.lock_ages import KnownLock, LockAges, LockOwner
-from kubeshare_py.manifests.devices.node_locks import node_path, unlock_patch
+from kubeshare_py.manifests.api_paths import node_path, pod_path
+from kubeshare_py.manifests.devices.node_locks import unlock_patch
 from kubeshare_py.manifests.node import NodeFields, ReadLocks
 from kubeshare_py.manifests.undecodable import UNDECODABLE
 from kubeshare_py.manifests.watch import Changes, ListResult
@@ -126,7 +127,7 @@ class HamiLocks:
 
 async def _owner(client: KubeClient, key: PodKey) -> LockOwner | None:
     """The pod that a lock names; None if it does not exist."""
-    path = f"/api/v1/namespaces/{key.namespace}/pods/{key.name}"
+    path = pod_path(key)
     try:
         answer = await client.request("GET", path, timeout_s=TIMEOUT_S, patient=False)
     except KubeError as error:

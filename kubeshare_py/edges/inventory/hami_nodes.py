@@ -34,6 +34,7 @@ from kubeshare_py.edges.process.backoff import Sleep
 from kubeshare_py.inventory.hami.handshake import ALIVE_S, requesting
 from kubeshare_py.inventory.hami.node_plugins import PluginKeys, PluginNode
 from kubeshare_py.inventory.hami.plugin_nodes import PluginNodes
+from kubeshare_py.manifests.api_paths import node_path
 from kubeshare_py.manifests.node import NodeFields
 
 #: Seconds until the same plugin is asked again, if the Node does not show that it was asked.
@@ -171,7 +172,7 @@ class HamiNodes:
             try:
                 await client.request(
                     "PATCH",
-                    f"/api/v1/nodes/{node}",
+                    node_path(node),
                     body=msgspec.json.encode(body),
                     content_type=MERGE_PATCH,
                     timeout_s=TIMEOUT_S,

@@ -18,10 +18,11 @@ from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.backoff import Sleep
 from kubeshare_py.inventory.unhealthy_config_maps import NAMESPACE, UnhealthyConfigMaps
+from kubeshare_py.manifests.api_paths import CORE, collection_path
 from kubeshare_py.manifests.inventory_objects import UnhealthyConfigMap
 from kubeshare_py.manifests.watch import DELETED, Changes, Codec, ListResult
 
-PATH = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+PATH = collection_path(CORE, "configmaps", NAMESPACE)
 #: Seconds between tries while they may not be read.
 LOOK_S = 60.0
 

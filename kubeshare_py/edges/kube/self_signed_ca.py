@@ -22,6 +22,7 @@ from kubeshare_py.edges.kube.certificates import Certificates, make_certificates
 from kubeshare_py.edges.kube.client import JSON_PATCH, KubeClient, Object
 from kubeshare_py.edges.kube.errors import KubeError, KubeFailure
 from kubeshare_py.edges.process import decision_log
+from kubeshare_py.manifests.api_paths import path_segment
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
@@ -67,7 +68,7 @@ def webhooks(name: str) -> Caller:
             where = f"/webhooks/{index}/clientConfig/caBundle"
             yield where, webhook["clientConfig"].get("caBundle", "")
 
-    return Caller(f"{CONFIGURATIONS}/{name}", bundles)
+    return Caller(f"{CONFIGURATIONS}/{path_segment(name)}", bundles)
 
 
 def api_service(name: str) -> Caller:
@@ -77,7 +78,7 @@ def api_service(name: str) -> Caller:
         if not found["spec"].get("insecureSkipTLSVerify"):
             yield "/spec/caBundle", found["spec"].get("caBundle") or ""
 
-    return Caller(f"{API_SERVICES}/{name}", bundles)
+    return Caller(f"{API_SERVICES}/{path_segment(name)}", bundles)
 
 
 class SelfSignedCa:

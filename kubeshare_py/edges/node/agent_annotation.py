@@ -9,6 +9,7 @@ from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeFailure
 from kubeshare_py.edges.node.node_annotation import REWRITE_S
 from kubeshare_py.edges.process.backoff import Backoff
+from kubeshare_py.manifests.api_paths import node_path
 from kubeshare_py.node_agent.agent_report import ANNOTATION, PartReport, written
 
 
@@ -26,7 +27,7 @@ class AgentAnnotation:
         rewrite_s: float = REWRITE_S,
     ) -> None:
         self._client = client
-        self._path = f"/api/v1/nodes/{node}"
+        self._path = node_path(node)
         self._reports = reports
         self._rewrite_s = rewrite_s
         self._has_news = asyncio.Event()

@@ -11,6 +11,7 @@ from kubeshare_py.edges.kube.errors import KubeFailure
 from kubeshare_py.edges.node.card_sampler import CardSampler
 from kubeshare_py.edges.process.backoff import Backoff
 from kubeshare_py.inventory.card_annotation import ANNOTATION, write_cards
+from kubeshare_py.manifests.api_paths import node_path
 from kubeshare_py.node_agent.history import given_away
 from kubeshare_py.topology.wiring import with_links
 
@@ -62,7 +63,7 @@ class NodeAnnotation:
 
     @property
     def _path(self) -> str:
-        return f"/api/v1/nodes/{self.sampler.node}"
+        return node_path(self.sampler.node)
 
 
 def credentials() -> Credentials:

@@ -14,6 +14,7 @@ from kubeshare_py.domain.pod import Pod
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeFailure
 from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
+from kubeshare_py.manifests.api_paths import pod_path
 from kubeshare_py.manifests.calls.extender import (
     bind_result,
     filter_result,
@@ -156,7 +157,7 @@ class ExtenderCalls:
 
     async def _look_up(self, asked: BindAsked) -> None:
         """Read a pod that the watch has not shown yet, and hand it to the machine."""
-        path = f"/api/v1/namespaces/{asked.key.namespace}/pods/{asked.key.name}"
+        path = pod_path(asked.key)
         try:
             answer = await self.client.request("GET", path)
         except KubeFailure:

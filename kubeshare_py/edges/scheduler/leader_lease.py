@@ -20,6 +20,7 @@ from kubeshare_py.edges.kube.errors import KubeError, KubeFailure, KubeUnreachab
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.heartbeat import Stall, steady_s
 from kubeshare_py.leader_election.leadership import Election
+from kubeshare_py.manifests.api_paths import collection_path, path_segment
 from kubeshare_py.manifests.lease import lease_body, read_lease
 
 _RELEASE_ATTEMPTS = 3
@@ -80,6 +81,7 @@ class LeaderLease:
         self._client = client
         self._election = election
         self._path = leases_path(namespace)
+        self._lease_path = f"{self._path}/{path_segment(self._name)}"
         self._lease = f"{namespace}/{self._name}"
         self._clock = clock
         self._sleep = sleep
@@ -223,7 +225,7 @@ class LeaderLease:
 
     async def _read(self) -> Lease | None:
         try:
-            answer = await self._client.request("GET", f"{self._path}/{self._name}", patient=False)
+            answer = await self._client.request("GET", self._lease_path, patient=False)
         except KubeError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
@@ -238,7 +240,7 @@ class LeaderLease:
     async def _write(self, claim: LeaseClaim) -> Lease:
         body = lease_body(self._object if claim.version else None, self._name, claim, _utc_now())
         if claim.version:
-            stored = await self._client.replace(f"{self._path}/{self._name}", body)
+            stored = await self._client.replace(self._lease_path, body)
         else:
             stored = await self._create(body)
         lease = _understood(stored)
@@ -290,4 +292,4 @@ def _understood(found: dict[str, Any]) -> Lease:
 
 def leases_path(namespace: str) -> str:
     """The path of a namespace's Leases."""
-    return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+    return collection_path("/apis/coordination.k8s.io/v1", "leases", namespace)

@@ -16,9 +16,10 @@ from kubeshare_py.edges.kube.client import (
     KubeClient,
 )
 from kubeshare_py.edges.kube.errors import KubeError, KubeFailure, KubeUnreachable
+from kubeshare_py.manifests.api_paths import pod_path
 from kubeshare_py.manifests.shallow_json import decoded
 from kubeshare_py.manifests.sharepods.pod_behind_fields import PodBehindFields, pod_behind
-from kubeshare_py.manifests.sharepods.share_pod_api import pod_path, pods_path, share_pod_path
+from kubeshare_py.manifests.sharepods.share_pod_api import pods_path, share_pod_path
 from kubeshare_py.manifests.sharepods.share_pod_fields import SharePodFields
 from kubeshare_py.manifests.sharepods.share_pod_patches import (
     adoption_patch,

@@ -5,8 +5,10 @@ tags, so that keys begin with capitals; Go reads them in any case, and so does t
 `NodeNames` are set if the extender is nodeCacheCapable, otherwise `Nodes` are.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Raw
@@ -15,7 +17,8 @@ from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.domain.events import BindAsked
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.domain.printable import printable
+from kubeshare_py.domain.printable import MAX_TEXT, beginning, printable
+from kubeshare_py.manifests.api_paths import is_label_name, is_subdomain_name
 from kubeshare_py.manifests.pods.pod import is_finished, to_domain
 from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.shallow_json import decoded
@@ -57,6 +60,23 @@ _NODE = msgspec.json.Decoder(_Named)
 _POD = msgspec.json.Decoder(PodFields)
 _TEXT = msgspec.json.Decoder(str)
 _ENCODER = msgspec.json.Encoder()
+#: API servers make uids themselves, as UUIDs; other implementations of theirs might not.
+_UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
+
+
+class _NameRule(NamedTuple):
+    holds: Callable[[str], bool]
+    what: str
+
+
+#: What the fields of ExtenderBindingArgs may be: they become parts of paths of requests that carry
+#: this scheduler's token, and whoever reaches the port writes them.
+_NAME_RULES = {
+    "PodName": _NameRule(is_subdomain_name, "RFC 1123 subdomain"),
+    "PodNamespace": _NameRule(is_label_name, "RFC 1123 label"),
+    "PodUID": _NameRule(lambda text: _UID.fullmatch(text) is not None, "uid"),
+    "Node": _NameRule(is_subdomain_name, "RFC 1123 subdomain"),
+}
 _NULL = Raw(b"null")
 
 
@@ -88,6 +108,10 @@ def read_bind(body: bytes) -> BindAsked:
             raise BadExtenderRequest(f"not ExtenderBindingArgs: {key}: {error}") from error
         if not found[key]:
             raise BadExtenderRequest(f"not ExtenderBindingArgs: {key} is empty")
+        rule = _NAME_RULES[key]
+        if not rule.holds(found[key]):
+            said = printable(beginning(repr(found[key]), MAX_TEXT))
+            raise BadExtenderRequest(f"not ExtenderBindingArgs: {key}: {said} is no {rule.what}")
     return BindAsked(
         PodUid(found["PodUID"]),
         PodKey(found["PodNamespace"], found["PodName"]),

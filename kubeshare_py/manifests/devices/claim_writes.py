@@ -18,9 +18,12 @@ from kubeshare_py.domain.devices.resource_claim import (
 from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.needs.object_writes import ReserveDevices
 from kubeshare_py.domain.pod import NodeTerm
+from kubeshare_py.manifests.api_paths import object_path
 from kubeshare_py.manifests.devices.resource_claim import FINALIZER
 from kubeshare_py.manifests.metadata import ObjectMeta
 from kubeshare_py.manifests.undecodable import UNDECODABLE
+
+RESOURCE = "/apis/resource.k8s.io/v1"
 
 
 class ClaimPatch(msgspec.Struct, frozen=True):
@@ -41,9 +44,7 @@ class _Written(msgspec.Struct, frozen=True):
 
 def claim_path(write: ReserveDevices) -> str:
     """The path of the claim."""
-    return (
-        f"/apis/resource.k8s.io/v1/namespaces/{write.namespace}/resourceclaims/{write.device_claim}"
-    )
+    return object_path(RESOURCE, "resourceclaims", write.device_claim, write.namespace)
 
 
 def claim_patches(write: ReserveDevices) -> Iterator[ClaimPatch]:

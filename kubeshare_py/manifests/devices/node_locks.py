@@ -12,11 +12,6 @@ import msgspec
 TEST_FAILED = 422
 
 
-def node_path(node: str) -> str:
-    """The path of a Node."""
-    return f"/api/v1/nodes/{node}"
-
-
 def lock_patch(key: str, text: str) -> bytes:
     """Take a free lock."""
     path = _pointer(key)

@@ -1,10 +1,12 @@
 """Where SharePods are in the API, and the annotations of theirs that this controller writes."""
 
 from kubeshare_py.domain.identity import PodKey
+from kubeshare_py.manifests.api_paths import CORE, collection_path, object_path
 
 GROUP, VERSION, KIND, PLURAL = "kubeshare.nthu", "v1", "SharePod", "sharepods"
 API_VERSION = f"{GROUP}/{VERSION}"
-SHARE_PODS = f"/apis/{API_VERSION}/{PLURAL}"
+_API = f"/apis/{API_VERSION}"
+SHARE_PODS = collection_path(_API, PLURAL)
 PODS = "/api/v1/pods"
 
 #: On a pod: the hashes of the fields of the template that it was made from, as JSON.
@@ -16,14 +18,9 @@ ASSIGNED_CARD_NAME = "kubeshare.io/assigned-gpuid"
 
 def share_pod_path(key: PodKey) -> str:
     """The path of a SharePod."""
-    return f"/apis/{API_VERSION}/namespaces/{key.namespace}/{PLURAL}/{key.name}"
+    return object_path(_API, PLURAL, key.name, key.namespace)
 
 
 def pods_path(namespace: str) -> str:
     """The path at which the pods of a namespace are created."""
-    return f"/api/v1/namespaces/{namespace}/pods"
-
-
-def pod_path(key: PodKey) -> str:
-    """The path of the pod of this name."""
-    return f"{pods_path(key.namespace)}/{key.name}"
+    return collection_path(CORE, "pods", namespace)

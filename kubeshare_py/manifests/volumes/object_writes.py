@@ -11,6 +11,7 @@ import msgspec
 
 from kubeshare_py.domain.events import WriteOutcome
 from kubeshare_py.domain.needs.object_writes import ClaimVolume, SelectNode, VolumeWrite
+from kubeshare_py.manifests.api_paths import CORE, object_path
 from kubeshare_py.manifests.volumes.claims import SELECTED_NODE
 
 #: The control plane unbinds a volume with this annotation once its claim is gone, because no person
@@ -24,9 +25,9 @@ def write_path(write: VolumeWrite) -> str:
     """The path of the object that is written to."""
     match write:
         case SelectNode(namespace=namespace, claim=claim):
-            return f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}"
+            return object_path(CORE, "persistentvolumeclaims", claim, namespace)
         case ClaimVolume(volume=volume):
-            return f"/api/v1/persistentvolumes/{volume}"
+            return object_path(CORE, "persistentvolumes", volume)
         case _:
             assert_never(write)
 

@@ -116,3 +116,14 @@ def test_a_pod_of_the_api_server_is_read_unless_it_has_finished() -> None:
     done = {**POD, "status": {"phase": "Succeeded"}}
     assert read_pod(json.dumps(done).encode(), SHAREDGPU_ALONE) is None
     assert read_pod(b"no", SHAREDGPU_ALONE) is None
+
+
+@pytest.mark.parametrize("key", ["PodName", "PodNamespace", "PodUID", "Node"])
+@pytest.mark.parametrize(
+    "name", ["?watch=true&x=1", "a/b", "..", "%2e", "\x00", "a\r\nX: y", "é", "a b", "a" * 300]
+)
+def test_a_bind_of_what_is_no_name_is_refused_with_the_field(key: str, name: str) -> None:
+    with pytest.raises(BadExtenderRequest, match=f"{key}: .* is no ") as refused:
+        read_bind(json.dumps({**BIND, key: name}).encode())
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 400

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from kubeshare_py.edges.kube.client import JSON_PATCH, KubeClient
 from kubeshare_py.edges.kube.errors import KubeError
+from kubeshare_py.manifests.api_paths import node_path
 from kubeshare_py.manifests.devices.node_locks import (
     TEST_FAILED,
     lock_patch,
-    node_path,
     unlock_patch,
 )
 from tests.embedded_cluster.embedded import cluster

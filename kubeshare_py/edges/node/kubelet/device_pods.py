@@ -17,6 +17,7 @@ from kubeshare_py.domain.request import ContainerRef, GpuRequest
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError, KubeFailure
 from kubeshare_py.edges.node.kubelet.plugin_server import DevicesRefused
+from kubeshare_py.manifests.api_paths import pod_path
 from kubeshare_py.manifests.metadata import ObjectMeta
 from kubeshare_py.manifests.pods.container_amounts import container_amounts
 from kubeshare_py.manifests.pods.pod_fields import ContainerResources
@@ -104,7 +105,7 @@ class DevicePods:
         return pods[0].key
 
     async def _named(self, key: PodKey) -> DevicePod:
-        path = f"/api/v1/namespaces/{key.namespace}/pods/{key.name}"
+        path = pod_path(key)
         try:
             found = self._read(await self._client.get(path))
         except KubeError as error:

@@ -6,6 +6,7 @@ from kubeshare_py.domain.effects import Evict, Nominate
 from kubeshare_py.edges.kube.client import MERGE_PATCH, STRATEGIC_PATCH, KubeClient
 from kubeshare_py.edges.kube.errors import KubeFailure
 from kubeshare_py.edges.scheduler.writes.failed_writes import FailedWrites, Write
+from kubeshare_py.manifests.api_paths import pod_path
 from kubeshare_py.manifests.reports import disruption_patch, nomination_patch
 
 TIMEOUT_S = 5.0
@@ -16,7 +17,7 @@ async def evict(client: KubeClient, effect: Evict, failures: FailedWrites) -> st
 
     Never raises for errors of the server. Callers repeat it if the pod stays.
     """
-    path = f"/api/v1/namespaces/{effect.key.namespace}/pods/{effect.key.name}"
+    path = pod_path(effect.key)
     now = datetime.datetime.now(tz=datetime.UTC)
     try:
         await client.request(
@@ -36,7 +37,7 @@ async def evict(client: KubeClient, effect: Evict, failures: FailedWrites) -> st
 
 async def nominate(client: KubeClient, effect: Nominate, failures: FailedWrites) -> None:
     """Nominate once; never raises for errors of the server. The place is kept in any case."""
-    path = f"/api/v1/namespaces/{effect.key.namespace}/pods/{effect.key.name}"
+    path = pod_path(effect.key)
     try:
         await client.request(
             "PATCH",

@@ -34,6 +34,7 @@ from kubeshare_py.edges.scheduler.writes.eviction_lane import EvictionLane
 from kubeshare_py.edges.scheduler.writes.failed_writes import Write
 from kubeshare_py.edges.scheduler.writes.object_lane import ObjectLane
 from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
+from kubeshare_py.manifests.api_paths import pod_path
 from kubeshare_py.manifests.binding import (
     OF_ONE_TRY,
     Doubt,
@@ -141,7 +142,7 @@ class KubeApi:
         try:
             await self._client.request(
                 "POST",
-                f"{_pod_path(bind)}/binding?timeout={SERVER_TIMEOUT_S}s",
+                f"{pod_path(bind.key)}/binding?timeout={SERVER_TIMEOUT_S}s",
                 body=body,
                 timeout_s=CLIENT_TIMEOUT_S,
             )
@@ -179,7 +180,7 @@ class KubeApi:
         """Read the pod, consistently, to see whose placement it has; see `read_outcome`."""
         try:
             pod = await self._client.request(
-                "GET", _pod_path(bind), timeout_s=CLIENT_TIMEOUT_S, patient=False
+                "GET", pod_path(bind.key), timeout_s=CLIENT_TIMEOUT_S, patient=False
             )
         except KubeError as failure:
             if failure.status == HTTPStatus.NOT_FOUND and failure.details_kind == "pods":
@@ -205,7 +206,3 @@ class KubeApi:
 
 def _answered(bind: Bind, outcome: BindOutcome) -> BindAnswered:
     return BindAnswered(bind.uid, bind.allocation.token, outcome)
-
-
-def _pod_path(bind: Bind) -> str:
-    return f"/api/v1/namespaces/{bind.key.namespace}/pods/{bind.key.name}"

@@ -15,8 +15,9 @@ from kubeshare_py.edges.kube.client import JSON_PATCH, MERGE_PATCH, STRATEGIC_PA
 from kubeshare_py.edges.kube.errors import KubeError, KubeFailure
 from kubeshare_py.edges.scheduler.writes.failed_writes import FailedWrites, Write
 from kubeshare_py.edges.scheduler.writes.fair_semaphore import FairSemaphore
+from kubeshare_py.manifests.api_paths import node_path
 from kubeshare_py.manifests.devices.claim_writes import claim_patches, claim_path, version_in
-from kubeshare_py.manifests.devices.node_locks import TEST_FAILED, lock_patch, node_path
+from kubeshare_py.manifests.devices.node_locks import TEST_FAILED, lock_patch
 from kubeshare_py.manifests.volumes.object_writes import read_write_error, write_patch, write_path
 
 #: The most writes at the same time.

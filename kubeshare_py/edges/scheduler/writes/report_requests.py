@@ -9,6 +9,7 @@ from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.edges.kube.transport import JSON
 from kubeshare_py.edges.scheduler.writes.condition_queue import message_of
 from kubeshare_py.edges.scheduler.writes.event_series import RepeatedEvent
+from kubeshare_py.manifests.api_paths import collection_path, object_path, pod_path
 from kubeshare_py.manifests.reports import (
     PublishedCondition,
     event_body,
@@ -19,11 +20,12 @@ from kubeshare_py.manifests.reports import (
 
 #: Short, because a bind of the pod waits for a patch under way.
 TIMEOUT_S = 5.0
+EVENTS = "/apis/events.k8s.io/v1"
 
 
 async def read_condition(client: KubeClient, report: ReportWaiting) -> PublishedCondition | None:
     """Read the pod's condition; None if it does not wait (any more)."""
-    path = _pod_path(report)
+    path = pod_path(report.key)
     answer = await client.request("GET", path, timeout_s=TIMEOUT_S, patient=False)
     return read_published(answer.body, report.uid)
 
@@ -40,7 +42,7 @@ async def patch_condition(
     """
     await client.request(
         "PATCH",
-        f"{_pod_path(report)}/status",
+        f"{pod_path(report.key)}/status",
         body=waiting_patch(
             report.uid, message_of(report.diagnosis), changed, report.diagnosis.reason, version
         ),
@@ -53,16 +55,17 @@ async def patch_condition(
 async def send_event(client: KubeClient, series: RepeatedEvent, count: int, instance: str) -> None:
     """Create an event, or write the count of one that exists."""
     event = series.event
-    path = f"/apis/events.k8s.io/v1/namespaces/{event.namespace}/events"
     if series.created:
         patch = series_patch(count, series.last)
         try:
-            await _send(client, "PATCH", f"{path}/{event.name}", patch, MERGE_PATCH)
+            path = object_path(EVENTS, "events", event.name, event.namespace)
+            await _send(client, "PATCH", path, patch, MERGE_PATCH)
             return
         except KubeError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
         # Its time to live has ended: it is created again, with the count.
+    path = collection_path(EVENTS, "events", event.namespace)
     try:
         await _send(client, "POST", path, event_body(event, instance, count, series.last), JSON)
     except KubeError as error:
@@ -77,7 +80,3 @@ async def _send(
     await client.request(
         method, path, body=body, content_type=content_type, timeout_s=TIMEOUT_S, patient=False
     )
-
-
-def _pod_path(report: ReportWaiting) -> str:
-    return f"/api/v1/namespaces/{report.key.namespace}/pods/{report.key.name}"
