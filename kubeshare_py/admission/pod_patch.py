@@ -28,11 +28,12 @@ def pod_patch(pod: CreatedPod, injection: PodInjection, runtime_class: str = "")
     `runtime_class` is set on a pod with a card that names none itself; "" sets none.
     """
     patch: list[Operation] = []
+    entries = _Entries()
     kinds = {"containers": pod.spec.containers, "initContainers": pod.spec.init_containers}
     for kind, containers in kinds.items():
         for index, container in enumerate(containers or ()):
             own = injection.of(ContainerRef(kind == "initContainers", index))
-            patch += _container(f"/spec/{kind}/{index}", container, own)
+            patch += _container(f"/spec/{kind}/{index}", container, own, entries)
     patch += _volumes(pod.spec.volumes, injection.volumes)
     if runtime_class and injection.shows_cards and not pod.spec.runtime_class_name:
         patch.append(Operation("/spec/runtimeClassName", runtime_class))
@@ -42,11 +43,12 @@ def pod_patch(pod: CreatedPod, injection: PodInjection, runtime_class: str = "")
 def ephemeral_patch(pod: CreatedPod, before: CreatedPod) -> list[Operation]:
     """The patch for containers added to a running pod: they get no card. Others cannot change."""
     old = {one.name for one in _ephemeral(before.spec)}
+    entries = _Entries()
     return [
         step
         for index, container in enumerate(_ephemeral(pod.spec))
         if container.name not in old
-        for step in _container(f"/spec/ephemeralContainers/{index}", container, NO_CARD)
+        for step in _container(f"/spec/ephemeralContainers/{index}", container, NO_CARD, entries)
     ]
 
 
@@ -54,23 +56,59 @@ def _ephemeral(spec: SpecFields) -> tuple[ContainerFields, ...]:
     return spec.ephemeral_containers or ()
 
 
-def _container(where: str, container: ContainerFields, injection: Injection) -> Iterator[Operation]:
+class _Entries(dict[int, list[object]]):
+    """The variables of injections as entries, made once for all containers that get the same."""
+
+    def of(self, injection: Injection) -> list[object]:
+        """A new list of the entries, which the containers share."""
+        found = self.get(id(injection))
+        if found is None:
+            found = self[id(injection)] = [_entry(one) for one in injection.variables]
+        return [*found]
+
+
+def _container(
+    where: str, container: ContainerFields, injection: Injection, entries: _Entries
+) -> Iterator[Operation]:
     env = container.env or ()
+    if not env:
+        # One step for all: pods of many containers get a patch of half the size.
+        whole = entries.of(injection)
+        if injection.preload:
+            whole.append({"name": PRELOAD, "value": injection.preload})
+        if whole:
+            yield Operation(f"{where}/env", whole)
+        yield from _mounts(where, container, injection.mounts)
+        return
     preload = list(_preload(f"{where}/env", env, injection.preload))
-    missing = [one for one in injection.variables if not _has(env, one)]
-    if not env and (missing or preload):
-        yield Operation(f"{where}/env", [])
+    there = _There(env, injection)
+    missing = [
+        entry
+        for one, entry in zip(injection.variables, entries.of(injection), strict=True)
+        if not there.has(one)
+    ]
     yield from preload
-    for variable in reversed(missing):
-        yield Operation(f"{where}/env/0", _entry(variable))
+    for entry in reversed(missing):
+        yield Operation(f"{where}/env/0", entry)
     yield from _mounts(where, container, injection.mounts)
 
 
-def _has(env: tuple[EnvVar, ...], variable: Variable) -> bool:
-    if variable.is_default:
-        return any(one.name == variable.name for one in env)
-    wanted = (variable.name, variable.value, variable.field_path)
-    return any((one.name, one.value, _field_path(one)) == wanted for one in env)
+class _There:
+    """The entries of a container that have the names of an injection's variables."""
+
+    def __init__(self, env: tuple[EnvVar, ...], injection: Injection) -> None:
+        """Each entry is looked at once: a container may have a hundred thousand."""
+        names = {one.name for one in injection.variables}
+        self._entries = {
+            (one.name, one.value, _field_path(one)) for one in env if one.name in names
+        }
+        self._names = {name for name, _, _ in self._entries}
+
+    def has(self, variable: Variable) -> bool:
+        """Whether it is there; of a default any value counts."""
+        if variable.is_default:
+            return variable.name in self._names
+        return (variable.name, variable.value, variable.field_path) in self._entries
 
 
 def _field_path(entry: EnvVar) -> str:

@@ -29,6 +29,7 @@ from kubeshare_py.manifests.admission import (
     CreatedPod,
     Operation,
     Request,
+    SpecFields,
     allowed,
     read_pod,
     read_review,
@@ -38,6 +39,9 @@ from kubeshare_py.manifests.pods.container_amounts import container_amounts
 
 #: As HAMi's webhook refuses them; the API server would, later.
 NO_CONTAINERS = "spec.containers: the pod has none"
+#: The most containers of each kind of a pod that gets variables: some ten times what runs on a
+#: node. Each gets up to 600 bytes, and whoever reaches the port may send 70,000 of them.
+MOST_CONTAINERS = 1024
 #: The isolation back-ends of each profile's pods, by schedulerName, in the order of the profiles.
 Choices = Mapping[str, IsolationChoice]
 
@@ -76,34 +80,55 @@ def answer(body: bytes, rules: Rules) -> bytes | None:
     scheduler = _scheduler_of(pod, rules)
     if scheduler not in rules.choices:
         return allowed(request)
-    problem = _refusal(pod, rules.dialects.of(scheduler), rules)
+    problem = too_many_containers(pod.spec)
     if problem:
         return refused(request, problem)
-    return allowed(request, new_pod_patch(pod, rules))
+    table = rules.dialects.of(scheduler)
+    asked = _asked(pod, table)
+    problem = _refusal(pod, asked, table, rules)
+    if problem:
+        return refused(request, problem)
+    return allowed(request, _patch(pod, scheduler, asked, rules))
 
 
 def new_pod_patch(pod: CreatedPod, rules: Rules) -> list[Operation]:
     """The patch of a new pod; empty for pods of other schedulers."""
     scheduler = _scheduler_of(pod, rules)
-    choice = rules.choices.get(scheduler)
-    if choice is None:
+    if scheduler not in rules.choices:
         return []
+    return _patch(pod, scheduler, _asked(pod, rules.dialects.of(scheduler)), rules)
+
+
+def too_many_containers(spec: SpecFields) -> str:
+    """Why a pod with so many containers gets no variables; "" if there are not too many."""
+    kinds = {
+        "containers": spec.containers,
+        "initContainers": spec.init_containers,
+        "ephemeralContainers": spec.ephemeral_containers,
+    }
+    for kind, found in kinds.items():
+        if len(found or ()) > MOST_CONTAINERS:
+            return f"spec.{kind}: the pod has {len(found or ())}, more than {MOST_CONTAINERS}"
+    return ""
+
+
+def _patch(pod: CreatedPod, scheduler: str, asked: PodAsk, rules: Rules) -> list[Operation]:
+    """The patch of a new pod that is `scheduler`'s, one of the rules' choices."""
     is_named = scheduler == pod.spec.scheduler_name
     named = [] if is_named else [Operation("/spec/schedulerName", scheduler)]
     labels = pod.metadata.labels or {}
-    backend = choice.chosen(labels.get(ISOLATION, ""))
+    backend = rules.choices[scheduler].chosen(labels.get(ISOLATION, ""))
     table = rules.dialects.of(scheduler)
-    injected = _injected(pod, table, backend)
+    injected = _injected(asked, table, backend)
     patch = pod_patch(pod, injected.without(rules.left_alone), rules.runtime_class)
-    added = admitted(pod, table, _asked(pod, table))
+    added = admitted(pod, table, asked)
     if not isinstance(added, str):
         patch += added_patch(pod, added, patch)
     return [*named, *patch]
 
 
-def _injected(pod: CreatedPod, table: DialectTable, backend: IsolationBackend) -> PodInjection:
+def _injected(asked: PodAsk, table: DialectTable, backend: IsolationBackend) -> PodInjection:
     """What the containers of a new pod get, by what it asks for in its profile's dialects."""
-    asked = _asked(pod, table)
     each = container_visibility(table, asked)
     if each:
         return container_injections(each, backend, container_variables(table, asked))
@@ -128,11 +153,12 @@ def answer_of_others(body: bytes) -> bytes | None:
     pod = read_pod(request.object)
     if isinstance(pod, str):
         return _left_alone(request, pod)
-    return (
-        allowed(request, pod_patch(pod, PodInjection(NO_CARD)))
-        if _is_new(request)
-        else _added(request, pod)
-    )
+    if not _is_new(request):
+        return _added(request, pod)
+    problem = too_many_containers(pod.spec)
+    if problem:
+        return refused(request, problem)
+    return allowed(request, pod_patch(pod, PodInjection(NO_CARD)))
 
 
 def _is_new(request: Request) -> bool:
@@ -149,20 +175,19 @@ def _scheduler_of(pod: CreatedPod, rules: Rules) -> str:
     return own if own in rules.choices else scheduler_by_resources(pod, rules.taken) or own
 
 
-def _refusal(pod: CreatedPod, table: DialectTable, rules: Rules) -> str:
+def _refusal(pod: CreatedPod, asked: PodAsk, table: DialectTable, rules: Rules) -> str:
     """Why a new pod of ours is refused, "" if it is not."""
     if not pod.spec.containers:
         return NO_CONTAINERS
-    problem = _problem(pod, table) if rules.validates else ""
-    added = admitted(pod, table, _asked(pod, table))
+    problem = _problem(pod, asked, table) if rules.validates else ""
+    added = admitted(pod, table, asked)
     return problem or (added if isinstance(added, str) else "")
 
 
-def _problem(pod: CreatedPod, table: DialectTable) -> str:
+def _problem(pod: CreatedPod, asked: PodAsk, table: DialectTable) -> str:
     """The scheduler's sentence; "" if the pod is placed already or has no problem."""
     if pod.spec.node_name:
         return ""
-    asked = _asked(pod, table)
     return str(first_problem(asked.labels, asked.annotations, table, asked.containers) or "")
 
 
@@ -170,6 +195,9 @@ def _added(request: Request, pod: CreatedPod) -> bytes:
     """The answer about containers that may have been added to the pod; otherwise it allows."""
     if request.sub_resource != "ephemeralcontainers":
         return allowed(request)
+    problem = too_many_containers(pod.spec)
+    if problem:
+        return refused(request, problem)
     before = read_pod(request.old_object)
     if isinstance(before, str):
         return _left_alone(request, before)

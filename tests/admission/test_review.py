@@ -1,9 +1,10 @@
+import base64
 import json
 from dataclasses import replace
 
 import pytest
 
-from kubeshare_py.admission.review import answer, answer_of_others
+from kubeshare_py.admission.review import MOST_CONTAINERS, answer, answer_of_others
 from tests.admission.patched import ALL, SHARE, Json, a_pod, answered, env_of, patched, review
 from tests.dialects.halves import DIALECTS
 
@@ -155,3 +156,45 @@ def test_a_pod_is_judged_by_the_dialects_of_its_profile(
     assert response["allowed"] is (said is None)
     assert said is None or said in response["status"]["message"]
     assert answered(review(a_pod(containers=[asks])), VALIDATING)["allowed"]
+
+
+@pytest.mark.parametrize("kind", ["containers", "initContainers"])
+@pytest.mark.parametrize("scheduler", ["kubeshare-scheduler", "default-scheduler"])
+def test_a_pod_of_more_containers_than_any_node_runs_is_refused_and_not_patched(
+    kind: str, scheduler: str
+) -> None:
+    ask = answer if scheduler in ALL.choices else lambda body, _: answer_of_others(body)
+    for count, is_allowed in ((MOST_CONTAINERS, True), (MOST_CONTAINERS + 1, False)):
+        many = [{"name": f"c{number}", "image": "x"} for number in range(count)]
+        body = review(a_pod(SHARE, **{"schedulerName": scheduler, kind: many}))
+        found = ask(body, ALL)
+        assert found is not None
+        assert len(found) < 2**20
+        response = json.loads(found)["response"]
+        assert response["allowed"] is is_allowed
+        if not is_allowed:
+            text = f"spec.{kind}: the pod has {count}, more than {MOST_CONTAINERS}"
+            assert response["status"]["message"] == text
+
+
+def test_pods_of_many_containers_of_other_schedulers_are_left_alone() -> None:
+    many = [{"name": f"c{number}"} for number in range(MOST_CONTAINERS + 1)]
+    response = answered(review(a_pod(schedulerName="default-scheduler", containers=many)))
+    assert response == {"uid": "u", "allowed": True}
+
+
+def test_more_ephemeral_containers_than_any_node_runs_are_refused() -> None:
+    many = [{"name": f"c{number}"} for number in range(MOST_CONTAINERS + 1)]
+    body = review(
+        a_pod(SHARE, ephemeralContainers=many),
+        operation="UPDATE",
+        subResource="ephemeralcontainers",
+        oldObject=a_pod(SHARE),
+    )
+    assert answered(body)["allowed"] is False
+
+
+def test_containers_without_variables_get_all_in_one_step() -> None:
+    many = [{"name": f"c{number}"} for number in range(100)]
+    steps = json.loads(base64.b64decode(answered(review(a_pod(SHARE, containers=many)))["patch"]))
+    assert [one["path"] for one in steps] == [f"/spec/containers/{at}/env" for at in range(100)]
