@@ -18,12 +18,18 @@ HAMI_CORE = (
         "Those whose region cannot be read; the log says which and why.",
         _NODE,
     ),
+    Metric(
+        "kubeshare_hami_core_folders_not_removed",
+        "gauge",
+        "Folders that containers left and that cannot be removed; the log says which and why.",
+        _NODE,
+    ),
 )
 
 
-def hami_core_values(node: NodeName, readable: int, unreadable: int) -> Values:
-    """The values by metric."""
-    numbers = (readable, unreadable)
+def hami_core_values(node: NodeName, readable: int, unreadable: int, stay: int) -> Values:
+    """The values by metric, in their order."""
+    numbers = (readable, unreadable, stay)
     return {
         metric.name: {(node,): number} for metric, number in zip(HAMI_CORE, numbers, strict=True)
     }

@@ -3,7 +3,14 @@
 import pytest
 
 from kubeshare_py.node_agent.hami_core.shared_region import MOST_BYTES, SharedRegion, read_region
-from tests.node_agent.hami_core.regions import UUIDS, Made, made_regions, newest, with_numbers
+from tests.node_agent.hami_core.regions import (
+    UUIDS,
+    Made,
+    full_region,
+    made_regions,
+    newest,
+    with_numbers,
+)
 
 MIB = 2**20
 OLDEST, _, _, SHIFTED, _, _ = made_regions()
@@ -58,6 +65,20 @@ def test_utilisation_is_not_known_without_a_core_limit_unless_nothing_runs_1864(
     assert read(with_numbers(newest(), "=q", **limits)).cards[0].busy_percent is None
     idle = with_numbers(with_numbers(newest(), "=q", **limits), "=i", **{f"at_{TAIL}": 0})
     assert read(idle).cards[0].busy_percent == 0
+
+
+def test_a_full_region_is_read_and_what_its_processes_use_only_when_asked() -> None:
+    found = read(full_region())
+    assert (found.processes, len(found.cards)) == (1024, 16)
+    total = 1024 * 2**30 + 1024 * 1025 // 2
+    assert {(one.used_bytes, one.context_bytes, one.busy_percent) for one in found.cards} == {
+        (total, total, 1024)
+    }
+    without = read_region(full_region(), with_use=False)
+    assert isinstance(without, SharedRegion)
+    assert [one.uuid for one in without.cards] == [one.uuid for one in found.cards]
+    assert {(one.used_bytes, one.busy_percent) for one in without.cards} == {(None, None)}
+    assert (without.processes, without.tail) == (found.processes, found.tail)
 
 
 def test_a_card_whose_name_is_not_written_yet_is_left_out() -> None:

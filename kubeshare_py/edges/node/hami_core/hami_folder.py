@@ -6,12 +6,17 @@ Paths are HAMi's, so that its own device plugin and monitor may have been there 
     ld.so.preload                            the library's path in containers
     containers/<uid of pod>_<container>/     its shared region, the only thing that it may write
     containers/<uid of pod>_.init.<name>/    the same of an init container that ends
+    containers/.set-aside.<the same>.<any>/  what is to be removed
 
 Whatever is below `containers` belongs to pods: it may be of any size and kind, and change at any
-time.
+time. So no start of a container waits until a folder is removed: it is renamed, which takes no
+right to the folder itself, and removed later in turns (`container_tree`).
 """
 
-import shutil
+import errno
+import os
+import secrets
+import threading
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +24,7 @@ from pathlib import Path
 import msgspec
 
 from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.edges.node.hami_core.container_tree import Removal
 from kubeshare_py.node_agent.hami_core.container_limits import (
     LIBRARY,
     LICENCE,
@@ -33,6 +39,14 @@ from kubeshare_py.node_agent.hami_core.container_limits import (
 KEPT_S = 300.0
 #: Before the names of init containers: figures are those of the others, as with HAMi's monitor.
 INIT = ".init."
+#: Without a `_`, so that neither this agent nor HAMi's monitor takes it for a container's folder.
+ASIDE = ".set-aside."
+#: The most such folders of one container: each of its starts may leave one that cannot be removed.
+MOST_ASIDE = 16
+#: Files and folders that one turn of removals looks at, and the fewest for one folder.
+TURN_ENTRIES, LEAST_ENTRIES = 20_000, 100
+#: Seconds until a folder that cannot be removed is tried again.
+AGAIN_S = 600.0
 _EVERYONES, _READABLE = 0o777, 0o644
 _REGION = ".cache"
 
@@ -62,6 +76,11 @@ class HamiFolder:
         self._root = root
         self._folder = root / settings.folder.lstrip("/")
         self._containers = self._folder / "containers"
+        self._locks = root / LOCKS.lstrip("/")
+        #: Folders that cannot be removed: why, and when (Unix time, s) that was tried.
+        self._stuck: dict[Path, tuple[str, float]] = {}
+        # Containers start on the event loop, and folders are tidied by another thread.
+        self._turn = threading.Lock()
 
     def library(self) -> str:
         """The library's name in the folder, "" if it is not there. The newest of several."""
@@ -83,10 +102,17 @@ class HamiFolder:
             new.write_bytes(line)
             new.chmod(_READABLE)
             new.replace(preload)
-        for folder in (self._containers, self._root / LOCKS.lstrip("/")):
+        for folder in (self._containers, self._locks):
             folder.mkdir(parents=True, exist_ok=True)
-        (self._root / LOCKS.lstrip("/")).chmod(_EVERYONES)
         return True
+
+    def open_locks(self) -> None:
+        """Let all containers write into the folder of their locks. Raises OSError.
+
+        It is mounted into all of them, so that one that may change owners can take it away.
+        """
+        if self._locks.stat().st_mode & _EVERYONES != _EVERYONES:
+            self._locks.chmod(_EVERYONES)
 
     def of_container(self, uid: PodUid, container: str, region: str) -> HamiFiles:
         """The files for a container that starts, with an empty folder for its region `region`.
@@ -96,11 +122,13 @@ class HamiFolder:
         """
         if not self.prepare():
             raise NoLibrary(f"{self.settings.folder} of this node has no {LIBRARY}")
+        with suppress(PermissionError):
+            self.open_locks()
         folder = self._containers / f"{uid}_{container}"
-        if folder.exists():
-            shutil.rmtree(folder)
-        folder.mkdir()
-        folder.chmod(_EVERYONES)
+        with self._turn:
+            self._set_aside(folder)
+            folder.mkdir()
+            folder.chmod(_EVERYONES)
         path = self.settings.folder
         has_licence = (self._folder / LICENCE).exists()
         return HamiFiles(
@@ -120,7 +148,7 @@ class HamiFolder:
                     yield RegionFolder(PodUid(uid), container, path)
 
     def tidy(self, known: Collection[PodUid], now: float) -> dict[Path, str]:
-        """Remove the folders of pods that are not known; those that stay, and why.
+        """Set the folders of pods aside that are not known; those that stay, and why.
 
         `now` is Unix time (s).
         """
@@ -129,8 +157,46 @@ class HamiFolder:
             if one.uid in known:
                 continue
             try:
-                if one.path.stat().st_mtime + KEPT_S < now:
-                    shutil.rmtree(one.path)
+                with self._turn:
+                    # A container may date its folder as it likes, but not this time: stat(2).
+                    if one.path.stat().st_ctime + KEPT_S < now:
+                        self._set_aside(one.path)
+            except FileNotFoundError:
+                continue
             except OSError as error:
-                kept[one.path] = str(error)
+                kept[one.path] = error.strerror or str(error)
         return kept
+
+    def sweep(self, now: float) -> dict[Path, str]:
+        """Remove some of what is set aside; what cannot be removed, and why.
+
+        `now` is Unix time (s). Each folder has its part of a turn, so that none waits for another.
+        """
+        aside = self._aside()
+        self._stuck = {path: self._stuck[path] for path in aside if path in self._stuck}
+        entries = max(TURN_ENTRIES // max(len(aside), 1), LEAST_ENTRIES)
+        for path in aside:
+            if path in self._stuck and 0 <= now - self._stuck[path][1] < AGAIN_S:
+                continue
+            removal = Removal(entries)
+            if not removal.remove(path) and removal.problem:
+                self._stuck[path] = removal.problem, now
+            else:
+                self._stuck.pop(path, None)
+        return {path: why for path, (why, _) in self._stuck.items()}
+
+    def _aside(self, prefix: str = ASIDE) -> list[Path]:
+        with suppress(OSError):
+            names = sorted(os.listdir(self._containers))
+            return [self._containers / name for name in names if name.startswith(prefix)]
+        return []
+
+    def _set_aside(self, folder: Path) -> None:
+        """Rename a folder, if it is there, so that it is removed. Raises OSError."""
+        if not folder.exists():
+            return
+        prefix = f"{ASIDE}{folder.name.replace('_', '.')}."
+        if len(self._aside(prefix)) >= MOST_ASIDE:
+            why = f"{MOST_ASIDE} folders of its earlier starts are not removed yet"
+            raise OSError(errno.ENOTEMPTY, why)
+        folder.rename(folder.with_name(f"{prefix}{secrets.token_hex(4)}"))

@@ -44,10 +44,11 @@ def tell(folder: Path, region: SharedRegion, told: Feedback) -> None:
         os.close(file)
 
 
-def region_of(folder: Path) -> SharedRegion | str | None:
+def region_of(folder: Path, *, with_use: bool = True) -> SharedRegion | str | None:
     """The region in a container's folder, or why it cannot be read.
 
-    None while there is none: a container that never called CUDA has no region.
+    What its processes use is left out without `with_use`. None while there is none: a container
+    that never called CUDA has no region.
     """
     try:
         names = _regions(folder)
@@ -55,7 +56,7 @@ def region_of(folder: Path) -> SharedRegion | str | None:
             return None
         if len(names) > 1:
             return f"there are {len(names)} files of regions"
-        return read_region(_content(f"{folder}/{names[0]}"))
+        return read_region(_content(f"{folder}/{names[0]}"), with_use=with_use)
     except OSError as error:
         return error.strerror or str(error)
 

@@ -86,7 +86,9 @@ def test_folders_of_pods_that_are_gone_are_removed_after_a_while(
     made = (vgpu / "containers/gone_main").stat().st_mtime
     assert folder.tidy({PodUid("here")}, made + KEPT_S - 1) == {}
     assert (vgpu / "containers/gone_main").is_dir()
+    os.utime(vgpu / "containers/gone_main", (1 << 32, 1 << 32))
     assert folder.tidy({PodUid("here")}, made + KEPT_S + 1) == {}
+    assert folder.sweep(made) == {}
     assert sorted(one.name for one in (vgpu / "containers").iterdir()) == ["here_main", "odd"]
 
 

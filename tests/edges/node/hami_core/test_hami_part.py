@@ -1,6 +1,8 @@
 """The agent's part for HAMi-core, and the page of HAMi's monitor."""
 
 import asyncio
+import os
+import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from kubeshare_py.edges.node.hami_core.region_files import region_of
 from kubeshare_py.node_agent.hami_core.container_limits import HamiCoreSettings
 from kubeshare_py.node_agent.hami_core.shared_region import SharedRegion
 from kubeshare_py.node_agent.tenants import AgentState, NodeTenant
-from tests.node_agent.hami_core.regions import UUIDS, newest, with_numbers
+from tests.node_agent.hami_core.regions import UUIDS, full_region, newest, with_numbers
 from tests.patience import PATIENCE_S
 
 N1 = NodeName("n1")
@@ -92,13 +94,52 @@ async def test_it_looks_again_and_again(tmp_path: Path) -> None:
     assert (vgpu / "ld.so.preload").exists()
 
 
+async def test_what_containers_wrote_is_read_by_another_thread(tmp_path: Path, vgpu: Path) -> None:
+    looked, threads = asyncio.Event(), set[int]()
+
+    def now() -> float:
+        threads.add(threading.get_ident())
+        return LAST_KERNEL
+
+    part = HamiPart(N1, HamiFolder(tmp_path, HamiCoreSettings()), unix_clock=now)
+    part.on_report = looked.set
+    running = asyncio.create_task(part.run())
+    async with asyncio.timeout(PATIENCE_S):
+        await looked.wait()
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+    assert threads
+    assert threading.get_ident() not in threads
+
+
+def test_a_look_does_not_add_up_what_processes_use(tmp_path: Path, vgpu: Path) -> None:
+    region(vgpu, "uid-a_main", full_region())
+    part = part_of(tmp_path)
+    part.look()
+    [found] = part.regions.values()
+    assert {one.used_bytes for one in found.cards} == {None}
+
+
+def test_a_name_of_any_bytes_is_no_trouble(tmp_path: Path, vgpu: Path) -> None:
+    own = vgpu / "containers/uid-a_main"
+    own.mkdir(parents=True)
+    (own / os.fsdecode(b"\xff.cache")).write_bytes(newest())
+    (own / os.fsdecode(b"\xff.cache")).chmod(0o400)
+    (own / os.fsdecode(b"\xfe")).mkdir()
+    part = part_of(tmp_path)
+    part.take(AgentState((), {}))
+    part.look()
+    assert [*part.values().values()] == [{(N1,): 1}, {(N1,): 0}, {(N1,): 0}]
+
+
 def test_regions_are_counted_by_whether_they_can_be_read(tmp_path: Path, vgpu: Path) -> None:
     part = part_of(tmp_path)
     region(vgpu, "uid-a_main", newest())
     region(vgpu, "uid-b_main", b"short")
     (vgpu / "containers/uid-c_main").mkdir()
     part.look()
-    assert [*part.values().values()] == [{(N1,): 1}, {(N1,): 1}]
+    assert [*part.values().values()] == [{(N1,): 1}, {(N1,): 1}, {(N1,): 0}]
 
 
 async def page(
@@ -152,6 +193,21 @@ async def test_the_page_has_hamis_names_labels_and_units_d2(tmp_path: Path, vgpu
     assert values["hami_vgpu_memory_context_bytes"] == 4_000_002
     assert values["hami_vgpu_memory_module_bytes"] == 4_000_004
     assert values["hami_vgpu_memory_buffer_bytes"] == 4_000_006
+
+
+async def test_clients_that_ask_often_get_one_page(tmp_path: Path, vgpu: Path) -> None:
+    part = part_of(tmp_path)
+    part.take(AgentState((), {one.uid: one for one in (tenant("a"),)}))
+    region(vgpu, "uid-a_main", full_region())
+    served = HamiPage(CardSampler(node=N1), part, legacy=False).served("127.0.0.1", 0)
+    async with served as url, aiohttp.ClientSession() as session:
+        texts = []
+        for _ in range(2):
+            async with session.get(f"{url}/metrics") as answer:
+                texts.append(await answer.text())
+            (vgpu / f"containers/uid-a_main/{CLAIM}.cache").write_bytes(newest())
+    assert texts[0].count("hami_vgpu_memory_used_bytes{") == 16
+    assert texts[1] == texts[0]
 
 
 async def test_what_is_not_known_is_absent_and_never_0(tmp_path: Path, vgpu: Path) -> None:
@@ -247,8 +303,11 @@ async def test_an_agent_that_ends_lets_all_go_on_within_their_limits(
 ) -> None:
     region(vgpu, "uid-high_main", with_numbers(newest(), "=i", **{PRIORITY: 0}))
     region(vgpu, "uid-low_main", newest())
-    running = asyncio.create_task(part_of(tmp_path, feedback=True).run())
-    await asyncio.sleep(0)
+    part, has_looked = part_of(tmp_path, feedback=True), asyncio.Event()
+    part.on_report = has_looked.set
+    running = asyncio.create_task(part.run())
+    async with asyncio.timeout(PATIENCE_S):
+        await has_looked.wait()
     assert said(vgpu, "uid-low_main") == (-1, True)
     running.cancel()
     with suppress(asyncio.CancelledError):
@@ -271,4 +330,4 @@ def test_a_file_with_another_name_too_is_not_written(tmp_path: Path, vgpu: Path)
     part = part_of(tmp_path, feedback=True)
     part.look()
     assert other.read_bytes() == newest()
-    assert [*part.values().values()] == [{(N1,): 0}, {(N1,): 1}]
+    assert [*part.values().values()] == [{(N1,): 0}, {(N1,): 1}, {(N1,): 0}]
