@@ -126,16 +126,25 @@ class DevicePools:
     def _problem(
         self, pool: _Pool, generation: int, current: Sequence[ResourceSlice]
     ) -> str | None:
-        """Why a pool is not used; "" if it is, None if it is out of date."""
+        """Why a pool is not used; "" if it is, None if it is out of date.
+
+        Slices of one node make way for newer ones of this node without a word. If the newer ones
+        are another node's, which may have taken a name that is not its own, they are named.
+        """
         known = self._pools[pool]
-        if any(one.generation > generation for one in known):
-            return None
+        foreign = [one for one in known if _node_of(one) != _node_of(current[0])]
+        whose = "".join(f": {_in_words(one)} is in it too" for one in foreign[:1])
+        newest = max(known, key=lambda one: one.generation)
+        if newest.generation > generation:
+            if newest not in foreign:
+                return None
+            return f"resource pool {'/'.join(pool)} is out of date by {_in_words(newest)}"
         for one in current:
             if one.problem:
                 return one.problem
         same = sum(one.generation == generation for one in known)
         if same != current[0].slice_count:
-            return f"resource pool {'/'.join(pool)} is currently being updated"
+            return f"resource pool {'/'.join(pool)} is currently being updated{whose}"
         names = [device.name for one in current for device in one.devices]
         if len(set(names)) < len(names):
             return f"resource pool {'/'.join(pool)} has two devices of one name"
@@ -149,6 +158,11 @@ def _place(item: ResourceSlice) -> tuple[str, str, str]:
 def _node_of(item: ResourceSlice) -> NodeName | None:
     """The only node whose pods may use the slice's devices, if it names one."""
     return None if item.nodes is None else item.nodes.name
+
+
+def _in_words(item: ResourceSlice) -> str:
+    node = _node_of(item)
+    return f"resourceslice {item.name}" + (f" of node {node}" if node is not None else "")
 
 
 def _remove(slices: list[ResourceSlice], item: ResourceSlice) -> None:

@@ -64,7 +64,17 @@ def test_an_old_generation_is_not_used_where_the_new_one_has_no_slice() -> None:
     new = replace(sliced(device("new"), name="s2", pool="p", node="n2"), generation=2)
 
     assert on_node(old, new).devices == ()
-    assert on_node(old, new).unusable == ()
+    assert on_node(old, new).unusable == (
+        "resource pool gpu.example.com/p is out of date by resourceslice s2 of node n2",
+    )
+
+
+def test_a_slice_with_the_name_of_another_nodes_pool_is_named() -> None:
+    own = sliced(device("a"), name="s1")
+    foreign = sliced(device("a"), name="s2", node="n2", pool="n1")
+    why = "resource pool gpu.example.com/n1 is currently being updated"
+
+    assert on_node(own, foreign).unusable == (f"{why}: resourceslice s2 of node n2 is in it too",)
 
 
 def test_a_pool_waits_for_all_of_its_slices() -> None:

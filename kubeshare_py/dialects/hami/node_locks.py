@@ -21,6 +21,8 @@ _TIME = re.compile(
     r"(?P<moment>\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(?:[.,]\d+)?(?P<zone>Z|[+-]\d{2}:\d{2})"
 )
 _PARTS = 3
+#: A name of a pod or a namespace, RFC 1123.
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +40,12 @@ def write_lock(now: float, owner: PodKey | None) -> str:
 
 
 def read_lock(text: str) -> HeldLock | None:
-    """What the value says; None if it is malformed."""
+    """What the value says; None if it is malformed.
+
+    The names of an owner become a path of a request: what no pod can be named is malformed.
+    """
     moment, *owner = text.split(",")
-    if owner and (len(owner) + 1 != _PARTS or not all(owner)):
+    if owner and (len(owner) + 1 != _PARTS or not all(map(_NAME.fullmatch, owner))):
         return None
     since = _unix(moment)
     if since is None:

@@ -45,7 +45,8 @@ def test_a_time_is_read_in_any_timezone(text: str) -> None:
     [
         "", "soon", "2023-11-14T22:13:20", "2023-13-14T22:13:20Z,team,p", ",,", ",team,p",
         "2023-11-14T22:13:20Z,team", "2023-11-14T22:13:20Z,team,p,q", "2023-11-14T22:13:20Z,,p",
-        "2023-11-14T22:13:20+99:99,team,p",
+        "2023-11-14T22:13:20+99:99,team,p", "2023-11-14T22:13:20Z,team,p?watch=true",
+        "2023-11-14T22:13:20Z,team,../secrets/s", "2023-11-14T22:13:20Z,te/am,p",
     ],
 )  # fmt: skip
 def test_other_texts_are_malformed(text: str) -> None:

@@ -53,6 +53,7 @@ def test_a_lock_whose_pod_is_on_its_way_is_kept_for_five_minutes() -> None:
 
 def test_a_time_that_has_not_come_yet_counts_from_when_it_is_seen() -> None:
     assert freed_at(write_lock(NOW + 8 * 3600, P), HERE) == OLDEST_S
+    assert freed_at("9999-12-31T23:59:59Z,team,p", HERE) == OLDEST_S
 
 
 def test_a_malformed_lock_is_freed_at_once() -> None:
