@@ -1,12 +1,20 @@
 """What containers get of the device plugins, with kubelet's own device manager."""
 
 import asyncio
+import base64
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import grpc
 import pytest
 
+from kubeshare_py.edges.node.kubelet.channels import calling
+from kubeshare_py.edges.node.kubelet.checkpoint import FILE
+from kubeshare_py.edges.node.kubelet.given_files import cdi_device
 from kubeshare_py.edges.node.kubelet.registration import RegisteredPlugin
+from kubeshare_py.edges.node.kubelet.wire import deviceplugin_pb2 as wire
 from kubeshare_py.node_agent.device_plugin.devices import CardDevices, DeviceList
 from kubeshare_py.node_agent.device_plugin.resources import KNOWN
 from tests.fake_nvml.board import Board
@@ -61,6 +69,58 @@ async def test_pods_of_one_size_are_not_confused_g50(tmp_path: Path, new_board: 
         seen = [(await node.sees(a, name))[VISIBLE] for name in ("two", "one")]
         assert seen == [board.uuid(0)] * 2
         assert (await node.sees(b))[VISIBLE] == board.uuid(1)
+
+
+async def test_devices_that_were_never_offered_are_refused_and_nothing_changes(
+    tmp_path: Path, new_board: NewBoard
+) -> None:
+    """Also where kubelet's checkpoint says that a container has them."""
+    board = new_board("t4-box")
+    async with kubelet_node(tmp_path, board, NVIDIA) as node:
+        stored = await node.bind(pod("a", {"main": {NVIDIA: 1}}))
+        await node.admit(stored)
+        assert (await node.sees(stored))[VISIBLE].startswith("GPU-")
+        root = node.manager.root
+        kept = [*(root / "var/run/cdi").iterdir(), root / "var/lib/kubeshare/device-plugins.json"]
+        before = {path: path.stat().st_mtime_ns for path in kept}
+        plugins = root / "var/lib/kubelet/device-plugins"
+        [socket] = plugins.glob("kubeshare*.sock")
+        checkpoint = plugins / FILE
+        whole = checkpoint.read_bytes()
+        stored_one = json.loads(whole)
+        [entry] = stored_one["Data"]["PodDeviceEntries"]
+        forged = wire.ContainerAllocateResponse(cdi_devices=[{"name": cdi_device("0" * 32)}])
+        entry |= {
+            "DeviceIDs": {"-1": ["77-0"]},
+            "AllocResp": base64.b64encode(forged.SerializeToString()).decode(),
+        }
+        said = []
+        async with calling(socket) as channel:
+            for devices in ([], ["GPU-1"], ["77-0"], ["0-0", "0-0"]):
+                said.append(await refusal(channel, "PreStartContainer", devices))
+            said.append(await refusal(channel, "Allocate", ["77-0"]))
+            checkpoint.write_text(json.dumps(stored_one))
+            said.append(await refusal(channel, "PreStartContainer", ["77-0"]))
+            checkpoint.write_bytes(whole)
+        assert said[-1] == said[-2] == "this node offers no such devices of nvidia.com/gpu: 77-0"
+        assert {path: path.stat().st_mtime_ns for path in kept} == before
+        assert len([*(root / "var/run/cdi").iterdir()]) == 1
+
+
+async def refusal(channel: grpc.aio.Channel, method: str, devices: list[str]) -> str:
+    """Why the plugin refuses these devices."""
+    request: Any = wire.PreStartContainerRequest(devices_ids=devices)
+    if method == "Allocate":
+        each = wire.ContainerAllocateRequest(devices_ids=devices)
+        request = wire.AllocateRequest(container_requests=[each])
+    call = channel.unary_unary(
+        f"/v1beta1.DevicePlugin/{method}",
+        request_serializer=type(request).SerializeToString,
+        response_deserializer=lambda raw: raw,
+    )
+    with pytest.raises(grpc.aio.AioRpcError) as error:
+        await call(request)
+    return error.value.details() or ""
 
 
 async def test_a_pod_without_a_placement_is_refused_until_it_has_one_g53(

@@ -8,12 +8,13 @@ https://github.com/AliyunContainerService/gpushare-scheduler-extender/issues/16
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid
+from kubeshare_py.domain.printable import listed
 from kubeshare_py.node_agent.device_plugin.resources import (
     NVIDIA_GPU,
     DeviceCounts,
@@ -29,7 +30,7 @@ MOST_BYTES = 4 << 20
 HEALTHY, UNHEALTHY = "Healthy", "Unhealthy"
 PERCENT = 100
 #: INDEX-NUMBER: an id of ours. Other plugins write UUIDs and other words.
-_OWN_ID = re.compile(r"\d{1,4}-\d{1,9}")
+_OWN_ID = re.compile(r"(0|[1-9][0-9]{0,3})-(0|[1-9][0-9]{0,8})")
 
 
 class CardDevices(msgspec.Struct, frozen=True, gc=False):
@@ -63,6 +64,23 @@ class DeviceList(msgspec.Struct, frozen=True, gc=False):
         for one in self.cards:
             for number in range(one.first, one.first + one.count):
                 yield f"{one.index}-{number}", one.healthy and not one.taken
+
+
+def not_offered(offered: DeviceList, devices: Sequence[str]) -> str:
+    """Why a container cannot have these devices, "" if each is one of the list, named once.
+
+    Their health does not count: kubelet asks again for those that a container has.
+    """
+    name = offered.resource.name
+    if not devices:
+        return f"no device of {name} was named"
+    if len({*devices}) < len(devices):
+        return f"a device of {name} was named twice"
+    ranges: dict[int, list[range]] = defaultdict(list)
+    for one in offered.cards:
+        ranges[one.index].append(range(one.first, one.first + one.count))
+    unknown = [device for device in devices if not _is_within(device, ranges)]
+    return f"this node offers no such devices of {name}: {listed(unknown)}" if unknown else ""
 
 
 def is_own(device: str) -> bool:
@@ -128,6 +146,13 @@ def _place(device: str) -> tuple[int, int]:
     """The index of a device's card, and its number."""
     index, _, number = device.partition("-")
     return (int(index), int(number)) if is_own(device) else (1 << 30, 0)
+
+
+def _is_within(device: str, ranges: Mapping[int, Sequence[range]]) -> bool:
+    if not is_own(device):
+        return False
+    index, number = _place(device)
+    return any(number in one for one in ranges.get(index, ()))
 
 
 def _of(resource: PluginResource, cards: Iterable[Gpu]) -> Iterator[CardDevices]:

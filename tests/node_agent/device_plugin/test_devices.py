@@ -10,6 +10,7 @@ from kubeshare_py.node_agent.device_plugin.devices import (
     device_lists,
     is_own,
     message_bytes,
+    not_offered,
     preferred,
 )
 from kubeshare_py.node_agent.device_plugin.resources import (
@@ -70,6 +71,27 @@ def test_devices_are_unhealthy_with_their_card_alone() -> None:
 @pytest.mark.parametrize("device", ["GPU-1", "GPU-1-_-0", "nano-0-01", "0", "pgpu0-01", "MIG-1"])
 def test_devices_of_other_plugins_are_told_apart(device: str) -> None:
     assert not is_own(device)
+
+
+@pytest.mark.parametrize(
+    ("devices", "why"),
+    [
+        (["0-1", "1-0"], ""),
+        ([], "no device of aliyun.com/gpu-mem was named"),
+        (["0-1", "0-1"], "a device of aliyun.com/gpu-mem was named twice"),
+        (["0-0", "0-2"], "this node offers no such devices of aliyun.com/gpu-mem: 0-2"),
+        (["2-0"], "this node offers no such devices of aliyun.com/gpu-mem: 2-0"),
+        (["0-01", "00-1"], "this node offers no such devices of aliyun.com/gpu-mem: 0-01, 00-1"),
+        (["\u0660-\u0660"], "offers no such devices of aliyun.com/gpu-mem: \u0660-\u0660"),
+        (["GPU-1"], "this node offers no such devices of aliyun.com/gpu-mem: GPU-1"),
+        (["x" * 500], "x" * 200 + "…"),
+    ],
+)
+def test_devices_that_the_node_does_not_offer_are_named(devices: list[str], why: str) -> None:
+    offered = listed(card(0, 2 << 30, healthy=False), card(1, 1 << 30))["aliyun.com/gpu-mem"]
+    said = not_offered(offered, devices)
+    assert said.endswith(why)
+    assert bool(said) == bool(why)
 
 
 def test_memory_in_mib_that_makes_a_message_too_long_is_refused_with_advice_g55() -> None:

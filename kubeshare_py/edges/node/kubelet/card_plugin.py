@@ -9,7 +9,7 @@ from kubeshare_py.edges.node.kubelet.plugin_server import DevicesRefused
 from kubeshare_py.edges.node.kubelet.wire import deviceplugin_pb2 as wire
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.isolation.containers import VISIBLE_DEVICES
-from kubeshare_py.node_agent.device_plugin.devices import is_own, preferred
+from kubeshare_py.node_agent.device_plugin.devices import preferred
 from kubeshare_py.node_agent.device_plugin.resources import PluginResource, Unplaced
 
 #: No card: what a container sees whose runtime does not know CDI, unless its pod says more.
@@ -34,8 +34,10 @@ class CardPlugin:
         """A new claim, whose content is written before the container starts.
 
         kubelet keeps the answer for all starts of the container. It also gives the devices of an
-        init container to the next ones: only the claim's name tells them apart then.
+        init container to the next ones: only the claim's name tells them apart then. Raises
+        DevicesRefused.
         """
+        self._starts.check_offered(self.resource, devices)
         if not self.asks_before_start:
             return wire.ContainerAllocateResponse()
         claim = secrets.token_hex(_CLAIM_BYTES)
@@ -47,9 +49,7 @@ class CardPlugin:
         )
 
     async def before_start(self, devices: Sequence[str]) -> None:
-        """Write the claim. What another plugin gave stays as that plugin answered."""
-        if not all(is_own(device) for device in devices):
-            return
+        """Write the claim. Raises DevicesRefused."""
         try:
             await self._starts.prepare(self.resource, devices)
         except DevicesRefused as error:

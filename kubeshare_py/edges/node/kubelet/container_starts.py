@@ -26,7 +26,7 @@ from kubeshare_py.node_agent.device_plugin.container_cards import (
     placed_cards,
 )
 from kubeshare_py.node_agent.device_plugin.container_edits import ContainerEdits
-from kubeshare_py.node_agent.device_plugin.devices import DeviceList
+from kubeshare_py.node_agent.device_plugin.devices import DeviceList, is_own, not_offered
 from kubeshare_py.node_agent.device_plugin.given import (
     Given,
     WrittenClaim,
@@ -95,6 +95,14 @@ class ContainerStarts:
             except OSError as error:
                 raise DevicesRefused(f"cannot write what the container gets: {error}") from error
 
+    def check_offered(self, resource: PluginResource, devices: Sequence[str]) -> None:
+        """Raises DevicesRefused unless these are devices that the node offers, each once."""
+        if why := self._not_offered(resource, devices):
+            raise DevicesRefused(why)
+
+    def _not_offered(self, resource: PluginResource, devices: Sequence[str]) -> str:
+        return not_offered(self.lists.get(resource.name, DeviceList(resource)), devices)
+
     async def _listed(self) -> tuple[list[ContainerDevices], list[AllocatedDevices]]:
         listed = await self._resources.listed()
         allocated = allocated_devices(self._plugins)
@@ -104,6 +112,17 @@ class ContainerStarts:
         return {uid: one.key for uid, one in (self.state.tenants or {}).items()}
 
     async def _prepare(self, resource: PluginResource, devices: Sequence[str]) -> None:
+        allocated = allocated_devices(self._plugins)
+        owners = owners_of(resource.name, devices, allocated)
+        if not all(is_own(device) for device in devices):
+            # Another plugin gave them, and kubelet knows to which container: it stays as that one
+            # answered.
+            return
+        # The node may offer fewer devices than when the container started first.
+        written = {one.name for one in self.given.claims}
+        why = self._not_offered(resource, devices)
+        if why and not all(written & {*one.claims} for one in owners):
+            raise NoOwner(why)
         listed, allocated = await self._listed()
         owners = owners_of(resource.name, devices, allocated)
         pod = await self._pods.pod(owners[0].uid, self._keys())
@@ -136,7 +155,7 @@ class ContainerStarts:
         more = ContainerEdits()
         if pod.allocation is None and not pod.problem and resource.unplaced is Unplaced.FREE_CARD:
             held = await self._held(pod, listed)
-            offered = self.lists[resource.name]
+            offered = self.lists.get(resource.name, DeviceList(resource))
             given, cards = free_cards(given, pod, offered, owner.devices, held)
         else:
             charges, known = self._placed(pod, owner, resource)

@@ -31,7 +31,10 @@ class PluginAnswers(Protocol):
         """`size` of the free devices, with those that are chosen already."""
 
     def allocate(self, devices: Sequence[str]) -> wire.ContainerAllocateResponse:
-        """What a container with these devices gets, whose pod is not known."""
+        """What a container with these devices gets, whose pod is not known.
+
+        Raises DevicesRefused.
+        """
 
     async def before_start(self, devices: Sequence[str]) -> None:
         """The container with these devices starts. Raises DevicesRefused."""
@@ -107,9 +110,12 @@ class PluginServer:
         return wire.PreferredAllocationResponse(container_responses=each)
 
     async def _allocate(
-        self, request: wire.AllocateRequest, context: object
+        self, request: wire.AllocateRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> wire.AllocateResponse:
-        found = [self._answers.allocate(one.devices_ids) for one in request.container_requests]
+        try:
+            found = [self._answers.allocate(one.devices_ids) for one in request.container_requests]
+        except DevicesRefused as error:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         return wire.AllocateResponse(container_responses=found)
 
     async def _pre_start(
