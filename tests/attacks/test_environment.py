@@ -97,7 +97,11 @@ async def test_no_variable_brings_other_devices(attack: Attack) -> None:
 
 
 async def test_no_annotation_brings_devices(attack: Attack) -> None:
-    names = ("cdi.k8s.io/mine", "nvidia.cdi.k8s.io/pod", "cdi.k8s.io/a_b.c")
+    names = (
+        "cdi.k8s.io/mine", "nvidia.cdi.k8s.io/pod", "cdi.k8s.io/a_b.c", "devices.crio.io",
+        "io.kubernetes.cri-o.Devices", "devices.nri.io/pod", "devices.noderesource.dev/pod",
+        "cdi-devices.nri.io/container.main", "cdi-devices.noderesource.dev",
+    )  # fmt: skip
     for scheduler in ("kubeshare-scheduler", "default-scheduler"):
         for name in names:
             body = gpu_pod("p", SHARE, annotations={name: "nvidia.com/gpu=all"})

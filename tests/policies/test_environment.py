@@ -188,7 +188,19 @@ async def test_a_pod_may_say_itself_that_it_wants_none_of_these_devices(
 
 @pytest.mark.parametrize("spec", [{}, OTHERS])
 @pytest.mark.parametrize(
-    "key", ["cdi.k8s.io/mine", "nvidia.cdi.k8s.io/container.main", "nvidia.cdi.k8s.io/pod"]
+    "key",
+    [
+        "cdi.k8s.io/mine",
+        "nvidia.cdi.k8s.io/container.main",
+        "nvidia.cdi.k8s.io/pod",
+        "io.kubernetes.cri-o.Devices",
+        "devices.crio.io",
+        "devices.nri.io/container.main",
+        "devices.noderesource.dev",
+        "devices.noderesource.dev/pod",
+        "cdi-devices.nri.io/pod",
+        "cdi-devices.noderesource.dev/container.main",
+    ],
 )
 async def test_no_user_names_devices_to_the_runtime(cluster: Clients, spec: Json, key: str) -> None:
     wish = {key: "nvidia.com/gpu=all"}
@@ -196,7 +208,14 @@ async def test_no_user_names_devices_to_the_runtime(cluster: Clients, spec: Json
     pod["metadata"]["annotations"] = wish
     said = await refused(cluster.user.create(pods_of(GUARDED), pod))
     assert f"annotation {key} brings devices of the node into containers" in said
-    pod["metadata"]["annotations"] = {"my.example/cdi.k8s.io": "x", "cdi.k8s.iox/a": "y"}
+    pod["metadata"]["annotations"] = {
+        "my.example/cdi.k8s.io": "x",
+        "cdi.k8s.iox/a": "y",
+        "io.kubernetes.cri-o.Devices": "/dev/fuse,/dev/net/tun",
+        "io.kubernetes.cri-o.DevicesX": "y",
+        "my-devices.nri.io/pod": "y",
+        "devices.nri.iox/pod": "y",
+    }
     await cluster.user.create(pods_of(GUARDED), pod)
     asked = cluster.user.merge_patch(f"{pods_of(GUARDED)}/p", {"metadata": {"annotations": wish}})
     assert f"annotation {key} brings devices" in await refused(asked)
