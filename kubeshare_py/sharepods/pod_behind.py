@@ -1,6 +1,6 @@
 """The pod behind a SharePod, which has its namespace and name, as the controller needs it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NewType
 
 from kubeshare_py.domain.identity import PodKey, PodUid
@@ -18,7 +18,8 @@ class PodMirror:
     """What a SharePod shows of its pod.
 
     `status` and `metadata` are the pod's, as JSON with sorted keys; b"" if there was no pod yet.
-    `device` is the card's uuid, `port` that of the pod's manager, 0 for none.
+    `device` is the card's uuid, `port` that of the pod's manager, 0 for none. `is_cut`: the pod has
+    more than can be shown.
     """
 
     pod_uid: PodUid = _NO_POD
@@ -28,6 +29,8 @@ class PodMirror:
     device: str = ""
     port: int = 0
     node: str = ""
+    # Not in what the SharePod shows, with which this is compared.
+    is_cut: bool = field(default=False, compare=False)
 
 
 NO_MIRROR = PodMirror()

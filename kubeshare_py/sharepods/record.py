@@ -1,7 +1,7 @@
 """All that is known under one name: a SharePod, the pod behind it, and the request under way."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kubeshare_py.domain.identity import PodKey, PodUid
 from kubeshare_py.sharepods.effects import SharePodRequest, WriteCardName, WriteStatus
@@ -75,6 +75,7 @@ class SharePodRecord:
             self.last = self.differs_since = None
             self._try_at_once()
         self.share_pod = found
+        self._keep_one_copy()
 
     def take_pod(self, found: PodBehind) -> None:
         """Take in the pod of this name, unless it is gone or a newer state of it is known."""
@@ -86,6 +87,7 @@ class SharePodRecord:
         if known is not None and known.uid != found.uid:
             self.lose_pod(known)
         self.pod = found
+        self._keep_one_copy()
 
     def lose_pod(self, last: PodBehind) -> None:
         """Take in that a pod is gone; `last` is its last state."""
@@ -119,6 +121,12 @@ class SharePodRecord:
         if self._is_time(max(settled_at, self.write_pause.at), now):
             return WriteStatus(share, verdict.status)
         return None
+
+    def _keep_one_copy(self) -> None:
+        """Keep what the SharePod shows of its pod once, if both are the same."""
+        share, pod = self.share_pod, self.pod
+        if share is not None and pod is not None and share.status.mirror == pod.mirror:
+            self.share_pod = replace(share, status=replace(share.status, mirror=pod.mirror))
 
     def _is_time(self, at: float, now: float) -> bool:
         if now >= at:

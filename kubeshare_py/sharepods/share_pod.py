@@ -59,7 +59,10 @@ NO_STATUS = SharePodStatus()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharePodTemplate:
-    """The pod to create, as JSON, and the hashes of its fields, which an annotation says."""
+    """The pod to create, as JSON, and the hashes of its fields, which an annotation says.
+
+    Both are empty for a SharePod that is too long to make a pod from: it has a `problem`.
+    """
 
     manifest: bytes
     field_hashes: FieldHashes

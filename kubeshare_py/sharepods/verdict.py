@@ -15,6 +15,7 @@ from kubeshare_py.sharepods.share_pod import (
 
 #: KubeShare 1.0's texts.
 SYNCED = "SharePod synced successfully"
+LEFT_OUT = "; what its pod has in labels, annotations or status is too long to be shown here"
 VALUE_ERROR = "Value error: "
 RESOURCE_EXISTS = "Resource {!r} already exists and is not managed by SharePod"
 FORMER_POD = "the pod of an earlier SharePod of this name is still there"
@@ -50,8 +51,8 @@ def judge(share: SharePod, pod: PodBehind | None, last: PodMirror | None, refusa
 
 
 def edited(before: FieldHashes, now: FieldHashes) -> list[str]:
-    """The fields that differ; none if it is not known what they were."""
-    if not before:
+    """The fields that differ; none if it is not known what they were or are."""
+    if not (before and now):
         return []
     return sorted({name for name, _ in {*before} ^ {*now}})
 
@@ -62,7 +63,8 @@ def _with_its_pod(share: SharePod, pod: PodBehind) -> Verdict:
     status = SharePodStatus(mirror=_shown_of(share, pod))
     if replaceable and share.problem:
         return Verdict(status=_failing(status, *_value_error(share)))
-    conditions = [_condition(SharePodReason.SYNCED, SYNCED, is_true=True)]
+    said = SYNCED + LEFT_OUT if pod.mirror.is_cut else SYNCED
+    conditions = [_condition(SharePodReason.SYNCED, said, is_true=True)]
     if changed and pod.is_bound:
         ignored = _condition(
             SharePodReason.EDITS_IGNORED,

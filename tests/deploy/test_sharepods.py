@@ -33,6 +33,7 @@ from tests.stories.share_pods import (
 pytestmark = pytest.mark.real_only("it needs Helm, which make e2e builds")
 
 NAME = "kubeshare-controller"
+BOUND = "--serviceaccount=default:narrow"
 USER = f"system:serviceaccount:{NAMESPACE}:{NAME}"
 
 
@@ -88,6 +89,50 @@ async def delete(stage: Stage, name: str, policy: str) -> None:
     options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy}
     await stage.client.request("DELETE", f"{SHARE_PODS}/{name}", body=options)
     await expect_gone(stage, SHARE_PODS, name)
+
+
+async def test_who_may_not_create_pods_describes_none(
+    stage: Stage, release: Release, bare: ControlPlane, tmp_path: Path
+) -> None:
+    await release.upgrade("sharePods.enabled=true")
+    await kubectl(bare, "wait", "--for=condition=Established", "crd/sharepods.kubeshare.nthu")
+    await kubectl(bare, "create", "serviceaccount", "narrow")
+    rights = ("--verb=create,update,patch,delete", "--resource=sharepods.kubeshare.nthu")
+    await kubectl(bare, "create", "role", "narrow", *rights)
+    await kubectl(bare, "create", "rolebinding", "narrow", "--role=narrow", BOUND)
+    user = "system:serviceaccount:default:narrow"
+    tokens = {**bare.secrets.tokens, user: bare.token_of("default", "narrow")}
+    secrets = replace(bare.secrets, tokens=tokens)
+    config = secrets.write_kubeconfig(tmp_path / "narrow", bare.url, user)
+    share = {
+        "apiVersion": "kubeshare.nthu/v1",
+        "kind": "SharePod",
+        "metadata": {"name": "mine"},
+        "spec": {"serviceAccountName": "admin", "containers": []},
+    }
+    async with KubeClient(load(str(config))) as narrow:
+        wish = partial(narrow.create, f"{SHARE_PODS}?dryRun=All", share)
+        right = "must have the right to create pods"
+        await expect_eventually(
+            partial(refusal_of, wish), lambda found: right in found.get("message", "")
+        )
+        await stage.client.create(SHARE_PODS, share)
+        for change in (
+            {"spec": {"serviceAccountName": "other"}},
+            {"metadata": {"annotations": {"kubeshare/gpu_request": "1"}}},
+            {"metadata": {"labels": {"a": "b"}}},
+        ):
+            ask = partial(narrow.merge_patch, f"{SHARE_PODS}/mine", change)
+            assert right in (await refusal_of(ask))["message"]
+        # As the garbage collector does it, which creates no pods.
+        finalizers = {"metadata": {"finalizers": ["example.com/x"]}}
+        await narrow.merge_patch(f"{SHARE_PODS}/mine", finalizers)
+        await narrow.merge_patch(f"{SHARE_PODS}/mine", {"metadata": {"finalizers": None}})
+        await kubectl(bare, "create", "rolebinding", "pods", "--clusterrole=edit", BOUND)
+        change = {"spec": {"hostname": "x"}}
+        ask = partial(narrow.merge_patch, f"{SHARE_PODS}/mine", change)
+        await expect_eventually(partial(refusal_of, ask), lambda found: not found)
+        await narrow.delete(f"{SHARE_PODS}/mine")
 
 
 def owned(kind: str = "SharePod", **spec: str) -> Json:

@@ -32,8 +32,15 @@ from kubeshare_py.sharepods.events import (
 )
 from kubeshare_py.sharepods.pod_behind import PodBehind
 from kubeshare_py.sharepods.reconciler import Reconciler
-from kubeshare_py.sharepods.share_pod import ConditionType, SharePod
-from tests.sharepods.builders import KEY, pod, share, template
+from kubeshare_py.sharepods.record import SharePodRecord
+from kubeshare_py.sharepods.share_pod import (
+    ConditionType,
+    SharePod,
+    SharePodStatus,
+    SharePodTemplate,
+)
+from kubeshare_py.sharepods.verdict import judge
+from tests.sharepods.builders import KEY, mirror, pod, share, template
 
 
 def started(*known: SharePod, pods: tuple[PodBehind, ...] = ()) -> Reconciler:
@@ -307,3 +314,21 @@ def test_figures_count_what_is_shown() -> None:
     answered(reconciler, write, stored(write, 2))
     assert figures.failing(reconciler) == ("ErrValueError",)
     assert template() == share().template
+
+
+def test_what_a_share_pod_shows_of_its_pod_is_kept_once() -> None:
+    record = SharePodRecord(key=KEY)
+    record.take_pod(pod())
+    record.take_share_pod(share(status=SharePodStatus(mirror=mirror())))
+    assert record.share_pod is not None
+    assert record.pod is not None
+    assert record.share_pod.status.mirror is record.pod.mirror
+
+
+def test_a_pod_of_a_share_pod_that_is_too_long_by_now_stays() -> None:
+    """One that an earlier version made."""
+    none = SharePodTemplate(manifest=b"", field_hashes=())
+    for node in ("", "n1"):
+        verdict = judge(share(template=none, problem="too long"), pod(node=node), None, "")
+        assert verdict.request is None
+        assert [one.reason for one in verdict.status.conditions] == ["Synced"]

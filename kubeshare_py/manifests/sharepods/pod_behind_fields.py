@@ -7,11 +7,15 @@ import msgspec
 from kubeshare_py.dialects import results
 from kubeshare_py.dialects.sharepod.keys import VIRTUAL_GPU
 from kubeshare_py.domain.identity import PodKey, PodUid
-from kubeshare_py.manifests.sharepods.canonical_json import canonical, decoded_object
+from kubeshare_py.manifests.sharepods.canonical_json import bounded, canonical, decoded_object
 from kubeshare_py.manifests.sharepods.share_pod_api import GROUP, KIND, MADE_FROM
+from kubeshare_py.manifests.undecodable import UNDECODABLE
 from kubeshare_py.sharepods.pod_behind import FieldHashes, PodBehind, PodMirror, SharePodUid
 
 _ABSENT = msgspec.Raw()
+#: The most bytes of a pod's status, and of its metadata, that a SharePod shows: both are kept for
+#: as long as it is there, and a tenant chooses how many SharePods there are.
+SHOWN_BYTES = 64 << 10
 
 
 class ShownOwner(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
@@ -41,6 +45,15 @@ class ShownMeta(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defa
     annotations: dict[str, str] | None = None
     owner_references: tuple[ShownOwner, ...] | None = None
     finalizers: tuple[str, ...] | None = None
+
+
+class _PhaseField(msgspec.Struct, frozen=True, gc=False):
+    """The phase of a status whose other fields are not read."""
+
+    phase: str = ""
+
+
+_PHASE = msgspec.json.Decoder(_PhaseField)
 
 
 class NodeNameField(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -83,16 +96,42 @@ def _is_share_pod(owner: ShownOwner) -> bool:
 
 def _mirror(fields: PodBehindFields) -> PodMirror:
     annotations = fields.metadata.annotations or {}
-    status: dict[str, Any] = decoded_object(fields.status)
+    status = _status(fields.status)
+    shown_status = canonical(status)
+    metadata = msgspec.json.encode(fields.metadata, order="sorted")
+    if is_long := len(metadata) > SHOWN_BYTES:
+        metadata = msgspec.json.encode(_identity(fields.metadata), order="sorted")
     port = annotations.get(results.MANAGER_PORT, "")
     return PodMirror(
         pod_uid=PodUid(fields.metadata.uid),
         phase=str(status.get("phase", "")),
-        status=canonical(status),
-        metadata=msgspec.json.encode(fields.metadata, order="sorted"),
+        status=shown_status,
+        metadata=metadata,
         device=annotations.get(results.GPU_UUID, ""),
         port=int(port) if port.isascii() and port.isdecimal() and len(port) <= len("65535") else 0,
         node=fields.spec.node_name,
+        is_cut=is_long or _is_long(fields.status),
+    )
+
+
+def _status(raw: msgspec.Raw) -> dict[str, Any]:
+    """The status; only its phase if it is too long to be shown."""
+    if not _is_long(raw):
+        return decoded_object(raw)
+    try:
+        return {"phase": _PHASE.decode(bounded(raw)).phase}
+    except UNDECODABLE:
+        return {}
+
+
+def _is_long(raw: msgspec.Raw) -> bool:
+    return memoryview(raw).nbytes > SHOWN_BYTES
+
+
+def _identity(meta: ShownMeta) -> ShownMeta:
+    """The metadata without what may be of any length."""
+    return msgspec.structs.replace(
+        meta, labels=None, annotations=None, owner_references=None, finalizers=None
     )
 
 

@@ -43,12 +43,25 @@ def owner_reference(metadata: ObjectMeta) -> dict[str, Any]:
     }
 
 
+def template_annotations(metadata: ObjectMeta) -> dict[str, str]:
+    """Those for the pod: without results, which are the scheduler's, and the name that it chose."""
+    annotations = metadata.annotations or {}
+    assigned = annotations.get(ASSIGNED_CARD_NAME)
+    return {
+        key: value
+        for key, value in annotations.items()
+        if not (
+            key in _OURS or results.is_result(key) or (key == VIRTUAL_GPU and value == assigned)
+        )
+    }
+
+
 def pod_template(
     metadata: ObjectMeta, spec: dict[str, Any], scheduler_name: str
 ) -> SharePodTemplate:
     """The pod of a SharePod; one that names no scheduler gets `scheduler_name`."""
     labels = metadata.labels or {}
-    annotations = _copied(metadata.annotations or {})
+    annotations = template_annotations(metadata)
     field_hashes = tuple(sorted(_hashes(spec, labels, annotations).items()))
     made_from = msgspec.json.encode(dict(field_hashes)).decode()
     pod = {
@@ -64,18 +77,6 @@ def pod_template(
         "spec": _scheduled(spec, scheduler_name),
     }
     return SharePodTemplate(manifest=msgspec.json.encode(pod), field_hashes=field_hashes)
-
-
-def _copied(annotations: Mapping[str, str]) -> dict[str, str]:
-    """Those for the pod: without results, which are the scheduler's, and the name that it chose."""
-    assigned = annotations.get(ASSIGNED_CARD_NAME)
-    return {
-        key: value
-        for key, value in annotations.items()
-        if not (
-            key in _OURS or results.is_result(key) or (key == VIRTUAL_GPU and value == assigned)
-        )
-    }
 
 
 def _hashes(

@@ -14,7 +14,8 @@ from kubeshare_py.dialects.sharepod.keys import VIRTUAL_GPU
 from kubeshare_py.domain.identity import PodKey, PodUid
 from kubeshare_py.manifests.metadata import ObjectMeta
 from kubeshare_py.manifests.sharepods.canonical_json import bounded, canonical, decoded_object
-from kubeshare_py.manifests.sharepods.pod_template import pod_template
+from kubeshare_py.manifests.sharepods.pod_behind_fields import SHOWN_BYTES
+from kubeshare_py.manifests.sharepods.pod_template import pod_template, template_annotations
 from kubeshare_py.manifests.sharepods.share_pod_api import ASSIGNED_CARD_NAME
 from kubeshare_py.manifests.undecodable import UNDECODABLE
 from kubeshare_py.sharepods.pod_behind import PodMirror, SharePodUid
@@ -23,9 +24,15 @@ from kubeshare_py.sharepods.share_pod import (
     SharePod,
     SharePodCondition,
     SharePodStatus,
+    SharePodTemplate,
 )
 
 _ABSENT = msgspec.Raw()
+#: The most bytes of a SharePod's spec, labels and annotations together. They are kept for as long
+#: as it is there, and take several times as much while they are read.
+MOST_BYTES = 128 << 10
+#: No status of this controller is longer: the two parts of a pod's, and conditions.
+_MOST_STATUS_BYTES = 2 * SHOWN_BYTES + (64 << 10)
 _TYPES = {one.value: one for one in ConditionType}
 
 #: What is wrong with the values of a SharePod's annotations, "" if nothing is.
@@ -64,6 +71,9 @@ def share_pod(fields: SharePodFields, scheduler_name: str, check: ValueCheck) ->
     """The SharePod, whose pod gets this scheduler unless it names one. Never raises."""
     meta = fields.metadata
     annotations = meta.annotations or {}
+    size = _size(fields)
+    if size > MOST_BYTES:
+        return _too_long(fields, size)
     spec = decoded_object(fields.spec)
     restarts = spec.get("restartPolicy")
     return SharePod(
@@ -80,8 +90,32 @@ def share_pod(fields: SharePodFields, scheduler_name: str, check: ValueCheck) ->
     )
 
 
+def _size(fields: SharePodFields) -> int:
+    """The bytes of what the pod would be made from, as they are in JSON but for signs between."""
+    meta = fields.metadata
+    texts = [*(meta.labels or {}).items(), *template_annotations(meta).items()]
+    return memoryview(fields.spec).nbytes + sum(len(part.encode()) for one in texts for part in one)
+
+
+def _too_long(fields: SharePodFields, size: int) -> SharePod:
+    """The SharePod with what identifies it, and says what it shows."""
+    meta = fields.metadata
+    return SharePod(
+        key=PodKey(meta.namespace, meta.name),
+        uid=SharePodUid(meta.uid),
+        version=meta.resource_version,
+        template=SharePodTemplate(manifest=b"", field_hashes=()),
+        is_deleting=meta.deletion_timestamp is not None,
+        problem=f"its spec, labels and annotations have {size} bytes, and no pod is made from more "
+        f"than {MOST_BYTES}",
+        status=_status(fields.status),
+    )
+
+
 def _status(raw: msgspec.Raw) -> SharePodStatus:
     """The status that is shown; an empty one if it cannot be read: it is replaced then."""
+    if memoryview(raw).nbytes > _MOST_STATUS_BYTES:
+        return SharePodStatus()
     try:
         shown = _STATUS.decode(bounded(raw))
     except UNDECODABLE:

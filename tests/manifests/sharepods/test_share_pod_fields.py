@@ -6,10 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubeshare_py.manifests.sharepods.share_pod_fields import SharePodFields, share_pod
+from kubeshare_py.manifests.sharepods.pod_behind_fields import SHOWN_BYTES
+from kubeshare_py.manifests.sharepods.share_pod_fields import MOST_BYTES, SharePodFields, share_pod
 from kubeshare_py.manifests.sharepods.share_pod_patches import card_name_patch, status_patch
 from kubeshare_py.manifests.sharepods.share_pod_values import value_problem
 from kubeshare_py.sharepods.share_pod import ConditionType, SharePod, SharePodStatus
+from kubeshare_py.sharepods.verdict import LEFT_OUT, SYNCED, judge
 from tests.manifests.sharepods.test_pod_behind_fields import OWNER, read_pod
 
 TWO = {"kubeshare/gpu_request": "0.5", "kubeshare/gpu_limit": "1"}
@@ -49,6 +51,57 @@ def test_what_a_share_pod_shows_is_read_as_it_was_written() -> None:
     again = read_share(spec={"containers": []}, status=value)
     assert again.status.mirror == pod.mirror
     assert pod.card_name == "abcde"
+
+
+@pytest.mark.parametrize("where", ["spec", "labels", "annotations"])
+def test_a_share_pod_that_is_too_long_says_so_and_keeps_nothing(where: str) -> None:
+    """A tenant may write 1.5 MB into each: nothing is kept of them, and no pod is made."""
+    long = {f"k{number}": "v" * 1000 for number in range(200)}
+    fields = {"spec": {"x": long}} if where == "spec" else {"metadata": {where: long}}
+    share = read_share(status={"conditions": [{"type": "Synced", "status": "False"}]}, **fields)
+    assert share.problem.startswith("its spec, labels and annotations have 20")
+    assert share.problem.endswith(f" bytes, and no pod is made from more than {MOST_BYTES}")
+    assert (share.template.manifest, share.template.field_hashes) == (b"", ())
+    assert share.status.condition(ConditionType.SYNCED) is not None
+    verdict = judge(share, None, None, "")
+    assert verdict.request is None
+    assert "no pod is made" in verdict.status.conditions[0].message
+
+
+def test_what_kubectl_applied_last_does_not_count() -> None:
+    applied = {"kubectl.kubernetes.io/last-applied-configuration": "x" * MOST_BYTES}
+    assert read_share(metadata={"annotations": applied}, spec={"a": "b"}).problem == ""
+
+
+def test_a_pod_that_has_more_than_can_be_shown_is_shown_in_short_and_once() -> None:
+    """What is written must be what is read, or it would be written for ever."""
+    labels = {f"k{number}": "v" * 60 for number in range(2000)}
+    share, status = (
+        read_share(spec={"containers": []}),
+        {"phase": "Running", "x": "y" * SHOWN_BYTES},
+    )
+    pods = [
+        read_pod(
+            metadata={"ownerReferences": [OWNER], "labels": labels}, status={"phase": "Running"}
+        ),
+        read_pod(metadata={"ownerReferences": [OWNER]}, status=status),
+    ]
+    for pod in pods:
+        verdict = judge(share, pod, None, "")
+        [_, add] = msgspec.json.decode(
+            msgspec.json.encode(status_patch(share, verdict.status, NOW))
+        )
+        assert add["value"]["PodStatus"] == {"phase": "Running"}
+        assert add["value"]["conditions"][0]["message"] == SYNCED + LEFT_OUT
+        assert len(json.dumps(add)) < SHOWN_BYTES
+        again = read_share(spec={"containers": []}, status=add["value"])
+        assert judge(again, pod, None, "").status == again.status
+    assert "labels" not in json.loads(pods[0].mirror.metadata)
+
+
+def test_a_status_of_others_that_is_too_long_is_none() -> None:
+    status = {"PodStatus": {"x": "y" * (4 * SHOWN_BYTES)}, "BoundDeviceID": "GPU-1"}
+    assert read_share(status=status).status == SharePodStatus()
 
 
 @pytest.mark.parametrize("status", [None, {}, {"PodStatus": "x"}, {"conditions": 3}, "x", []])
