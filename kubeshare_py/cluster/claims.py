@@ -6,7 +6,9 @@ first:
 
 - the parties are the nodes of the cluster that list the uuid or on which pods hold it;
 - if pods hold it on exactly one of them, it counts there; if on several, it counts nowhere;
-- if no pod holds it, it counts on the only party whose collector answers, if there is just one.
+- if no pod holds it, it counts on the node whose collector answers and whose Node object is the
+  oldest, unless two are equally old: who joins a cluster later takes no cards of nodes that are in
+  it. The API server keeps the time, so that a node cannot make itself older.
 
 A reservation holds a card as a pod does: a pod will be bound there. The cost of a change depends on
 the keys of the cards that it names, not on the number of nodes.
@@ -44,7 +46,8 @@ class Claims:
         self._instances: dict[tuple[NodeName, GpuUuid], tuple[GpuUuid, ...]] = {}
         self._parent: dict[tuple[NodeName, GpuUuid], GpuUuid] = {}
         self._holds: dict[GpuUuid, dict[NodeName, int]] = {}
-        self._present: set[NodeName] = set()
+        #: When each node of the cluster was created.
+        self._present: dict[NodeName, str] = {}
         self._silent: frozenset[NodeName] = frozenset()
 
     @property
@@ -71,11 +74,19 @@ class Claims:
         for key in sorted(old | new):
             self._settle_if_shared(key, alone)
 
-    def is_there(self, node: NodeName, present: bool, held: Iterable[GpuUuid]) -> None:
-        """Record whether the cluster has this node; `held` are the cards that pods hold on it."""
-        if present == (node in self._present):
+    def is_there(
+        self, node: NodeName, present: bool, held: Iterable[GpuUuid], created: str = ""
+    ) -> None:
+        """Record whether the cluster has this node; `held` are the cards that pods hold on it.
+
+        `created`: see `Node`.
+        """
+        if present == (node in self._present) and self._present.get(node, created) == created:
             return
-        (self._present.add if present else self._present.discard)(node)
+        if present:
+            self._present[node] = created
+        else:
+            del self._present[node]
         for key in sorted({*_keys(self._listed.get(node, ())), *held}):
             self._settle_if_shared(key, (node,))
 
@@ -202,8 +213,14 @@ class Claims:
     def _keeper(
         self, listers: Collection[NodeName], holders: Collection[NodeName]
     ) -> NodeName | None:
-        candidates = [*(holders or (node for node in listers if node not in self._silent))]
-        return candidates[0] if len(candidates) == 1 else None
+        if holders:
+            return next(iter(holders)) if len(holders) == 1 else None
+        answering = [node for node in listers if node not in self._silent]
+        if len(answering) == 1:
+            return answering[0]
+        ages = sorted((self._present[node], node) for node in answering)
+        is_clear = bool(ages) and bool(ages[0][0]) and ages[0][0] < ages[1][0]
+        return ages[0][1] if is_clear else None
 
 
 def _keys_of(gpu: Gpu) -> tuple[GpuUuid, ...]:

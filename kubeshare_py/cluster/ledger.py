@@ -258,7 +258,7 @@ class Ledger:
         self.relabelled.add(row)
         self.changed.add(row)
         self.improved.add(row)
-        self._claim(node.name, present=True)
+        self._claim(node.name, present=True, created=node.created)
 
     def drop_node(self, name: NodeName) -> None:
         """Remove a node that the API server no longer shows; its charges stay.
@@ -476,10 +476,10 @@ class Ledger:
 
     # --- inside --------------------------------------------------------------------------------
 
-    def _claim(self, name: NodeName, *, present: bool) -> None:
+    def _claim(self, name: NodeName, *, present: bool, created: str = "") -> None:
         charges = (*self.pods_on(name).values(), *self.reservations_on(name).values())
         held = (card.uuid for one in charges if one.allocation for card in one.allocation.cards)
-        self.claims.is_there(name, present, held)
+        self.claims.is_there(name, present, held, created)
         self._heed_claims()
 
     def _hold(self, charge: Charge, sign: int) -> None:

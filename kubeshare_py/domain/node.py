@@ -93,6 +93,8 @@ class Node:
     locks: tuple[NodeLock, ...] = ()
     #: Cards that administrators keep new pods off, sorted; with a card its instances too.
     cordoned: tuple[GpuUuid, ...] = ()
+    #: When the API server stored it first, in its RFC 3339, UTC to the second; "" if unknown.
+    created: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -107,6 +107,7 @@ def to_domain(
         address=_internal_ip(node.status.addresses or ()),
         agent=read_agent(node.metadata.annotations or {}),
         cordoned=_cordoned(node.metadata.annotations or {}),
+        created=node.metadata.creation_timestamp or "",
         locks=locks(node.metadata.annotations or {}, offered) if locks is not None else (),
     )
 

@@ -1,4 +1,4 @@
-"""Of a card that several nodes claim: where pods hold it, else on neither; whatever came first."""
+"""Of a card that several nodes claim: where pods hold it, else on the oldest node."""
 
 from dataclasses import dataclass, field
 from random import Random
@@ -117,6 +117,19 @@ def test_of_a_silent_node_and_one_that_answers_the_latter_has_what_no_pod_holds(
     assert counted(ledger) == {(A, "GPU-1")}
 
 
+def test_cards_that_no_pod_holds_count_on_the_node_that_was_created_first() -> None:
+    ledger = a_ledger({A: cards("GPU-0", "GPU-1"), B: cards("GPU-0", "GPU-1")})
+    assert counted(ledger) == set()
+    ledger.put_node(a_node(B, created="2026-11-01T00:00:00Z"))
+    assert counted(ledger) == set()  # it is not known how old A is
+    ledger.put_node(a_node(A, created="2026-11-02T00:00:00Z"))
+    assert counted(ledger) == {(B, "GPU-0"), (B, "GPU-1")}
+    hold(ledger, "p", A, "GPU-1")
+    assert counted(ledger) == {(B, "GPU-0"), (A, "GPU-1")}
+    ledger.put_silent(frozenset({B}))
+    assert counted(ledger) == {(A, "GPU-0"), (A, "GPU-1")}
+
+
 def test_a_parent_decides_about_its_instances_and_they_about_it() -> None:
     ledger = a_ledger({A: (*cards(x="GPU-0", y="GPU-0"),), B: cards("GPU-0", "GPU-1")})
     assert counted(ledger) == {(B, "GPU-1")}
@@ -159,6 +172,7 @@ class Facts:
     """What is so now; nothing of how it became so."""
 
     present: set[NodeName] = field(default_factory=set)
+    created: dict[NodeName, str] = field(default_factory=dict)
     listed: dict[NodeName, dict[GpuUuid, GpuUuid | None]] = field(default_factory=dict)
     silent: set[NodeName] = field(default_factory=set)
     pods: dict[PodUid, tuple[NodeName, GpuUuid]] = field(default_factory=dict)
@@ -182,7 +196,13 @@ class Facts:
         }
         if listing | holding == {node}:
             return True
-        return (holding or listing - self.silent) == {node}
+        if holding:
+            return holding == {node}
+        others = listing - self.silent - {node}
+        mine = self.created.get(node, "")
+        return node in listing - self.silent and all(
+            mine and mine < self.created[one] for one in others
+        )
 
     def _lists(self, node: NodeName, key: GpuUuid) -> bool:
         named = self.listed.get(node, {})
@@ -204,7 +224,7 @@ class Facts:
         Random(seed).shuffle(steps)
         for kind, name in steps:
             if kind == 0:
-                ledger.put_node(a_node(name))
+                ledger.put_node(a_node(name, created=self.created[NodeName(name)]))
             elif kind == 1:
                 ledger.put_cards(NodeName(name), self.gpus(NodeName(name)))
             elif kind == 2:
@@ -220,7 +240,7 @@ some_listing = st.dictionaries(st.sampled_from(UUIDS), st.none(), min_size=1, ma
 some_parents = st.dictionaries(st.sampled_from(PARTS), st.sampled_from(WHOLE), max_size=2)
 some_step = st.one_of(
     st.tuples(st.just("list"), some_node, some_listing, some_parents),
-    st.tuples(st.just("node"), some_node, st.booleans()),
+    st.tuples(st.just("node"), some_node, st.booleans(), st.sampled_from(["", "1", "2", "3"])),
     st.tuples(st.just("silent"), st.frozensets(some_node)),
     st.tuples(st.just("pod"), st.sampled_from("pqrs"), some_node, st.sampled_from(UUIDS)),
     st.tuples(st.just("kept"), st.sampled_from("kl"), some_node, st.sampled_from(UUIDS)),
@@ -235,10 +255,11 @@ def take(step: tuple[object, ...], ledger: Ledger, facts: Facts) -> None:
         case ("list", str(node), dict(listing), dict(parents)):
             facts.listed[NodeName(node)] = {**listing, **parents}
             ledger.put_cards(NodeName(node), facts.gpus(NodeName(node)))
-        case ("node", str(node), bool(present)):
+        case ("node", str(node), bool(present), str(created)):
+            facts.created[NodeName(node)] = created
             (facts.present.add if present else facts.present.discard)(NodeName(node))
             if present:
-                ledger.put_node(a_node(node))
+                ledger.put_node(a_node(node, created=created))
             else:
                 ledger.drop_node(NodeName(node))
         case ("silent", frozenset() as nodes):
@@ -269,7 +290,7 @@ def test_what_counts_follows_from_what_is_so_now_and_from_nothing_else(
 ) -> None:
     ledger, facts = Ledger(), Facts()
     for node, listing in zip(NODES, first, strict=True):
-        take(("node", node, True), ledger, facts)
+        take(("node", node, True, "2"), ledger, facts)
         take(("list", node, listing, {}), ledger, facts)
     for step in steps:
         take(step, ledger, facts)
