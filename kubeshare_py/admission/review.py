@@ -78,17 +78,24 @@ def answer(body: bytes, rules: Rules) -> bytes | None:
         ours = pod.spec.scheduler_name in rules.choices
         return _added(request, pod) if ours else allowed(request)
     scheduler = _scheduler_of(pod, rules)
-    if scheduler not in rules.choices:
-        return allowed(request)
+    return (
+        _judged(request, pod, scheduler, rules) if scheduler in rules.choices else allowed(request)
+    )
+
+
+def _judged(request: Request, pod: CreatedPod, scheduler: str, rules: Rules) -> bytes:
+    """The answer about a new pod that is `scheduler`'s, one of the rules' choices."""
     problem = too_many_containers(pod.spec)
     if problem:
         return refused(request, problem)
     table = rules.dialects.of(scheduler)
     asked = _asked(pod, table)
     problem = _refusal(pod, asked, table, rules)
-    if problem:
-        return refused(request, problem)
-    return allowed(request, _patch(pod, scheduler, asked, rules))
+    return (
+        refused(request, problem)
+        if problem
+        else allowed(request, _patch(pod, scheduler, asked, rules))
+    )
 
 
 def new_pod_patch(pod: CreatedPod, rules: Rules) -> list[Operation]:

@@ -59,6 +59,9 @@ CLAIMED_CARDS = AmountRange(1, 1_000_000)
 POD_CLAIMS = AmountRange(1, 32)
 #: UUIDs that a claim names, and as many that it denies: all cards of a node.
 CLAIMED_UUIDS = AmountRange(0, CARDS_OF_NODE.most)
+#: Parts of models that a claim names, and as many that it denies; each part is compared with every
+#: model of the cluster.
+CLAIMED_MODELS = AmountRange(0, 256)
 #: Tags of one claim.
 CLAIM_TAGS = AmountRange(0, 8)
 #: Pods of a group, and those that start together. Kubernetes' clusters have 150,000.

@@ -21,6 +21,8 @@ _PART = ("namespace", "node", "pod", "container_index", "device_uuid")
 _MIG = ("node", "device_uuid", "device_index", "mig_uuid", "profile")
 _QUOTA = ("namespace", "quota_name")
 _ZONE = "zone"
+#: Lines of a piece of the text.
+_LINES = 1000
 #: At the end of an instance's model, as in NVIDIA-A100-SXM4-40GB-MIG-1g.5gb.
 _PROFILE = re.compile(r"([0-9]+c[.])?[0-9]+g[.][0-9]+gb([+-][a-z.+-]+)?$")
 
@@ -159,7 +161,10 @@ _HamiSeries = tuple[str, tuple[str, ...], float]
 
 
 class HamiSchedulerPage:
-    """Collects portions of cards and quotas; `chunks` is the text, one metric after the other."""
+    """Collects portions of cards and quotas; `chunks` is the text, one metric after the other.
+
+    The text can be had once.
+    """
 
     def __init__(self, build: Build, *, legacy: bool) -> None:
         """With `legacy`, each series is there under its older names too."""
@@ -185,10 +190,13 @@ class HamiSchedulerPage:
                 self._add(series)
 
     def chunks(self) -> Iterable[bytes]:
-        """The text in pieces."""
+        """The text in pieces of at most some hundred kilobytes, so that none takes long."""
         for metric in CATALOGUE:
-            if found := self._parts[metric.name]:
-                yield (head(metric) + "".join(found)).encode()
+            lines = self._parts.pop(metric.name)
+            if lines:
+                yield head(metric).encode()
+            for start in range(0, len(lines), _LINES):
+                yield "".join(lines[start : start + _LINES]).encode()
         yield hami_build_text(self._build).encode()
 
     def _add(self, series: _HamiSeries) -> None:

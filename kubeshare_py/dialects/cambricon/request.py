@@ -21,7 +21,14 @@ from kubeshare_py.dialects.cambricon.keys import (
 )
 from kubeshare_py.dialects.dialect import ContainerAmounts, PodAsk
 from kubeshare_py.dialects.hami.keys import HAMI
-from kubeshare_py.domain.bounds import CLAIMED_CARDS, CLAIMED_UUIDS, HELD_BYTES, POD_CLAIMS
+from kubeshare_py.domain.bounds import (
+    CARD_NAME,
+    CLAIMED_CARDS,
+    CLAIMED_MODELS,
+    CLAIMED_UUIDS,
+    HELD_BYTES,
+    POD_CLAIMS,
+)
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.gpu_models import ANY, PreferredModels, name_part, names_model
 from kubeshare_py.domain.identity import GpuUuid
@@ -147,7 +154,13 @@ def _wishes(annotations: Mapping[str, str]) -> _Wishes | InvalidRequest:
         )
     parts: dict[str, list[str]] = {USE_TYPE: [], NO_TYPE: []}
     for key, accepted_parts in parts.items():
+        if not CLAIMED_MODELS.allows(len(found[key])):
+            rule = f"number of types {CLAIMED_MODELS.problem(len(found[key]))}"
+            return InvalidRequest(field=key, rule=rule)
         for text in found[key]:
+            if not CARD_NAME.allows(len(text)):
+                rule = f"length of a type {CARD_NAME.problem(len(text))}"
+                return InvalidRequest(field=key, value=text, rule=rule)
             part = name_part(text.replace(" ", "-"))
             if part is None:
                 return InvalidRequest(field=key, value=text, rule="is no part of a model's name")

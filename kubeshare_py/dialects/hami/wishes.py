@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from kubeshare_py.dialects.hami import keys as names
 from kubeshare_py.dialects.hami.keys import SEED, HamiSettings
 from kubeshare_py.dialects.label_numbers import integer
-from kubeshare_py.domain.bounds import CLAIMED_UUIDS
+from kubeshare_py.domain.bounds import CARD_NAME, CLAIMED_MODELS, CLAIMED_UUIDS
 from kubeshare_py.domain.gpu_models import ANY, PreferredModels, name_part
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.domain.needs.placement_policy import Order, PlacementPolicy
@@ -152,9 +152,19 @@ def _models(annotations: Mapping[str, str], *, mig: bool) -> PreferredModels | I
 
 
 def _parts(annotations: Mapping[str, str], key: str) -> tuple[str, ...] | InvalidRequest:
-    """Parts of models for a list of types, such as `NVIDIA-Tesla T4` and `a100`."""
+    """Parts of models for a list of types, such as `NVIDIA-Tesla T4` and `a100`.
+
+    Bounded before they are read: the spellings of one word are as long as its square.
+    """
     found: list[str] = []
-    for word in _listed(annotations, key):
+    words = list(dict.fromkeys(_listed(annotations, key)))
+    if not CLAIMED_MODELS.allows(len(words)):
+        rule = f"number of types {CLAIMED_MODELS.problem(len(words))}"
+        return InvalidRequest(field=key, value=annotations[key], rule=rule)
+    for word in words:
+        if not CARD_NAME.allows(len(word)):
+            rule = f"length of a type {CARD_NAME.problem(len(word))}"
+            return InvalidRequest(field=key, value=word, rule=rule)
         parts = [name_part(part) for part in _spellings(word.lower().replace(" ", "-"))]
         if None in parts:
             return InvalidRequest(field=key, value=annotations[key], rule=NO_PART_RULE)

@@ -33,6 +33,9 @@ _AnyHandler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 #: Seconds without accepting connections after the process ran out of descriptors, and between
 #: searches for overdue connections.
 _PAUSE_S = 1.0
+#: Bytes of a connection that may wait in its transport before writers wait; asyncio's default for
+#: TLS is eight times that, for each of some hundred connections that are not read.
+_BUFFERED = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +50,18 @@ class Bounds:
     At `connections`, a new connection replaces the one that has been silent for longest: first
     those that never sent a request, last those whose request has not fully arrived. If all are
     being answered, the new one is closed.
+
+    `unread_s`: for a client to read an answer. `unread_bytes`: of all answers that are not read so
+    far; beyond that the client with the largest one is cut off, of several the one that had it
+    first. TLS holds an answer twice.
     """
 
     connections: int = 256
     head_s: float = 10.0
     idle_s: float = 120.0
     busy_s: float = 70.0
+    unread_s: float = 20.0
+    unread_bytes: int = 32 * 2**20
 
 
 @asynccontextmanager
@@ -212,6 +221,8 @@ class _BoundedConnections:
     strangers: _WaitingConnection = field(default_factory=dict)
     idle: _WaitingConnection = field(default_factory=dict)
     busy: _WaitingConnection = field(default_factory=dict)
+    #: The bytes of answers that are being sent.
+    unread: dict[web.RequestHandler, int] = field(default_factory=dict)
     #: The timer of each listener that pauses because it could accept nothing.
     paused: dict[socket.socket, asyncio.TimerHandle] = field(default_factory=dict)
 
@@ -225,7 +236,9 @@ class _BoundedConnections:
             self.idle.pop(own, None)
             self.busy[own] = _BoundedConnection(own, _now() + self.bounds.busy_s, request=request)
             try:
-                return await handler(request)
+                answer = await handler(request)
+                await self._send(request, answer)
+                return answer
             except web.RequestPayloadError:
                 return web.Response(status=HTTPStatus.BAD_REQUEST)
             except ConnectionError:
@@ -237,6 +250,25 @@ class _BoundedConnections:
                 self.idle[own] = _BoundedConnection(own, _now() + self.bounds.idle_s)
 
         return noted
+
+    async def _send(self, request: web.Request, answer: web.StreamResponse) -> None:
+        """Send an answer, while its connection counts as busy; aiohttp then finds it sent."""
+        if not isinstance(answer, web.Response):
+            return  # its handler has sent it, in pieces
+        own = request.protocol
+        self.unread[own] = answer.content_length or 0
+        try:
+            while sum(self.unread.values()) > self.bounds.unread_bytes:
+                largest = max(self.unread, key=lambda one: self.unread[one])
+                del self.unread[largest]
+                abort(largest.transport)
+            async with asyncio.timeout(self.bounds.unread_s):
+                await answer.prepare(request)
+                await answer.write_eof()
+        except TimeoutError:
+            abort(own.transport)
+        finally:
+            self.unread.pop(own, None)
 
     def accept_from(self, listener: socket.socket) -> None:
         """Accept connections from now on.
@@ -283,9 +315,10 @@ class _BoundedConnections:
     async def _opened(self, accepted: socket.socket, connection: _BoundedConnection) -> None:
         loop = asyncio.get_running_loop()
         try:
-            await loop.connect_accepted_socket(
+            transport, _ = await loop.connect_accepted_socket(
                 lambda: connection.handler, accepted, ssl=self.context
             )
+            transport.set_write_buffer_limits(high=_BUFFERED)
         except OSError:  # no TLS, gone, or closed
             self.strangers.pop(connection.handler, None)
             accepted.close()

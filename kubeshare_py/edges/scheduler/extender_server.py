@@ -30,38 +30,46 @@ from kubeshare_py.edges.kube.self_signed_ca import Pace, SelfSignedCa
 from kubeshare_py.edges.process import probes
 from kubeshare_py.edges.process.bounded_server import Bounds, listening
 from kubeshare_py.edges.process.build import say_listening, url
+from kubeshare_py.edges.process.held_bodies import HeldBodies
+from kubeshare_py.edges.process.question_turns import TooManyQuestions
 from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
-from kubeshare_py.edges.scheduler.extender_calls import ExtenderCalls
+from kubeshare_py.edges.scheduler.extender_calls import MAX_LOOKED_UP, ExtenderCalls
 from kubeshare_py.manifests.calls.extender import BadExtenderRequest
 
 #: Where HAMi's MutatingWebhookConfiguration finds its webhook.
 WEBHOOK = "/webhook"
+TOO_MANY = "too many ask; try again"
 #: The largest body: the names of some 60,000 nodes, or some 400 Node objects; of a review, two pods
 #: as large as etcd takes them.
 MAX_BYTES = 4 * 2**20
+#: The most bytes of all bodies that arrive or are answered.
+MAX_HELD_BYTES = 8 * MAX_BYTES
 #: kube-scheduler binds up to some dozens of pods at a time, each on a connection.
 BOUNDS = Bounds(connections=64)
 
-_Answer = Callable[[bytes], Awaitable[bytes]]
+_Answer = Callable[[bytes, str], Awaitable[bytes]]
 
 
 class ExtenderAnswers(Protocol):
-    """Answers bodies of requests, which raise BadExtenderRequest if they are none."""
+    """Answers bodies of requests of clients, which are named by their addresses.
+
+    Each raises BadExtenderRequest if the body is none, and TooManyQuestions.
+    """
 
     @property
     def problem(self) -> str:
         """Why no request can be answered now, "" if they can."""
 
-    async def filter(self, body: bytes) -> bytes:
+    async def filter(self, body: bytes, client: str) -> bytes:
         """Answer /filter."""
 
-    async def score(self, body: bytes) -> bytes:
+    async def score(self, body: bytes, client: str) -> bytes:
         """Answer /prioritize."""
 
-    async def bind(self, body: bytes) -> bytes:
+    async def bind(self, body: bytes, client: str) -> bytes:
         """Answer /bind."""
 
-    async def review(self, body: bytes) -> bytes | None:
+    async def review(self, body: bytes, client: str) -> bytes | None:
         """Answer /webhook; None if the body is no AdmissionReview."""
 
 
@@ -82,7 +90,8 @@ async def extend(
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kubeshare-")))
         certificate = _certificate(configuration, own, folder)
         ask_for_certificates(certificate.context, configuration.extender)
-        calls = ExtenderCalls(loop, client, dialects)
+        looking_up = await stack.enter_async_context(client.another(concurrency=MAX_LOOKED_UP))
+        calls = ExtenderCalls(loop, looking_up, dialects)
         server = serve_extender(configuration.extender, certificate.context, calls)
         await stack.enter_async_context(server)
         async with asyncio.TaskGroup() as group:
@@ -116,8 +125,9 @@ async def serve_extender(
         "/prioritize": calls.score,
         "/bind": calls.bind,
     }
-    app.add_routes([web.post(path, _handler(calls, one)) for path, one in answers.items()])
-    app.add_routes([web.post(WEBHOOK, _reviewer(calls))])
+    bodies = HeldBodies(each=MAX_BYTES, total=MAX_HELD_BYTES)
+    app.add_routes([web.post(path, _handler(calls, one, bodies)) for path, one in answers.items()])
+    app.add_routes([web.post(WEBHOOK, _reviewer(calls, bodies))])
     alive = probes.HealthCheck("ping", lambda: "")
     leads = probes.HealthCheck("leader", lambda: calls.problem)
     app.add_routes(probes.routes(lambda: [alive], lambda: [alive, leads]))
@@ -134,35 +144,34 @@ async def serve_extender(
         yield url("https", *addresses[0])
 
 
-def _handler(calls: ExtenderAnswers, answer: _Answer) -> Handler:
+def _handler(calls: ExtenderAnswers, answer: _Answer, bodies: HeldBodies) -> Handler:
     async def handler(request: web.Request) -> web.StreamResponse:
-        _check_length(request)
         if calls.problem:
             return _text(HTTPStatus.SERVICE_UNAVAILABLE, calls.problem)
         try:
-            body = await answer(await request.read())
+            async with bodies.body_of(request) as body:
+                answered = await answer(body, request.remote or "")
         except BadExtenderRequest as error:
             return _text(HTTPStatus.BAD_REQUEST, str(error))
-        return web.Response(body=body, content_type="application/json")
+        except TooManyQuestions:
+            return _text(HTTPStatus.TOO_MANY_REQUESTS, TOO_MANY)
+        return web.Response(body=answered, content_type="application/json")
 
     return handler
 
 
-def _reviewer(calls: ExtenderAnswers) -> Handler:
+def _reviewer(calls: ExtenderAnswers, bodies: HeldBodies) -> Handler:
     async def handler(request: web.Request) -> web.StreamResponse:
-        _check_length(request)
-        body = await calls.review(await request.read())
-        if body is None:
+        try:
+            async with bodies.body_of(request) as body:
+                answered = await calls.review(body, request.remote or "")
+        except TooManyQuestions:
+            return _text(HTTPStatus.TOO_MANY_REQUESTS, TOO_MANY)
+        if answered is None:
             return _text(HTTPStatus.BAD_REQUEST, "not an AdmissionReview")
-        return web.Response(body=body, content_type="application/json")
+        return web.Response(body=answered, content_type="application/json")
 
     return handler
-
-
-def _check_length(request: web.Request) -> None:
-    """Refuse a body that says itself that it is too large. Raises HTTPRequestEntityTooLarge."""
-    if (request.content_length or 0) > MAX_BYTES:
-        raise web.HTTPRequestEntityTooLarge(MAX_BYTES, request.content_length or 0)
 
 
 def _text(status: HTTPStatus, text: str) -> web.Response:

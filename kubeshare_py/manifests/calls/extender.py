@@ -17,7 +17,7 @@ from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.domain.events import BindAsked
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.domain.printable import MAX_TEXT, beginning, printable
+from kubeshare_py.domain.printable import MAX_SAID, MAX_TEXT, beginning, printable
 from kubeshare_py.manifests.api_paths import is_label_name, is_subdomain_name
 from kubeshare_py.manifests.pods.pod import is_finished, to_domain
 from kubeshare_py.manifests.pods.pod_fields import PodFields
@@ -53,6 +53,12 @@ class BadExtenderRequest(ValueError):
     """The body is not what kube-scheduler sends; the text says why."""
 
 
+#: etcd's default limit of a request (--max-request-bytes), in which JSON is longer than what is
+#: stored; TotalAnnotationSizeLimitB of k8s.io/apimachinery/pkg/api/validation (in characters here).
+MAX_POD_BYTES, MAX_ANNOTATIONS = 3 * 2**20, 256 * 2**10
+#: The most nodes of a question; Kubernetes' clusters have 5,000.
+MOST_NODES = 2**16
+
 _FIELDS = msgspec.json.Decoder(dict[str, Raw])
 _NAMES = msgspec.json.Decoder(list[str] | None)
 _NODES = msgspec.json.Decoder(_NodeList | None)
@@ -84,7 +90,7 @@ def read_question(body: bytes, dialects: Dialects) -> ExtenderQuestion:
     """The arguments of /filter and /prioritize. Raises BadExtenderRequest."""
     fields = _fields(body)
     try:
-        pod = to_domain(decoded(_POD, bytes(fields.get("pod", _NULL))), dialects)
+        pod = to_domain(_pod_fields(bytes(fields.get("pod", _NULL))), dialects)
         names = _NAMES.decode(fields.get("nodenames", _NULL))
         given = None if names is not None else decoded(_NODES, bytes(fields.get("nodes", _NULL)))
         if given is not None:
@@ -94,7 +100,26 @@ def read_question(body: bytes, dialects: Dialects) -> ExtenderQuestion:
         raise BadExtenderRequest(f"not ExtenderArgs: {error}") from error
     if names is None:
         raise BadExtenderRequest("not ExtenderArgs: it has neither NodeNames nor Nodes")
-    return ExtenderQuestion(pod=pod, names=tuple(map(NodeName, names)))
+    if len(names) > MOST_NODES:
+        raise BadExtenderRequest(f"not ExtenderArgs: more than {MOST_NODES} NodeNames")
+    return ExtenderQuestion(pod=pod, names=tuple(map(NodeName, dict.fromkeys(names))))
+
+
+def _pod_fields(text: bytes) -> PodFields:
+    """The fields of a pod as large as API servers store them at most.
+
+    Raises UNDECODABLE, and BadExtenderRequest. What is larger no kube-scheduler can have read, and
+    reading it would take seconds.
+    """
+    if len(text) > MAX_POD_BYTES:
+        raise BadExtenderRequest(f"not ExtenderArgs: a Pod of {len(text)} bytes")
+    fields = decoded(_POD, text)
+    annotations = fields.metadata.annotations or {}
+    if sum(len(key) + len(value) for key, value in annotations.items()) > MAX_ANNOTATIONS:
+        raise BadExtenderRequest(
+            f"not ExtenderArgs: a Pod with over {MAX_ANNOTATIONS} bytes of annotations"
+        )
+    return fields
 
 
 def read_bind(body: bytes) -> BindAsked:
@@ -140,17 +165,26 @@ def filter_result(
     that failed is in FailedAndUnresolvableNodes, so that it evicts no pod for a node whose cards
     would be as full afterwards.
     """
-    nodes = question.nodes
+    nodes, texts = question.nodes, _Sentences()
     items = None if nodes is None else [nodes[name] for name in fitting]
     return _ENCODER.encode(
         {
             "Nodes": None if items is None else {"metadata": {}, "items": items},
             "NodeNames": None if nodes is not None else fitting,
             "FailedNodes": {},
-            "FailedAndUnresolvableNodes": {name: printable(why) for name, why in failed},
+            "FailedAndUnresolvableNodes": {name: texts[why] for name, why in failed},
             "Error": printable(problem),
         }
     )
+
+
+class _Sentences(dict[str, str]):
+    """Reasons as they are shown; thousands of nodes have the same."""
+
+    def __missing__(self, why: str) -> str:
+        """Make it once."""
+        self[why] = text = printable(beginning(why, MAX_SAID))
+        return text
 
 
 def priorities(scores: Iterable[tuple[NodeName, int]]) -> bytes:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.reasons import NO_NODE
@@ -69,26 +69,27 @@ def filtered(machine: Machine, pod: Pod, names: Sequence[NodeName]) -> FilterAns
     return _by_cards(evaluator, shape, names)
 
 
-def fitting_now(machine: Machine, refused: Iterable[Pod]) -> list[Pod]:
+def fitting_now(machine: Machine, refused: Iterable[PodUid]) -> list[tuple[PodUid, PodKey]]:
     """Those of these pods that could be placed now, in this order; of each shape some.
 
     At most as many of a shape as there are nodes for it, and MAX_WOKEN in all: kube-scheduler tries
-    each of them.
+    each of them. The keys are the watch's: who asked about a uid may have named another pod.
     """
     evaluators = machine.reading().evaluators
     room: dict[tuple[str, Shape], int] = {}
     found = []
-    for pod in refused:
-        record = machine.records.get(pod.uid)
+    for uid in refused:
+        record = machine.records.get(uid)
         if record is None or record.state is not PodState.DELEGATED:
             continue
-        asked = pod.scheduler_name, record.shape
+        scheduler_name = record.pod.scheduler_name
+        asked = scheduler_name, record.shape
         if asked not in room:
-            masks = evaluators[pod.scheduler_name].masks(record.shape)
+            masks = evaluators[scheduler_name].masks(record.shape)
             room[asked] = int((masks == 0).sum())
         if room[asked]:
             room[asked] -= 1
-            found.append(pod)
+            found.append((uid, record.pod.key))
         if len(found) == MAX_WOKEN:
             break
     return found

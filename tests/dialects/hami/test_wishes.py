@@ -153,3 +153,22 @@ def test_weights_are_given_for_all_three_or_the_pod_waits(
     else:
         assert not isinstance(found, InvalidRequest)
         assert found.policy.weights == weights
+
+
+@pytest.mark.parametrize("key", [USE, NO])
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        (",".join(f"t{number}" for number in range(257)), "number of types"),
+        ("nvidia-" * 37, "length of a type"),
+        ("nvidia-" * 37_000, "length of a type"),
+        ("a," * 130_000 + "b" * 254, "length of a type"),
+    ],
+)
+def test_lists_of_types_are_bounded_before_they_are_read(key: str, text: str, rule: str) -> None:
+    """A word that begins with `nvidia-` n times has n spellings."""
+    found = wishes_of({key: text}, HamiSettings())
+    assert isinstance(found, InvalidRequest)
+    assert rule in str(found)
+    assert len(str(found)) < 600
+    assert not isinstance(wishes_of({key: "a," * 130_000}, HamiSettings()), InvalidRequest)

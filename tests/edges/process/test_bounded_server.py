@@ -424,3 +424,68 @@ async def test_a_port_that_is_taken_in_one_family_is_not_served_in_the_other(add
             pytest.raises(OSError, match="in use"),
         ):
             await listened(address, taken.getsockname()[1])
+
+
+HUGE = 16 * 2**20
+GET_HUGE = GET.replace(b"/ ", b"/huge ")
+
+
+@contextlib.asynccontextmanager
+async def serving_huge(bounds: Bounds, served: list[asyncio.BaseTransport]) -> AsyncIterator[int]:
+    """A server of a huge answer, which notes the transports of those who asked."""
+
+    async def huge(request: web.Request) -> web.Response:
+        assert request.transport is not None
+        served.append(request.transport)
+        return web.Response(body=bytes(HUGE))
+
+    app = web.Application()
+    app.add_routes([web.get("/huge", huge), web.get("/", _answer)])
+    server = listening(app, "127.0.0.1", 0, bounds=bounds, shutdown_s=0.1)
+    async with server as addresses:
+        yield addresses[0][1]
+
+
+async def cut_off(served: list[asyncio.BaseTransport]) -> list[bool]:
+    """Which of these connections are closed, once one more is."""
+    found = [one.is_closing() for one in served]
+    async with asyncio.timeout(PATIENCE_S):
+        while not any(found):
+            await asyncio.sleep(0.01)
+            found = [one.is_closing() for one in served]
+    return found
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_of_answers_that_are_not_read_the_first_is_cut_off_and_small_ones_get_through(
+    run: Run,
+) -> None:
+    async def ask() -> None:
+        served: list[asyncio.BaseTransport] = []
+        async with serving_huge(Bounds(unread_bytes=2 * HUGE + 9), served) as port:
+            clients = []
+            for _ in range(3):
+                clients.append(await connect(port, GET_HUGE))
+                await clients[-1][0].readuntil(b"\r\n\r\n")
+            assert await cut_off(served) == [True, False, False]
+            clients.append(await connect(port))
+            assert await is_answered(clients[-1])
+            async with asyncio.timeout(PATIENCE_S):
+                assert len(await clients[2][0].readexactly(HUGE)) == HUGE
+            for client in clients:
+                await left(client)
+
+    run(ask())
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_a_client_that_does_not_read_its_answer_in_time_is_cut_off(run: Run) -> None:
+    async def ask() -> None:
+        served: list[asyncio.BaseTransport] = []
+        async with serving_huge(Bounds(unread_s=0.1), served) as port:
+            client = await connect(port, GET_HUGE)
+            await client[0].readuntil(b"\r\n\r\n")
+            assert await cut_off(served) == [True]
+            await left(client)
+
+    run(ask())

@@ -23,16 +23,16 @@ class Calls:
 
     problem: str = ""
 
-    async def filter(self, body: bytes) -> bytes:
+    async def filter(self, body: bytes, client: str) -> bytes:
         return b'"filter"'
 
-    async def score(self, body: bytes) -> bytes:
+    async def score(self, body: bytes, client: str) -> bytes:
         return b'"prioritize"'
 
-    async def bind(self, body: bytes) -> bytes:
+    async def bind(self, body: bytes, client: str) -> bytes:
         return b'"bind"'
 
-    async def review(self, body: bytes) -> bytes | None:
+    async def review(self, body: bytes, client: str) -> bytes | None:
         return b'"review"' if body == b"{}" else None
 
 

@@ -1,5 +1,6 @@
 """HAMi's metrics over HTTP, as its Prometheus scrapes them."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -15,6 +16,7 @@ from kubeshare_py.edges.scheduler.hami_page import serve_hami_metrics
 from kubeshare_py.scheduling.machine import Machine
 from tests.builders import GIB, a_claim, a_machine, a_pod, a_shape
 from tests.controlplane.running import free_ports
+from tests.patience import PATIENCE_S
 from tests.scheduling.driver import Driver
 
 
@@ -95,3 +97,20 @@ async def test_with_port_0_nothing_is_served_and_a_taken_port_is_an_error() -> N
         with pytest.raises(ConfigurationError, match="hamiMetrics: cannot listen on"):
             async with serve_hami_metrics(settings(port), machine):
                 pass
+
+
+async def test_readers_share_a_page_and_a_slow_one_keeps_no_other_from_it() -> None:
+    """A page that took a while is made anew only after ten times as long."""
+    driver = Driver({f"n{number}": 8 for number in range(600)})
+    async with page_of(driver.machine) as url:
+        first = await get(url)
+        driver.place(a_pod("late", a_shape(a_claim(250))))
+        async with (
+            aiohttp.ClientSession(read_bufsize=1024) as session,
+            session.get(f"{url}/metrics") as slow,
+        ):
+            assert await slow.content.readexactly(10)
+            assert [await get(url) for _ in range(3)] == [first] * 3
+        async with asyncio.timeout(PATIENCE_S):
+            while 'pod="late"' not in (await get(url))[1]:
+                pass  # asked again
