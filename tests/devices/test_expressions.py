@@ -9,6 +9,7 @@ from kubeshare_py.devices.expression_values import EvaluationError
 from kubeshare_py.devices.expressions import (
     MAX_CHARACTERS,
     MAX_STEPS,
+    Judgement,
     UnsupportedExpression,
     compiled,
 )
@@ -217,3 +218,34 @@ def _value(expression: str) -> str:
         return str(compiled(expression).matches(D, DEVICE)).lower()
     except EvaluationError:
         return "error"
+
+
+def _judged(pattern: str, text: str) -> Judgement:
+    named = Device(name="d", attributes=(DeviceAttribute(D, "text", text=text),))
+    expression = f'device.attributes["{D}"].text.matches("{pattern}")'
+    return compiled(expression).judged(D, named)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [
+        ("a{0,999}" * 160, "a regular expression with more than 1000 repetitions"),
+        ("a{999}|b{2,}", "a regular expression with more than 1000 repetitions"),
+        (f"({'a' * 1300}){{0,999}}", "a regular expression of more than 4000 instructions"),
+        ("(?i)k" + "k" * 1400, "a regular expression of more than 4000 instructions"),
+        ("(?i)" + r"\\pL" * 17, "a regular expression with more than 16 classes of Unicode"),
+        ("(", "a regular expression that RE2 does not understand"),
+    ],
+)
+def test_a_regular_expression_is_bounded_before_it_is_made(pattern: str, why: str) -> None:
+    assert _judged(pattern, "a").verdict == why
+
+
+def test_a_match_is_bounded_and_paid_for_by_program_and_text() -> None:
+    small, large = _judged("^GPU-[0-9a-f]{8}$", "GPU-0123abcd"), _judged("[^x]*a.{400}$", "a" * 60)
+
+    assert small.verdict is True
+    assert 0 < small.matching < 1000
+    assert large.matching > 10 * small.matching
+    told = str(_judged("[^x]*a.{400}$", "a" * 4000).verdict)
+    assert "instructions for a text of 4000 bytes: more than 1000000 in all" in told
