@@ -23,6 +23,8 @@ pytestmark = pytest.mark.real_only("it needs a control plane and Helm")
 
 #: What its memory may grow by (bytes): a few bodies at a time.
 ROOM = 64 * 2**20
+#: The chart's limit of its memory (bytes), and how long an honest review may wait (s).
+LIMIT, HONEST_S = 256 * 2**20, 2.0
 JSON = "Content-Type: application/json"
 
 
@@ -107,3 +109,20 @@ async def test_heads_and_bodies_that_never_end(webhook: Webhook, full_scale: boo
             answer = await answered(webhook.port, request("GET", "/livez"))
             assert status(answer) == HTTPStatus.OK
     await webhook.reviews()
+
+
+async def test_huge_reviews_whose_answers_are_not_read(webhook: Webhook) -> None:
+    """Memory stays below the chart's limit, and an honest review waits for one of them at most."""
+    many = gpu_pod("p", containers=[{"name": f"c{number}"} for number in range(70_000)])
+    asked = {"uid": "u", "operation": "CREATE", "object": many, "namespace": "x"}
+    kind = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
+    body = json.dumps({**kind, "request": asked}).encode()
+    loop, took_s = asyncio.get_running_loop(), []
+    for _ in range(5):
+        async with crowd(webhook.port, 12, request("POST", "/pods", JSON, body=body)):
+            for _ in range(10):
+                began = loop.time()
+                await webhook.reviews()
+                took_s.append(loop.time() - began)
+    assert sorted(took_s)[-2] < HONEST_S
+    assert webhook.process.resident_bytes() < LIMIT

@@ -16,6 +16,8 @@ from time import perf_counter
 _HALVED_S = 1.0
 #: A client that had less (s) is as one that had nothing, so that clients are not kept for ever.
 _NOTHING_S = 0.001
+#: After a turn of so long (s), the next one is chosen once others were read for so long (s).
+_LONG_S, _READING_S = 0.005, 0.003
 #: Sizes (bytes) below this are the same; above, each doubling comes later.
 _SMALL = 4096
 
@@ -61,8 +63,15 @@ class QuestionTurns:
             took_s = perf_counter() - began_s
             self._budget_s -= took_s
             self._had[client] = self._had.get(client, 0.0) + took_s
-            self._is_taken = False
-            self._next()
+            if took_s > _LONG_S:
+                # Questions that came meanwhile are still in their sockets, smaller ones too.
+                asyncio.get_running_loop().call_later(_READING_S, self._free)
+            else:
+                self._free()
+
+    def _free(self) -> None:
+        self._is_taken = False
+        self._next()
 
     async def _wait(self, client: str, size: int) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -79,8 +88,7 @@ class QuestionTurns:
                 self._waiting.remove(own)
             elif turn.done() and not turn.cancelled() and turn.exception() is None:
                 # Cancelled between the turn's beginning and this task's: it was given in vain.
-                self._is_taken = False
-                self._next()
+                self._free()
             raise
 
     def _next(self) -> None:
