@@ -26,13 +26,12 @@ def template(dialects: Iterable[Dialect] | None = None) -> str:
     own = [f"'{key}'" for key in sorted(results.KEYS)]
     parts = {
         "dialects": msgspec.json.encode(known).decode(),
-        "cel.results": (
-            f"[{fill(', '.join(own), _WIDTH, break_long_words=False)}]\n"
-            '{{- with include "kubeshare.resultKeys" . | fromJsonArray }} + {{ toJson . }}'
-            "{{- end }}"
-        ),
+        # Lists are written out: the API server makes these once, and sums of lists for each key.
         "cel.isResult": (
-            f"key in variables.keys\n|| key.matches('^{results.OF_ONE_CONTAINER.pattern}$')"
+            f"key in [{fill(', '.join(own), _WIDTH, break_long_words=False)}]\n"
+            '{{- with include "kubeshare.resultKeys" . | fromJsonArray }}\n'
+            "|| key in {{ toJson . }}{{- end }}\n"
+            f"|| key.matches('^{results.OF_ONE_CONTAINER.pattern}$')"
             '{{- with include "kubeshare.resultPrefixes" . | fromJsonArray }}\n'
             "|| {{ toJson . }}.exists(prefix, key.startsWith(prefix)){{- end }}"
         ),

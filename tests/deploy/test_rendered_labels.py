@@ -1,6 +1,7 @@
 """What the chart makes of `admission.validate` and `admission.schedulerName`."""
 
 import json
+import re
 
 import pytest
 import yaml
@@ -40,6 +41,18 @@ def labels_policy(objects: list[Json]) -> str:
     return json.dumps(policy["spec"]["validations"]) if policy else ""
 
 
+def named_scheduler(objects: list[Json]) -> str | None:
+    """The schedulerName that the policy sets in pods that name none; None if there is none."""
+    policy = named(objects, MUTATING, "kubeshare-environment")
+    if policy is None:
+        return None
+    [mutation] = policy["spec"]["mutations"]
+    found = re.search(
+        "path: '/spec/schedulerName', value: '([^']*)'", mutation["jsonPatch"]["expression"]
+    )
+    return found[1] if found else None
+
+
 def webhook(objects: list[Json]) -> tuple[list[str], str]:
     """The webhook's arguments, and the pods that it is asked about."""
     deployment = named(objects, "Deployment", "kubeshare-admission")
@@ -54,10 +67,7 @@ def webhook(objects: list[Json]) -> tuple[list[str], str]:
 
 def test_policies_name_the_first_profile_in_pods_that_name_none() -> None:
     objects = rendered(by="policy")
-    policy = named(objects, MUTATING, "kubeshare-scheduler-name")
-    assert policy
-    [mutation] = policy["spec"]["mutations"]
-    assert "path: '/spec/schedulerName', value: 'gpu'" in mutation["jsonPatch"]["expression"]
+    assert named_scheduler(objects) == "gpu"
     assert "variables.problem" in labels_policy(objects)
     assert "set spec.schedulerName" not in labels_policy(objects)
 
@@ -65,7 +75,7 @@ def test_policies_name_the_first_profile_in_pods_that_name_none() -> None:
 def test_the_webhook_is_asked_about_pods_that_name_none() -> None:
     objects = rendered(by="webhook")
     arguments, asked_about = webhook(objects)
-    assert named(objects, MUTATING, "kubeshare-scheduler-name") is None
+    assert named_scheduler(objects) is None
     assert "'default-scheduler'" in asked_about
     assert "--no-validate" not in arguments
     assert "variables.problem" in labels_policy(objects)
@@ -73,14 +83,14 @@ def test_the_webhook_is_asked_about_pods_that_name_none() -> None:
 
 def test_an_upgrade_that_reuses_older_values_has_the_defaults() -> None:
     objects = rendered(by="policy", validate=None, schedulerName=None)
-    assert named(objects, MUTATING, "kubeshare-scheduler-name")
+    assert named_scheduler(objects) == "gpu"
     assert "variables.problem" in labels_policy(objects)
 
 
 @pytest.mark.parametrize("admission", [{"schedulerName": "demand"}, {"by": "none"}])
 def test_where_nothing_may_set_the_name_it_is_demanded(admission: Json) -> None:
     objects = rendered(**admission)
-    assert named(objects, MUTATING, "kubeshare-scheduler-name") is None
+    assert named_scheduler(objects) is None
     assert "which only gpu understands: set spec.schedulerName to batch or gpu" in labels_policy(
         objects
     )
@@ -89,7 +99,7 @@ def test_where_nothing_may_set_the_name_it_is_demanded(admission: Json) -> None:
 @pytest.mark.parametrize("by", ["policy", "webhook"])
 def test_names_may_be_ignored_and_labels_too(by: str) -> None:
     objects = rendered(by=by, schedulerName="ignore", validate=False)
-    assert named(objects, MUTATING, "kubeshare-scheduler-name") is None
+    assert named_scheduler(objects) is None
     assert labels_policy(objects) == ""
     if by == "webhook":
         arguments, asked_about = webhook(objects)

@@ -106,33 +106,38 @@ object.spec.schedulerName in {{ include "kubeshare.cel.choices" . }} ? object.sp
 '{{ include "kubeshare.firstScheduler" . }}'
 {{- end }}
 
-{{- /* What all policies about containers' environment compute first. */}}
+{{- /* Names of resources in rules about containers. */}}
+{{- define "kubeshare.cel.ruleResources" -}}
+{{- $found := list }}
+{{- range include "kubeshare.rules" . | fromJsonArray }}{{ $found = append $found .resource }}{{ end }}
+{{- $found | uniq | toJson }}
+{{- end }}
+
+{{- /* What all policies about containers' environment compute first; `.scheduler` is the pod's schedulerName as CEL,
+`.context` the chart's. A variable that nothing asks for costs nothing. */}}
 {{- define "kubeshare.cel.pod" -}}
-- name: choices
-  expression: >-
-    {{ include "kubeshare.cel.choices" . }}
+{{- $context := .context }}
 - name: labels
   expression: "object.metadata.?labels.orValue({})"
 - name: allowed
   expression: >-
-    variables.choices[
-    {{- include "kubeshare.cel.scheduler" . | nindent 4 }}]
+    {{ include "kubeshare.cel.choices" $context }}[{{ .scheduler }}]
 - name: wish
   expression: "variables.labels[?'sharedgpu/isolation'].orValue('')"
 - name: annotations
   expression: "object.metadata.?annotations.orValue({})"
 - name: reach
   expression: >-
-    {{ include "kubeshare.cel.sharedBy" (list . "annotations") }}
-    {{- include "kubeshare.cel.reach" . | nindent 4 }}
+    {{ include "kubeshare.cel.sharedBy" (list $context "annotations") }}
+    {{- include "kubeshare.cel.reach" $context | nindent 4 }}
 - name: backend
   expression: "variables.wish in variables.allowed ? variables.wish : variables.allowed[0]"
 - name: rules
   expression: >-
-    {{ include "kubeshare.cel.rules" . }}
+    {{ include "kubeshare.cel.rules" $context }}
 - name: told
   expression: >-
-    {{ include "kubeshare.cel.told" . }}
+    {{ include "kubeshare.cel.told" $context }}
 # What each container sees by the first rule that it meets.
 {{- range list "containers" "initContainers" }}
 - name: {{ . }}See
@@ -147,7 +152,10 @@ object.spec.schedulerName in {{ include "kubeshare.cel.choices" . }} ? object.sp
 {{- end }}
 # Whether containers ask each for itself; otherwise labels ask for all of them.
 - name: differs
-  expression: "(variables.containersSee + variables.initContainersSee).exists(one, one != 'void')"
+  expression: >-
+    (object.spec.containers + object.spec.?initContainers.orValue([])).exists(container,
+    container.?resources.?limits.orValue({}).exists(name, name in {{ include "kubeshare.cel.ruleResources" $context }}))
+    && (variables.containersSee + variables.initContainersSee).exists(one, one != 'void')
 # Which column of the tables is the pod's: where containers differ, that of the one with the most.
 - name: kind
   expression: >-
@@ -155,38 +163,46 @@ object.spec.schedulerName in {{ include "kubeshare.cel.choices" . }} ? object.sp
     variables.reach != 'share' ? variables.reach : variables.backend
 - name: table
   expression: >-
-    {{- include "kubeshare.cel.variables" . | nindent 4 }}
+    {{- include "kubeshare.cel.variables" $context | nindent 4 }}
+- name: wanted
+  expression: >-
+    variables.table[variables.kind]
+    {{- with $context.Values.admission.allowVariables }}
+    .filter(one, !(one.name in {{ toJson . }}))
+    {{- end }}
 - name: preload
   expression: >-
-    {{- include "kubeshare.cel.preload" . | nindent 4 }}
+    {{- include "kubeshare.cel.preload" $context | nindent 4 }}
 - name: mountTable
   expression: >-
-    {{- include "kubeshare.cel.mounts" . | nindent 4 }}
+    {{- include "kubeshare.cel.mounts" $context | nindent 4 }}
 - name: mounts
   expression: "variables.mountTable[variables.kind]"
-# Each container's column, and its variables: where containers differ, from annotations of its own. Names of containers
-# are unique.
+# Each container's column, and its variables: where containers differ, from annotations of its own.
 {{- range $list, $prefix := dict "containers" "container" "initContainers" "init" }}
 - name: {{ $list }}Kind
   expression: >-
     variables.{{ $list }}See.map(sees, !variables.differs ? variables.kind : sees == 'share' ? variables.backend : sees)
-- name: {{ $list }}Names
-  expression: "object.spec.?{{ $list }}.orValue([]).map(container, container.name)"
 - name: {{ $list }}Wanted
   expression: >-
-    variables.{{ $list }}Names.map(name, [variables.{{ $list }}Names.indexOf(name)].map(at,
+    lists.range(size(object.spec.?{{ $list }}.orValue([]))).map(at, !variables.differs ? variables.wanted :
     variables.table[variables.{{ $list }}Kind[at]]
-    {{- with $.Values.admission.allowVariables }}
+    {{- with $context.Values.admission.allowVariables }}
     .filter(one, !(one.name in {{ toJson . }}))
     {{- end }}
-    .map(one, !variables.differs || one.own == 'false' ? one : {'name': one.name, 'value': one.value, 'default': one.default,
+    .map(one, one.own == 'false' ? one : {'name': one.name, 'value': one.value, 'default': one.default,
     'own': one.own, 'path': one.path.replace("'sharedgpu/", "'sharedgpu/{{ $prefix }}-" + string(at) + '.')})
     + variables.told.filter(one,
     {{- if eq $list "initContainers" }} !('initContainers' in one) &&{{ end }} one.resource in object.spec.{{ $list }}[at].?resources.?limits.orValue({}) &&
     quantity(string(object.spec.{{ $list }}[at].resources.limits[one.resource])).isGreaterThan(quantity('0')))
     .map(one, {'name': one.name, 'value': '', 'default': 'true', 'own': 'false',
-    'path': one.path.replace('{container}', '{{ $prefix }}-' + string(at))}))[0])
+    'path': one.path.replace('{container}', '{{ $prefix }}-' + string(at))}))
 {{- end }}
+{{- end }}
+
+{{- /* The schedulerName of a pod that is or becomes ours, but for one that is taken by its resources. */}}
+{{- define "kubeshare.cel.ownScheduler" -}}
+object.spec.schedulerName in {{ include "kubeshare.cel.choices" . }} ? object.spec.schedulerName : '{{ include "kubeshare.firstScheduler" . }}'
 {{- end }}
 
 {{- /* Policies run in any order, so a pod is ours before its schedulerName is set as well as after. */}}
@@ -229,6 +245,26 @@ so there are many ways to write that; the last name is in all of them. */}}
 {{- define "kubeshare.cel.mountsNoCards" -}}
 !{{ . }}.exists(container, container.?volumeMounts.orValue([]).exists(mount,
 mount.mountPath.contains('nvidia-container-devices')))
+{{- end }}
+
+{{- /* Whether the annotation `key` brings devices of the node into containers: CDI, NRI's device injector, CRI-O, which
+   allows the two devices of the last line by itself. */}}
+{{- define "kubeshare.cel.bringsDevices" -}}
+key.matches('(^|[.])cdi[.]k8s[.]io/|^(cdi-)?devices[.](nri[.]io|noderesource[.]dev)(/|$)|^(io[.]kubernetes[.]cri-o[.]Devices|devices[.]crio[.]io)$') && !object.metadata.annotations[key].matches('^/dev/(fuse|net/tun)(,/dev/(fuse|net/tun))*$')
+{{- end }}
+
+{{- define "kubeshare.cel.broughtDevices" -}}
+- name: broughtDevices
+  expression: >-
+    object.metadata.?annotations.orValue({}).filter(key, {{ include "kubeshare.cel.bringsDevices" . }} &&
+    (oldObject == null ? '' : oldObject.metadata.?annotations[?key].orValue('')) != object.metadata.annotations[key])
+{{- end }}
+
+{{- define "kubeshare.cel.bringsNoDevices" -}}
+- expression: "size(variables.broughtDevices) == 0"
+  messageExpression: >-
+    'annotation ' + variables.broughtDevices[0] + ' brings devices of the node into containers: take it out'
+  reason: Forbidden
 {{- end }}
 
 {{- /* The parts of every policy about containers that are added to running pods. */}}

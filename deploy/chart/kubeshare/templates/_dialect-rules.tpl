@@ -73,3 +73,30 @@ or in one that its profile does not enable, '' if there is none. `.spec` is the 
     size(variables.asks) == 1 && variables.asks[0][1] == '' ? variables.asks[0][2] + ' asks in dialect '
     + variables.asks[0][0] + ", which this pod's profile does not enable" : ''
 {{- end }}
+
+{{- /* Whether the rules about keys find nothing in a pod, and no advice, without asking them: one that asks for a share or
+for one card by labels sharedgpu/gpu_request, gpu_limit and gpu_mem alone, in plain numbers. It may be false of others, and
+is of pods that are so large that match conditions might pass their budget. Most
+pods with a card are such, and the rules cost the API server 5 ms each time (2026-11-28). */}}
+{{- define "kubeshare.cel.asksPlainly" -}}
+{{- $plain := list }}
+{{- range $profile := .Values.config.profiles | default (list dict) }}
+{{- if has "sharedgpu" (include "kubeshare.dialectsOf" $profile | fromJsonArray) }}
+{{- $plain = append $plain ($profile.schedulerName | default "kubeshare-scheduler") }}
+{{- end }}
+{{- end }}
+{{- if not $plain }}false
+{{- else -}}
+(object.spec.schedulerName in {{ toJson $plain }} && size(object.metadata.?annotations.orValue({})) <= 50
+&& size(object.spec.containers) + size(object.spec.?initContainers.orValue([])) <= 600
+&& object.metadata.?labels[?'sharedgpu/gpu_request'].orValue('').matches('^(0[.][0-9]{0,2}[1-9]|1)$')
+&& object.metadata.labels[?'sharedgpu/gpu_limit'].orValue('1').matches('^1([.]0)?$')
+&& object.metadata.labels[?'sharedgpu/gpu_mem'].orValue('1Gi').matches('^[1-9][0-9]{0,4}[MG]i$')
+&& !object.metadata.labels.exists(key, (key.lowerAscii().matches('^(shared|kubeshare/)'){{ include "kubeshare.cel.asksByKey" . }})
+&& !(key in ['sharedgpu/gpu_request', 'sharedgpu/gpu_limit', 'sharedgpu/gpu_mem']))
+&& !object.metadata.?annotations.orValue({}).exists(key, key.lowerAscii().matches('^(shared|kubeshare/)'){{ include "kubeshare.cel.asksByKey" . }})
+&& !(object.spec.containers + object.spec.?initContainers.orValue([])).exists(container,
+container.?resources.?limits.orValue({}).exists(name, name.contains('/'))
+|| container.?resources.?requests.orValue({}).exists(name, name.contains('/'))))
+{{- end }}
+{{- end }}

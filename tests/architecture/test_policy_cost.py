@@ -1,0 +1,71 @@
+"""What the API server evaluates of the shipped policies for each write, counted and not timed.
+
+For each policy whose rules match it converts the object and the object before it, and asks every
+match condition, whatever the first one says; where they hold, every message as well as every
+validation, with the variables of both. After each mutation it writes the pod as JSON and reads it
+again. `benchmarks/apiserver_cost.py` measures the same in milliseconds.
+"""
+
+from typing import Any
+
+import pytest
+
+from tests.controlplane.shipped import MUTATING, POLICIES, shipped
+
+Json = dict[str, Any]
+
+#: Policies that are asked about a write, and characters of their conditions, at most. Most of them
+#: end at `schedulerName` or at annotations that did not change.
+MOST = {
+    ("CREATE", "pods"): (5, 15_000),
+    ("UPDATE", "pods"): (2, 7_200),
+    ("UPDATE", "pods/status"): (2, 3_600),
+    ("CREATE", "pods/binding"): (3, 3_700),
+    ("DELETE", "pods"): (1, 100),
+}
+
+
+def policies() -> list[Json]:
+    """Those of the default values."""
+    return shipped(MUTATING[0], POLICIES[0])
+
+
+def asked(operation: str, resource: str) -> list[Json]:
+    """The policies whose rules match in every namespace."""
+    found = []
+    for one in policies():
+        where = one["spec"]["matchConstraints"]
+        rules = where["resourceRules"]
+        if "namespaceSelector" not in where and any(
+            operation in rule["operations"] and resource in rule["resources"] for rule in rules
+        ):
+            found.append(one)
+    return found
+
+
+@pytest.mark.parametrize(
+    "one", policies(), ids=lambda one: one["kind"][0] + one["metadata"]["name"]
+)
+def test_a_policy_has_one_condition_since_all_of_a_list_are_asked(one: Json) -> None:
+    assert len(one["spec"]["matchConditions"]) == 1
+
+
+def test_pods_are_patched_once() -> None:
+    for one in shipped(MUTATING[0]):
+        assert len(one["spec"]["mutations"]) == 1, one["metadata"]["name"]
+
+
+@pytest.mark.parametrize("write", MOST, ids=" ".join)
+def test_few_policies_with_short_conditions_are_asked(write: tuple[str, str]) -> None:
+    conditions = [one["spec"]["matchConditions"][0]["expression"] for one in asked(*write)]
+    policies_at_most, characters_at_most = MOST[write]
+    assert len(conditions) <= policies_at_most
+    assert sum(map(len, conditions)) <= characters_at_most
+
+
+@pytest.mark.parametrize("write", MOST, ids=" ".join)
+def test_the_bounds_are_near_what_is_there(write: tuple[str, str]) -> None:
+    conditions = [one["spec"]["matchConditions"][0]["expression"] for one in asked(*write)]
+    policies_at_most, characters_at_most = MOST[write]
+    assert len(conditions) == policies_at_most
+    assert sum(map(len, conditions)) > characters_at_most * 0.8
