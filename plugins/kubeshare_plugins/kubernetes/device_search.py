@@ -170,7 +170,7 @@ class DeviceSearch:
                 self._rows_of.setdefault(key, set()).add(row)
 
     def seen(self, asked: NDArray[np.int64]) -> object:
-        """All that the answers for these positions depend on, beside claims and classes."""
+        """All that the answers for these positions, (n,), depend on, beside claims and classes."""
         others = [one for pods in self._pending.values() for one in pods]
         known = self._rows.objects(ResourceClaim)
         claims = [known.get(key) for one in others for key in one.objects()]
