@@ -94,6 +94,7 @@ async def test_who_gives_up_while_waiting_or_just_then_keeps_no_turn() -> None:
         await asyncio.gather(waiting, return_exceptions=True)
     next_one.cancel()  # its turn was given to it a moment ago
     await asyncio.gather(next_one, return_exceptions=True)
+    assert waiting.cancelled()
     async with asyncio.timeout(5):
         await ask()
 
