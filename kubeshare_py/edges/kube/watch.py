@@ -31,7 +31,8 @@ class FollowOptions(TypedDict, total=False):
     """`selector` has query parameters (labelSelector, fieldSelector).
 
     `connected` is called with whether the server is in contact; a list that is answered with a
-    status of `gives_up_at` ends it.
+    status of `gives_up_at` ends it. `page_size` is the most objects of one answer, where the server
+    does not stream lists: it holds whole objects, each of up to 3 MB.
     """
 
     selector: dict[str, str]
@@ -39,6 +40,7 @@ class FollowOptions(TypedDict, total=False):
     patience: Patience
     connected: Callable[[bool], None]
     gives_up_at: frozenset[int]
+    page_size: int
 
 
 def follow(
@@ -72,6 +74,7 @@ async def follow_reduced(
         patience=options.get("patience") or Patience(),
         connected=options.get("connected", lambda is_connected: None),
         gives_up_at=options.get("gives_up_at", frozenset()),
+        page_size=options.get("page_size", PAGE_SIZE),
     )
     by_pages = False
     while True:
@@ -105,7 +108,7 @@ async def follow_reduced(
 async def _list(resource: WatchedResource[T, R]) -> tuple[ListResult[R], str]:
     """LIST page by page; a failed page is requested again, an expired continuation raises."""
     # Without resourceVersion the answer is consistent: at least as new as the request.
-    query: dict[str, str | int] = {**resource.selector, "limit": PAGE_SIZE}
+    query: dict[str, str | int] = {**resource.selector, "limit": resource.page_size}
     items: list[R] = []
     problems: list[Problem] = []
     asked_at = asyncio.get_running_loop().time()

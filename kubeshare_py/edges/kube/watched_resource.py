@@ -19,7 +19,11 @@ R = TypeVar("R")
 
 @dataclass(slots=True, kw_only=True)
 class WatchedResource(Generic[T, R]):
-    """One resource to follow, and how. `streams`: whether watches may begin with the list."""
+    """One resource to follow, and how.
+
+    `streams`: whether watches may begin with the list; otherwise `page_size` objects are listed at
+    a time.
+    """
 
     client: KubeClient
     path: str
@@ -30,6 +34,7 @@ class WatchedResource(Generic[T, R]):
     patience: Patience
     connected: Callable[[bool], None]
     gives_up_at: frozenset[int]
+    page_size: int
     streams: bool = True
     rng: random.Random = field(default_factory=random.Random)
 

@@ -6,6 +6,7 @@ files, nor to pass them to their servers, which outlive them.
 """
 
 import asyncio
+import os
 import sys
 import time
 from asyncio.subprocess import DEVNULL, PIPE, Process
@@ -122,7 +123,7 @@ class MpsLauncher:
         folder = self._folder / uuid
         for name, mode in ((mps_child.PIPE, _OWN), (mps_child.SHM, _OPEN), (mps_child.LOG, _OWN)):
             (folder / name).mkdir(parents=True, exist_ok=True)
-            (folder / name).chmod(mode)
+            _take_back(folder / name, mode)
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "kubeshare_py.edges.node.mps_child"),
             *(self._program, uuid, str(folder)),
@@ -166,3 +167,14 @@ class MpsLauncher:
             if sender.returncode is None:
                 sender.kill()
                 await sender.wait()
+
+
+def _take_back(folder: Path, mode: int) -> None:
+    """Make a folder ours again, with this mode. Raises OSError.
+
+    It is mounted into containers, and one as root can give it to another user; then its mode would
+    be that user's to change, and no daemon would start again (the chart gives CHOWN, not FOWNER).
+    """
+    if folder.stat().st_uid != os.geteuid():
+        os.chown(folder, os.geteuid(), os.getegid())
+    folder.chmod(mode)

@@ -31,6 +31,9 @@ from kubeshare_py.sharepods.share_pod import SharePod
 DeliverShareEvent = Callable[[SharePodEvent], None]
 #: Seconds between searches for the definition of SharePods.
 LOOK_S = 5.0
+#: Objects in one answer, where lists are not streamed. Tenants may write SharePods of 1.5 MB, and
+#: pods nearly as long.
+SHARE_POD_PAGE, POD_PAGE = 25, 100
 NOT_DEFINED = "SharePods are not defined in this cluster: install the chart with sharePods.enabled"
 
 
@@ -46,6 +49,7 @@ async def watch_share_pods(
             Codec(SharePodFields),
             read,
             gives_up_at=frozenset({HTTPStatus.NOT_FOUND}),
+            page_size=SHARE_POD_PAGE,
         )
         try:
             async with aclosing(stream) as updates:
@@ -63,7 +67,7 @@ async def watch_share_pods(
 
 async def watch_pods(client: KubeClient, deliver: DeliverShareEvent) -> None:
     """Follow pods for ever."""
-    stream = follow_reduced(client, PODS, Codec(PodBehindFields), pod_behind)
+    stream = follow_reduced(client, PODS, Codec(PodBehindFields), pod_behind, page_size=POD_PAGE)
     async with aclosing(stream) as updates:
         async for update in updates:
             for event in _pod_events(update):

@@ -126,7 +126,7 @@ def read_region(content: bytes, *, with_use: bool = True) -> SharedRegion | str:
     count, switch, recent, priority = _TAIL.unpack_from(content, layout.tail)
     if cards > CARDS or not 0 <= count <= PROCESSES:
         return f"it says that there are {cards} cards and {count} processes"
-    slots = _Slots(content, layout, count)
+    slots = _ProcessColumns(content, layout, count)
     last = _LONG.unpack_from(content, layout.tail + _TAIL.size)[0] if layout.has_last_kernel else 0
     return SharedRegion(
         version=".".join(map(str, version)) if layout.versions else layout.name,
@@ -140,7 +140,7 @@ def read_region(content: bytes, *, with_use: bool = True) -> SharedRegion | str:
     )
 
 
-class _Slots:
+class _ProcessColumns:
     """The slots of processes, as columns of numbers: one number of all of them at a time.
 
     All places and lengths of the layouts are multiples of 8 bytes, but for the last byte of a file.
@@ -172,7 +172,7 @@ class _Slots:
 
 
 def _cards(
-    content: bytes, layout: _RegionPlaces, count: int, slots: _Slots | None
+    content: bytes, layout: _RegionPlaces, count: int, slots: _ProcessColumns | None
 ) -> Iterator[CardUse]:
     """The cards whose names are known; the library writes them after all else."""
     limits = layout.uuids + CARDS * _UUID_BYTES
@@ -195,7 +195,7 @@ def _cards(
         yield CardUse(number, name.decode(), limit, cores, total, context, module, buffer, busy)
 
 
-def _busy(layout: _RegionPlaces, number: int, slots: _Slots) -> int | None:
+def _busy(layout: _RegionPlaces, number: int, slots: _ProcessColumns) -> int | None:
     """Of all processes that the library has found on the node; None if there are none of them."""
     if layout.busy is None:
         return None

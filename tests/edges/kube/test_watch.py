@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from kubeshare_py.edges.kube.stream_timeout import Patience
-from kubeshare_py.edges.kube.watch import PAGE_SIZE, follow
+from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.edges.kube.watch_connection import LONGEST_WATCH_S, SHORTEST_WATCH_S
 from kubeshare_py.edges.process.backoff import Backoff
 from kubeshare_py.manifests.watch import Changes, Codec, ListResult
@@ -237,6 +237,7 @@ async def test_a_list_is_read_by_pages_and_started_over_when_its_token_expires()
     asked: list[str] = []
     refusals = [status(500), status(410, "Expired")]
     closing = asyncio.Event()
+    backoff = Backoff(sleep=NoSleep())
 
     async def handler(request: web.Request) -> web.StreamResponse:
         if "sendInitialEvents" in request.query:
@@ -244,7 +245,7 @@ async def test_a_list_is_read_by_pages_and_started_over_when_its_token_expires()
         if "watch" in request.query:
             await closing.wait()
             return web.Response()
-        assert request.query["limit"] == str(PAGE_SIZE)
+        assert request.query["limit"] == "25"
         assert "resourceVersion" not in request.query
         token = request.query.get("continue", "")
         asked.append(token)
@@ -256,7 +257,7 @@ async def test_a_list_is_read_by_pages_and_started_over_when_its_token_expires()
 
     async with (
         client_of(handler) as client,
-        aclosing(follow(client, PATH, Codec(Thing), backoff=Backoff(sleep=NoSleep()))) as stream,
+        aclosing(follow(client, PATH, Codec(Thing), backoff=backoff, page_size=25)) as stream,
     ):
         listed = await anext(stream)
         assert isinstance(listed, ListResult)

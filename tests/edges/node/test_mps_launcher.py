@@ -72,6 +72,22 @@ async def test_each_card_has_a_daemon_in_the_folders_that_its_pods_mount(tmp_pat
         assert lines(tmp_path, card)[-1] == "told to quit"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="files of other users are root's to make")
+async def test_a_container_that_gives_its_folder_to_another_user_keeps_no_daemon_from_starting(
+    tmp_path: Path,
+) -> None:
+    shared = [tmp_path / A / name for name in ("pipe", "shm")]
+    for folder in shared:
+        folder.mkdir(parents=True)
+        os.chown(folder, 12345, 12345)
+        folder.chmod(0)
+    async with launching(tmp_path) as launcher:
+        launcher.listed([A])
+        await expect_eventually(lambda: lines(tmp_path, A))
+    assert [(one.stat().st_uid, one.stat().st_gid) for one in shared] == [(0, 0)] * 2
+    assert [stat.S_IMODE(one.stat().st_mode) for one in shared] == [0o755, 0o1777]
+
+
 async def test_the_daemon_of_a_card_that_is_gone_is_told_to_end(tmp_path: Path) -> None:
     async with launching(tmp_path) as launcher:
         launcher.listed([A, B])

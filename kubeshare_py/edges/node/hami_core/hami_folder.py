@@ -78,7 +78,7 @@ class HamiFolder:
         self._containers = self._folder / "containers"
         self._locks = root / LOCKS.lstrip("/")
         #: Folders that cannot be removed: why, and when (Unix time, s) that was tried.
-        self._stuck: dict[Path, tuple[str, float]] = {}
+        self._kept: dict[Path, tuple[str, float]] = {}
         # Containers start on the event loop, and folders are tidied by another thread.
         self._turn = threading.Lock()
 
@@ -173,17 +173,17 @@ class HamiFolder:
         `now` is Unix time (s). Each folder has its part of a turn, so that none waits for another.
         """
         aside = self._aside()
-        self._stuck = {path: self._stuck[path] for path in aside if path in self._stuck}
+        self._kept = {path: self._kept[path] for path in aside if path in self._kept}
         entries = max(TURN_ENTRIES // max(len(aside), 1), LEAST_ENTRIES)
         for path in aside:
-            if path in self._stuck and 0 <= now - self._stuck[path][1] < AGAIN_S:
+            if path in self._kept and 0 <= now - self._kept[path][1] < AGAIN_S:
                 continue
             removal = Removal(entries)
             if not removal.remove(path) and removal.problem:
-                self._stuck[path] = removal.problem, now
+                self._kept[path] = removal.problem, now
             else:
-                self._stuck.pop(path, None)
-        return {path: why for path, (why, _) in self._stuck.items()}
+                self._kept.pop(path, None)
+        return {path: why for path, (why, _) in self._kept.items()}
 
     def _aside(self, prefix: str = ASIDE) -> list[Path]:
         with suppress(OSError):

@@ -31,7 +31,7 @@ LOOK_S = 5.0
 Regions = Mapping[RegionFolder, SharedRegion]
 
 
-class _Look(msgspec.Struct, frozen=True, gc=False):
+class _FolderLook(msgspec.Struct, frozen=True, gc=False):
     """What one look at the folder has shown. `trouble` is why it cannot be used, "" if it can.
 
     `found` are the regions, with why one cannot be read; `stays` is why a folder is not removed.
@@ -115,7 +115,7 @@ class HamiPart:
         found = self._read(with_use=with_use)
         return {one: got for one, got in found.items() if isinstance(got, SharedRegion)}
 
-    def _look(self, known: Collection[PodUid] | None) -> _Look | None:
+    def _look(self, known: Collection[PodUid] | None) -> _FolderLook | None:
         """Look, and tell the containers what to do; None once the part has ended."""
         with self._turn:
             if self._has_ended:
@@ -130,7 +130,7 @@ class HamiPart:
             self._tell(
                 feedback(regions, now) if has_feedback else without_feedback(regions), regions
             )
-            return _Look(works, trouble, warning, found, stays)
+            return _FolderLook(works, trouble, warning, found, stays)
 
     def _prepared(self) -> tuple[bool, str, str]:
         """Whether the library is there, why the folder cannot be used, and what to log of it."""
@@ -150,7 +150,7 @@ class HamiPart:
         found = {one: region_of(one.path, with_use=with_use) for one in self._folder.regions()}
         return {one: got for one, got in found.items() if got is not None}
 
-    def _take_look(self, look: _Look | None) -> None:
+    def _take_look(self, look: _FolderLook | None) -> None:
         """Take in a look, and say what is new in it."""
         if look is None:
             return
