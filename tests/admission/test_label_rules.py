@@ -1,19 +1,38 @@
 """The policies' CEL about labels says what the scheduler says, in its words."""
 
+import re
 from functools import cache
 
 import pytest
 from hypothesis import example, given
+from hypothesis import strategies as st
 
 from kubeshare_py.admission.label_table import template, variables
 from kubeshare_py.dialects.pod_request import first_problem
 from tests.admission.any_labels import labels_and_annotations
 from tests.admission.evaluated import Rules
 from tests.controlplane.cel_template import LABELS_TEMPLATE
+from tests.controlplane.shipped import POLICIES, only
 from tests.scale import examples
 
 NEITHER_KNOWS = " is not known; "
 SHARE = {"sharedgpu/gpu_request": "0.5"}
+
+#: In the condition by which plain pods are not asked further.
+_PLAIN = re.compile(r"\[\?'(sharedgpu/\w+)'\][.]orValue\('[^']*'\)[.]matches\('([^']*)'\)")
+
+
+def plain_labels() -> st.SearchStrategy[dict[str, str]]:
+    """Labels of pods about which the chart's policy asks no rule."""
+    [condition] = only(POLICIES[0], "kubeshare-labels")["spec"]["matchConditions"]
+    patterns = dict(_PLAIN.findall(condition["expression"]))
+    assert set(patterns) == {"sharedgpu/gpu_request", "sharedgpu/gpu_limit", "sharedgpu/gpu_mem"}
+    values = {
+        key: st.from_regex(re.compile(pattern, re.ASCII)).filter(str.isprintable)
+        for key, pattern in patterns.items()
+    }
+    needed = {"sharedgpu/gpu_request": values.pop("sharedgpu/gpu_request")}
+    return st.fixed_dictionaries(needed, optional=values)
 
 
 @cache
@@ -48,6 +67,14 @@ def test_the_charts_rules_are_those_of_the_code() -> None:
 @given(labels_and_annotations())
 def test_policy_and_scheduler_say_the_same(given: tuple[dict[str, str], dict[str, str]]) -> None:
     assert without_hint(said_by_policy(*given)) == without_hint(said_by_dialect(*given))
+
+
+@examples(300)
+@given(plain_labels())
+def test_of_labels_in_the_plain_form_neither_says_anything(labels: dict[str, str]) -> None:
+    assert said_by_dialect(labels) == ""
+    found = rules().evaluate(labels, {})
+    assert (found["problem"], found["advice"]) == ("", "")
 
 
 def test_a_misspelt_key_is_named_with_those_that_are_known() -> None:
