@@ -28,7 +28,7 @@ def pod_patch(pod: CreatedPod, injection: PodInjection, runtime_class: str = "")
     `runtime_class` is set on a pod with a card that names none itself; "" sets none.
     """
     patch: list[Operation] = []
-    entries = _Entries()
+    entries = _EnvEntries()
     kinds = {"containers": pod.spec.containers, "initContainers": pod.spec.init_containers}
     for kind, containers in kinds.items():
         for index, container in enumerate(containers or ()):
@@ -43,7 +43,7 @@ def pod_patch(pod: CreatedPod, injection: PodInjection, runtime_class: str = "")
 def ephemeral_patch(pod: CreatedPod, before: CreatedPod) -> list[Operation]:
     """The patch for containers added to a running pod: they get no card. Others cannot change."""
     old = {one.name for one in _ephemeral(before.spec)}
-    entries = _Entries()
+    entries = _EnvEntries()
     return [
         step
         for index, container in enumerate(_ephemeral(pod.spec))
@@ -56,7 +56,7 @@ def _ephemeral(spec: SpecFields) -> tuple[ContainerFields, ...]:
     return spec.ephemeral_containers or ()
 
 
-class _Entries(dict[int, list[object]]):
+class _EnvEntries(dict[int, list[object]]):
     """The variables of injections as entries, made once for all containers that get the same."""
 
     def of(self, injection: Injection) -> list[object]:
@@ -68,7 +68,7 @@ class _Entries(dict[int, list[object]]):
 
 
 def _container(
-    where: str, container: ContainerFields, injection: Injection, entries: _Entries
+    where: str, container: ContainerFields, injection: Injection, entries: _EnvEntries
 ) -> Iterator[Operation]:
     env = container.env or ()
     if not env:

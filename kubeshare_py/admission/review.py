@@ -40,7 +40,7 @@ from kubeshare_py.manifests.pods.container_amounts import container_amounts
 #: As HAMi's webhook refuses them; the API server would, later.
 NO_CONTAINERS = "spec.containers: the pod has none"
 #: The most containers of each kind of a pod that gets variables: some ten times what runs on a
-#: node. Each gets up to 600 bytes, and whoever reaches the port may send 70,000 of them.
+#: node. Each gets up to 600 bytes, and any client of the port may send 70,000 of them.
 MOST_CONTAINERS = 1024
 #: The isolation back-ends of each profile's pods, by schedulerName, in the order of the profiles.
 Choices = Mapping[str, IsolationChoice]

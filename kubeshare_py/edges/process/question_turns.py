@@ -1,6 +1,6 @@
 """Turns for questions whose answers take the event loop's time, shared fairly among clients.
 
-Whoever reaches a port may ask without end. So answers are made one at a time and in all take a
+Any client of a port may ask without end. So answers are made one at a time and in all take a
 share of the process' time; which one is next is decided by what its client had so far, and among
 the questions of one client by their size. A flood, or a few huge questions, then cost others one
 answer and not all of them, even where all come through one address, such as a proxy's.
@@ -27,7 +27,7 @@ class TooManyQuestions(Exception):
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _WaitingQuestion:
     client: str
     size: int
     number: int
@@ -42,7 +42,7 @@ class QuestionTurns:
     ) -> None:
         """Of more than `most_waiting`, the largest question of the client with most is refused."""
         self._share, self._burst_s, self._most_waiting = share, burst_s, most_waiting
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_WaitingQuestion] = []
         self._numbers = 0
         self._is_taken = False
         #: Seconds of turns that may be begun at once; negative after a long turn.
@@ -76,7 +76,7 @@ class QuestionTurns:
     async def _wait(self, client: str, size: int) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._numbers += 1
-        own = _Waiting(client, max(size, _SMALL).bit_length(), self._numbers, turn)
+        own = _WaitingQuestion(client, max(size, _SMALL).bit_length(), self._numbers, turn)
         self._waiting.append(own)
         if len(self._waiting) > self._most_waiting:
             self._refuse_one()

@@ -1,6 +1,6 @@
 """HAMi's metrics on a port of their own, without TLS and tokens, as HAMi's scheduler has them.
 
-Whoever reaches the port may ask, and read slowly. So a page is made in portions, with decisions
+Any client of the port may ask, and read slowly. So a page is made in portions, with decisions
 between, no more often than takes a small part of the time, and is the same bytes for all readers.
 """
 

@@ -76,7 +76,7 @@ class _NameRule(NamedTuple):
 
 
 #: What the fields of ExtenderBindingArgs may be: they become parts of paths of requests that carry
-#: this scheduler's token, and whoever reaches the port writes them.
+#: this scheduler's token, and any client of the port writes them.
 _NAME_RULES = {
     "PodName": _NameRule(is_subdomain_name, "RFC 1123 subdomain"),
     "PodNamespace": _NameRule(is_label_name, "RFC 1123 label"),
