@@ -1,10 +1,10 @@
 """What the chart's admission policies cost kube-apiserver: CPU for a write, without and with them.
 
-    python benchmarks/apiserver_cost.py                          default values, and everything on
-    python benchmarks/apiserver_cost.py --states default         default values alone
-    python benchmarks/apiserver_cost.py --manifests before=/tmp/old.yaml --states default
-    python benchmarks/apiserver_cost.py --each --states default  one binding at a time
-    python benchmarks/apiserver_cost.py --containers 500 -o json pods of 500 containers as well
+    python -m benchmarks.apiserver_cost                          default values, and everything on
+    python -m benchmarks.apiserver_cost --states default         default values alone
+    python -m benchmarks.apiserver_cost --manifests before=/tmp/old.yaml --states default
+    python -m benchmarks.apiserver_cost --each --states default  one binding at a time
+    python -m benchmarks.apiserver_cost --containers 500 -o json pods of 500 containers as well
 
 On a real control plane of its own (built with Go), in turn, medians over the rounds, in ms of user
 and system time of kube-apiserver's process. `all` is the chart with its parts on (ALL).
