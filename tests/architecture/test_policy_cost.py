@@ -18,9 +18,9 @@ Json = dict[str, Any]
 #: end at `schedulerName` or at annotations that did not change.
 MOST = {
     ("CREATE", "pods"): (5, 15_000),
-    ("UPDATE", "pods"): (2, 7_200),
-    ("UPDATE", "pods/status"): (2, 3_600),
-    ("CREATE", "pods/binding"): (3, 3_700),
+    ("UPDATE", "pods"): (2, 7_400),
+    ("UPDATE", "pods/status"): (2, 3_800),
+    ("CREATE", "pods/binding"): (3, 3_900),
     ("DELETE", "pods"): (1, 100),
 }
 

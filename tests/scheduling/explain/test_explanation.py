@@ -3,15 +3,19 @@
 from dataclasses import replace
 
 import msgspec
-import pytest
+import numpy as np
 
+from kubeshare_plugins import IN_TREE
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
+from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.events import NodeGone, PodGone, PodSeen
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import PodGroup, Shape
-from kubeshare_py.framework.evaluator import Evaluator
+from kubeshare_py.framework.profile_making import profiles
+from kubeshare_py.framework.reasons import ReasonTable
+from kubeshare_py.plugin import Depends, RowFilter
 from kubeshare_py.scheduling.explain.explanation import (
     NODES_A_PORTION,
     PODS_A_PORTION,
@@ -22,6 +26,7 @@ from kubeshare_py.scheduling.explain.explanation import (
 )
 from kubeshare_py.scheduling.explain.shortfalls import MAX_CALLS, Shortfalls
 from kubeshare_py.scheduling.explain.steps import completed
+from kubeshare_py.scheduling.machine import Machine
 from tests.builders import GIB, a_claim, a_pod, a_shape, whole
 from tests.scheduling.binding.test_volume_binding_of_pods import StorageDriver, mounting
 from tests.scheduling.device_driver import DeviceDriver, a_claim_of
@@ -129,9 +134,9 @@ def test_a_claim_that_holds_a_card_is_its_tenant() -> None:
     assert why(driver.machine, PodKey("default", "s")) is not None
 
 
-def full_nodes(count: int) -> Driver:
+def full_nodes(count: int, machine: Machine | None = None) -> Driver:
     """Nodes of 8 cards, each of which has a pod."""
-    driver = Driver({f"n{number:04}": 8 for number in range(count)})
+    driver = Driver({f"n{number:04}": 8 for number in range(count)}, machine=machine)
     for number in range(count):
         for card in range(8):
             uuid = GpuUuid(f"GPU-n{number:04}-{card}")
@@ -206,17 +211,32 @@ def test_plugins_are_asked_once_for_nodes_that_look_alike() -> None:
     assert sizes[1] - sizes[0] < 20
 
 
-def test_a_step_asks_about_all_nodes_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, counted = [0], Evaluator.masks_on
+class RowsAsked:
+    """Counts the rows that its filter is asked about, since `rows` was set."""
 
-    def counting(self: Evaluator, shape: Shape, rows: Rows) -> IntArray:
-        asked[-1] += len(rows.index)
-        return counted(self, shape, rows)
+    name = "RowsAsked"
+    depends = Depends.ROW
+    rows = 0
 
-    monkeypatch.setattr(Evaluator, "masks_on", counting)
-    driver = full_nodes(300)
+    def filter(self, shape: Shape, reasons: ReasonTable) -> RowFilter | None:
+        def ask(rows: Rows) -> IntArray:
+            self.rows += len(rows.index)
+            return np.zeros(len(rows.index), np.int64)
+
+        return ask
+
+
+def test_a_step_asks_about_all_nodes_twice_at_most() -> None:
+    plugin = RowsAsked()
+    enabled = {"filter": {"enabled": [{"name": plugin.name}]}}
+    document = read({"profiles": [{"plugins": enabled}]})
+    factories = {**IN_TREE, plugin.name: lambda: plugin}
+    driver = full_nodes(300, Machine(profiles(document, factories), "test"))
+    asked = []
+    plugin.rows = 0
     for _ in why_steps(driver.machine, PodKey("default", "big")):
-        asked.append(0)
+        asked.append(plugin.rows)
+        plugin.rows = 0
     rows = driver.machine.ledger.columns.rows
-    assert sum(asked) > 8 * rows  # shares were tried one after the other
-    assert max(asked) <= rows
+    assert sum(asked) > 6 * rows  # shares were tried one after the other
+    assert max(asked) <= 2 * rows
