@@ -150,6 +150,13 @@ class KubeletNode:
             assert asyncio.get_running_loop().time() < last_look, f"not enforced: {backends}"
             await asyncio.sleep(_LOOK_S)
 
+    async def expect_names(self, wanted: Sequence[str], folder: Path, pattern: str) -> None:
+        """Wait until a folder has these names and no others: the agent removes old ones later."""
+        last_look = asyncio.get_running_loop().time() + PATIENCE_S
+        while (found := _names(folder, pattern)) != [*wanted]:
+            assert asyncio.get_running_loop().time() < last_look, f"there is {found}"
+            await asyncio.sleep(_LOOK_S)
+
     async def expect_held(self, **wanted: Sequence[str]) -> None:
         """Wait until these pods hold these cards, and no others hold any."""
         last_look = asyncio.get_running_loop().time() + PATIENCE_S
@@ -160,6 +167,10 @@ class KubeletNode:
                 return
             assert asyncio.get_running_loop().time() < last_look, f"held: {held}"
             await asyncio.sleep(_LOOK_S)
+
+
+def _names(folder: Path, pattern: str) -> list[str]:
+    return sorted(str(one.relative_to(folder)) for one in folder.glob(pattern))
 
 
 def _allocation(cards: Sequence[GpuUuid], claims: Mapping[int, Sequence[GpuUuid]]) -> str:

@@ -92,8 +92,7 @@ async def test_each_container_gets_its_own_limits_and_region_c3(
             "/usr/local/vgpu": (f"/usr/local/vgpu/containers/{uid}_one", True),
             "/etc/ld.so.preload": ("/usr/local/vgpu/ld.so.preload", False),
         }
-        folders = sorted(one.name for one in (vgpu / "containers").iterdir())
-        assert folders == [f"{uid}_one", f"{uid}_two"]
+        await node.expect_names([f"{uid}_one", f"{uid}_two"], vgpu / "containers", "*")
         await node.expect_enforced("hami-core")
 
 
@@ -134,8 +133,8 @@ async def test_a_region_is_new_at_each_start_and_others_stay(
         await node.kill_agent()
         await node.start_agent()
         await node.sees_at_last(stored, "one")
-        left = [one.parent.name for one in vgpu.glob("containers/*/*.cache")]
-        assert left == [f"{stored['metadata']['uid']}_two"]
+        old = f"{stored['metadata']['uid']}_two/x.cache"
+        await node.expect_names([old], vgpu / "containers", "*/*.cache")
 
 
 async def test_a_container_without_the_library_is_refused_until_it_is_there(
