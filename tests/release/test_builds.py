@@ -194,6 +194,7 @@ def test_the_bill_and_the_licences_name_what_is_in_the_root(tmp_path: Path) -> N
     assert "libthing 1:2.0-3 (Debian): see below\n\nIt ships no text of it." in page
 
 
+@pytest.mark.long
 def test_wheels_and_sdist_are_the_same_when_they_are_built_again(tmp_path: Path) -> None:
     made = []
     for name in ("one", "two"):

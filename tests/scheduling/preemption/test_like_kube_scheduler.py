@@ -132,7 +132,7 @@ class AnyCluster:
 
 
 @given(seed=Draws)
-@examples(6000)
+@examples(3000)
 def test_the_same_pods_go_on_the_same_node(seed: int) -> None:
     scene = AnyCluster(seed)
     pod = scene.preemptor()
