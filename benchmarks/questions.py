@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -46,7 +47,7 @@ CARDS, NAMESPACES, MEMBERS = 8, 10, 64
 MODEL = "NVIDIA-A100-SXM4-80GB"
 
 
-def pod(name: str, milli: int, namespace: str = "team", **fields: object) -> Pod:
+def pod(name: str, milli: int, namespace: str = "team", **fields: Any) -> Pod:
     """A pod that asks for a part of a card."""
     plain = Pod(
         key=PodKey(namespace, name),
@@ -55,7 +56,7 @@ def pod(name: str, milli: int, namespace: str = "team", **fields: object) -> Pod
         shape=Shape(claims=(GpuClaim(milli=milli),)),
         created="2026-11-21T12:00:00Z",
     )
-    return replace(plain, **fields)  # type: ignore[arg-type]
+    return replace(plain, **fields)
 
 
 def bound(number: int, nodes: int, milli: int) -> Pod:

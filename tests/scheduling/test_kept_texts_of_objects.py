@@ -25,7 +25,7 @@ from tests.scheduling.test_kept_texts import Path, kept, texts_in, with_text
 from tests.valid_objects import BUDGET, GROUPS, NODE, OBJECTS
 
 Json = dict[str, Any]
-#: From lines of a watch to what the machine is told.
+#: From lines of a watch to the events that the machine handles.
 Told = Callable[[list[bytes]], list[Any]]
 #: Names, which API servers bound to 63 or 253 characters; and what they bound to twice as many.
 NAMES = {("metadata", name) for name in ("uid", "name", "namespace", "resourceVersion")}
@@ -54,7 +54,7 @@ def told_as_watched(watched: WatchedObjects) -> Told:
 
 
 def kinds() -> Iterator[tuple[str, Json, Told]]:
-    """Each kind that is followed beside pods: its name, an object of it, how it is told."""
+    """Each kind that the scheduler watches beside pods: its name, an object, its translation."""
     yield "nodes", NODE, told_by(NodeFields, events.NODE_EVENTS)
     yield "budgets", BUDGET, told_by(BudgetFields, events.BUDGET_EVENTS)
     for api in GroupApi:
@@ -67,7 +67,7 @@ KINDS = [*kinds()]
 
 
 def come_and_go(world: World, told: Told, written: Json) -> None:
-    """The object is told, a pod is decided, and the object is deleted."""
+    """The machine sees the object, decides a pod, and sees the object deleted."""
     for change in ("ADDED", "DELETED"):
         world.handle(*told([as_json({"type": change, "object": written})]))
         world.handle(BindSlotsFree(8))

@@ -54,7 +54,7 @@ async def test_turns_take_no_more_than_their_share_of_the_time() -> None:
     turns = QuestionTurns(share=0.25, burst_s=0.0)
     began_s = perf_counter()
     await order_of(turns, *(("a", 0),) * 5, cost_s=0.02)
-    # The pause after the last one is nobody's.
+    # No question waits in the pause after the last one.
     assert perf_counter() - began_s >= 4 * 0.02 * 4
 
 
