@@ -1,6 +1,6 @@
 """Record what releases of kube-apiserver answer to lists.
 
-    python -m tests.controlplane.record_lists v1.34.4 v1.35.4 v1.36.3
+    python -m tests.controlplane.record_lists v1.33.13 v1.34.4 v1.35.4 v1.36.3
 
 Each is built from source once, in a folder beside the control plane's, and runs on that one's etcd.
 The answers are written to tests/manifests/recorded_lists/<release>.json: the text as it came, by a
