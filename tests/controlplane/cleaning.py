@@ -39,6 +39,8 @@ _LISTS = (
     "/apis/scheduling.k8s.io/v1/priorityclasses",
     "/apis/coordination.k8s.io/v1/leases",
     "/api/v1/services",
+    "/api/v1/resourcequotas",
+    "/api/v1/limitranges",
 )
 #: Made by the control plane itself.
 _KEPT = {"kube-root-ca.crt", "kubernetes", "system-cluster-critical", "system-node-critical"}

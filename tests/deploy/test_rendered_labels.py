@@ -130,7 +130,7 @@ def taking(by: str, *settings: str) -> tuple[Json | None, str]:
         if policy is None:
             return None, ""
         spec = policy["spec"]
-        return spec["matchConstraints"]["namespaceSelector"], json.dumps(spec["mutations"])
+        return spec["matchConstraints"]["namespaceSelector"], json.dumps(spec)
     hooks = named(objects, "MutatingWebhookConfiguration", "kubeshare-admission")
     assert hooks
     found = [one for one in hooks["webhooks"] if one["name"] == "dialects.kubeshare.io"]
