@@ -12,7 +12,7 @@ from kubeshare_py.dialects.pod_request import first_problem
 from tests.admission.any_labels import labels_and_annotations
 from tests.admission.evaluated import Rules
 from tests.controlplane.cel_template import LABELS_TEMPLATE
-from tests.controlplane.shipped import POLICIES, only
+from tests.controlplane.shipped import ABOUT_PODS, POLICIES, only
 from tests.scale import examples
 
 NEITHER_KNOWS = " is not known; "
@@ -24,8 +24,9 @@ _PLAIN = re.compile(r"\[\?'(sharedgpu/\w+)'\][.]orValue\('[^']*'\)[.]matches\('(
 
 def plain_labels() -> st.SearchStrategy[dict[str, str]]:
     """Labels of pods about which the chart's policy asks no rule."""
-    [condition] = only(POLICIES[0], "kubeshare-labels")["spec"]["matchConditions"]
-    patterns = dict(_PLAIN.findall(condition["expression"]))
+    variables = only(POLICIES[0], ABOUT_PODS)["spec"]["variables"]
+    [condition] = [one["expression"] for one in variables if one["name"] == "labelsApply"]
+    patterns = dict(_PLAIN.findall(condition))
     assert set(patterns) == {"sharedgpu/gpu_request", "sharedgpu/gpu_limit", "sharedgpu/gpu_mem"}
     values = {
         key: st.from_regex(re.compile(pattern, re.ASCII)).filter(str.isprintable)

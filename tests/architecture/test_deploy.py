@@ -76,8 +76,8 @@ def expressions(spec: dict[str, Any]) -> str:
 
 
 def results_guarded() -> str:
-    """What counts as a result in the policy about results, which asks more besides."""
-    variables = policy("results")[0]["variables"]
+    """What counts as a result in the policy about pods, which asks more besides."""
+    variables = policy("pods")[0]["variables"]
     [touched] = [one["expression"] for one in variables if one["name"] == "touched"]
     found: str = touched
     return found
@@ -121,7 +121,7 @@ def test_the_fence_is_compared_with_the_lease_that_schedulers_lead_by() -> None:
     assert found == {results.FENCE, results.ALLOCATION}
 
 
-def test_the_results_policy_guards_exactly_the_schedulers_annotations() -> None:
+def test_the_policy_guards_exactly_the_schedulers_annotations() -> None:
     text = results_guarded()
     keys = {*re.findall(r"'(sharedgpu/[a-z_]+)'", text)}
     assert keys == {
@@ -137,12 +137,12 @@ def test_the_results_policy_guards_exactly_the_schedulers_annotations() -> None:
         assert matched == results.is_result(f"sharedgpu/{key}")
 
 
-def test_the_results_policy_lets_the_scheduler_through_and_nobody_else() -> None:
-    made, _ = policy("results")
+def test_the_policy_lets_the_scheduler_through_and_nobody_else() -> None:
+    made, _ = policy("pods")
     assert f"request.userInfo.username != '{SCHEDULER}'" in expressions(made)
 
 
-@pytest.mark.parametrize("what", ["status", "deletions", "bindings", "events", "apiservice"])
+@pytest.mark.parametrize("what", ["deletions", "bindings", "events", "apiservice"])
 def test_policies_limit_the_schedulers_own_account(what: str) -> None:
     made, _ = policy(f"token-{what}")
     [only_for] = made["matchConditions"]
@@ -150,13 +150,17 @@ def test_policies_limit_the_schedulers_own_account(what: str) -> None:
 
 
 def test_they_let_through_what_the_code_writes() -> None:
-    text = expressions(policy("token-status")[0])
+    own = [
+        one["expression"]
+        for one in policy("pods")[0]["validations"]
+        if one.get("message", one.get("messageExpression")).lstrip("'").startswith(NAME)
+    ]
+    text = "\n".join(own)
     for said in ("PodScheduled", "Unschedulable", "DisruptionTarget", preemption.REASON):
         assert f"'{said}'" in text
     assert f"'{gang_repair.REASON}'" in text
     assert {*re.findall(r"'(sharedgpu/[^']*)'", text)} == {results.RESERVATION}
-    for what in ("status", "deletions"):
-        text = expressions(policy(f"token-{what}")[0])
+    for text in (own[0], expressions(policy("token-deletions")[0])):
         assert f'schedulerName in ["{read(None).profiles[0].scheduler_name}"]' in text
     bound, guarded = expressions(policy("token-bindings")[0]), results_guarded()
     keys = re.compile(r"'(sharedgpu/[a-z_]+|\^sharedgpu/[^']*)'")

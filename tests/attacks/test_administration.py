@@ -35,11 +35,13 @@ async def test_no_user_writes_the_lease(attack: Attack) -> None:
 
 async def test_no_user_takes_a_policy_away_or_leaves_it(attack: Attack) -> None:
     for client in (attack.mallory, attack.ada):
-        for kind in (
-            *("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
-            *("mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
+        for place in (
+            "validatingadmissionpolicies/kubeshare-pods",
+            "validatingadmissionpolicybindings/kubeshare-pods",
+            "mutatingadmissionpolicies/kubeshare-environment",
+            "mutatingadmissionpolicybindings/kubeshare-environment",
         ):
-            path = f"{POLICIES}/{kind}/kubeshare-environment"
+            path = f"{POLICIES}/{place}"
             assert (await refusal(client.delete(path))).status == HTTPStatus.FORBIDDEN
             for change in ({"spec": {"failurePolicy": "Ignore"}}, {"spec": None}):
                 error = await refusal(client.merge_patch(path, change))
@@ -95,7 +97,7 @@ async def test_nobody_reads_the_state_of_a_namespace_without_a_right_there(
     await attack.victor.create(pods_of(VICTIM), gpu_pod("secret"))
     await attack.expect_bound("secret", VICTIM)
     for client in (attack.mallory, attack.ada, attack.rita):
-        for path in (
+        for place in (
             f"{STATE}/gpus",
             f"{STATE}/pods",
             f"{STATE}/namespaces/{VICTIM}/pods",

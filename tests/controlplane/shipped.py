@@ -1,5 +1,6 @@
 """The plain manifests, as deploy/kubeshare.yaml ships them: what tests install, and look at."""
 
+import json
 from collections.abc import Iterable
 from copy import deepcopy
 from functools import cache
@@ -14,6 +15,9 @@ IDENTITY = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "Role
 POLICIES = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
 #: Those that limit the scheduler's own account begin so.
 _OF_TOKEN = "kubeshare-token-"
+_TOKEN_PART = f"{_OF_TOKEN}status"
+#: The one that refuses pods.
+ABOUT_PODS = "kubeshare-pods"
 #: Kubernetes 1.36 and newer.
 MUTATING = ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
 
@@ -35,13 +39,47 @@ def shipped(*kinds: str) -> list[Json]:
 
 def token_policies() -> list[Json]:
     """What of its role the scheduler's account may use."""
-    return [one for one in shipped(*POLICIES) if limits_token(one)]
+    return [
+        token_part(one) if is_about_pods(one) else one
+        for one in shipped(*POLICIES)
+        if limits_token(one) or is_about_pods(one)
+    ]
+
+
+def token_part(one: Json) -> Json:
+    """The policy about pods, or its binding, as one that limits that account alone."""
+    made = parts_only_in(one, (), "results", "settled", "labels", "containers")
+    made["metadata"]["name"] = _TOKEN_PART
+    if "policyName" in made["spec"]:
+        made["spec"]["policyName"] = _TOKEN_PART
+    return made
+
+
+def is_about_pods(one: Json) -> bool:
+    """Whether it is the policy that refuses pods, or its binding."""
+    return one["kind"] in POLICIES and one["metadata"]["name"] == ABOUT_PODS
 
 
 def limits_token(one: Json) -> bool:
     """Whether a policy, or the binding of one, limits the scheduler's own account."""
     name: str = one["metadata"]["name"]
     return name.startswith(_OF_TOKEN)
+
+
+def parts_only_in(one: Json, namespaces: Iterable[str], *parts: str) -> Json:
+    """The policy about pods, parts of which apply to these namespaces alone; others as they are.
+
+    Parts are `results`, `settled`, `labels`, `containers` and `token`: files _part-NAME.tpl of the
+    chart.
+    """
+    if not is_about_pods(one) or one["kind"] != POLICIES[0]:
+        return one
+    where = json.dumps(list(namespaces))
+    made = deepcopy(one)
+    for variable in made["spec"]["variables"]:
+        if variable["name"] in {f"{part}Apply" for part in parts}:
+            variable["expression"] = f"request.namespace in {where} && {variable['expression']}"
+    return made
 
 
 def only(kind: str, name: str) -> Json:

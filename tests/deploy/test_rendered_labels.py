@@ -37,7 +37,7 @@ def named(objects: list[Json], kind: str, name: str) -> Json | None:
 
 def labels_policy(objects: list[Json]) -> str:
     """What it checks, as text; "" without it."""
-    policy = named(objects, VALIDATING, "kubeshare-labels")
+    policy = named(objects, VALIDATING, "kubeshare-pods")
     return json.dumps(policy["spec"]["validations"]) if policy else ""
 
 

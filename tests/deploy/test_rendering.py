@@ -354,7 +354,7 @@ def test_the_scheduler_can_use_every_configuration(settings: list[str], tmp_path
 def results_policy(*settings: str) -> str:
     """All that the policy of result annotations computes."""
     policies = of(rendered(*settings), "ValidatingAdmissionPolicy")
-    [made] = [one["spec"] for one in policies if one["metadata"]["name"] == "kubeshare-results"]
+    [made] = [one["spec"] for one in policies if one["metadata"]["name"] == "kubeshare-pods"]
     return "\n".join(one["expression"] for one in [*made["variables"], *made["validations"]])
 
 
@@ -707,7 +707,7 @@ def test_without_the_wish_there_is_nothing_of_mps() -> None:
 def test_where_nobody_elects_there_is_no_fence_and_never_a_second_process() -> None:
     objects = rendered(*VARIANTS["little"])
     policies = [one["metadata"]["name"] for one in of(objects, "ValidatingAdmissionPolicy")]
-    assert sorted(policies) == ["kubeshare-label-warnings", "kubeshare-labels"]
+    assert sorted(policies) == ["kubeshare-label-warnings", "kubeshare-pods"]
     [deployment] = of(objects, "Deployment")
     assert deployment["spec"]["strategy"] == {"type": "Recreate"}
     assert deployment["spec"]["replicas"] == 1
@@ -740,7 +740,7 @@ def test_all_names_follow_the_name_and_the_namespace() -> None:
     # Who calls an APIService is written down in kube-system, for all of them; former schedulers,
     # which may go on writing their results, were installed there.
     elsewhere = {one["metadata"]["name"] for one in said if "kube-system" in yaml.safe_dump(one)}
-    assert elsewhere <= {"other-front-proxy", "kubeshare-results"}
+    assert elsewhere <= {"other-front-proxy", "kubeshare-pods"}
 
 
 def test_the_token_of_another_name_is_limited_to_the_pods_of_all_profiles() -> None:
@@ -748,12 +748,12 @@ def test_the_token_of_another_name_is_limited_to_the_pods_of_all_profiles() -> N
     made = {one["metadata"]["name"]: one for one in of(objects, "ValidatingAdmissionPolicy")}
     bound = {one["metadata"]["name"] for one in of(objects, "ValidatingAdmissionPolicyBinding")}
     limits = {name for name in made if name.startswith("kubeshare-token-")}
-    assert len(limits) == 5
+    assert len(limits) == 4
     assert limits <= bound
     for name in limits:
         text = yaml.safe_dump(made[name]["spec"], width=10_000)
         assert "'system:serviceaccount:kube-system:other'" in text
-    for name in ("kubeshare-token-status", "kubeshare-token-deletions"):
+    for name in ("kubeshare-pods", "kubeshare-token-deletions"):
         text = yaml.safe_dump(made[name]["spec"], width=10_000)
         assert 'spec.schedulerName in ["b","kubeshare-scheduler"]' in text
 
@@ -765,7 +765,7 @@ def test_without_a_right_to_the_api_service_no_policy_limits_it(setting: str) ->
     more = ('apiService.caBundle="-----BEGIN CERTIFICATE-----"',) if "Secret" in setting else ()
     objects = rendered(setting, *more)
     names = {one["metadata"]["name"] for one in of(objects, "ValidatingAdmissionPolicy")}
-    assert "kubeshare-token-status" in names
+    assert "kubeshare-token-deletions" in names
     assert "kubeshare-token-apiservice" not in names
 
 

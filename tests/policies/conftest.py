@@ -20,6 +20,7 @@ from tests.controlplane.shipped import (
     POLICIES,
     RUNTIME_CLASS,
     limits_token,
+    parts_only_in,
     shipped,
     write,
 )
@@ -71,15 +72,18 @@ async def expect_accepted(asked: Awaitable[T]) -> T:
         raise AssertionError(f"it was refused: {error}") from error
 
 
-async def expect_refused(ask: Callable[[], Awaitable[Json]]) -> None:
-    """Ask (for a dry run) again and again, until it is refused: servers notice changes late."""
+async def expect_refused(ask: Callable[[], Awaitable[Json]]) -> str:
+    """Ask (for a dry run) again and again, until it is refused: servers notice changes late.
+
+    What the server says then.
+    """
     async with asyncio.timeout(PATIENCE_S):
         while True:
             try:
                 await ask()
             except KubeError as error:
                 if error.status == 403:
-                    return
+                    return error.message
                 raise
             await asyncio.sleep(0.05)
 
@@ -118,8 +122,11 @@ def policies(plane: ControlPlane) -> list[Json]:
     others = [one for one in shipped(*POLICIES) if not limits_token(one)]
     if has_policies(plane):
         return [RUNTIME_CLASS, *others, *shipped(*MUTATING)]
-    guards = ("kubeshare-environment", "kubeshare-ephemeral")
-    return [one for one in others if one["metadata"]["name"] not in guards]
+    return [
+        parts_only_in(one, (), "containers", "settled")
+        for one in others
+        if one["metadata"]["name"] != "kubeshare-ephemeral"
+    ]
 
 
 @pytest.fixture(scope="module")

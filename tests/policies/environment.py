@@ -22,7 +22,15 @@ from kubeshare_py.edges.kube.errors import KubeError
 from tests.controlplane.helm import PLAIN_FOR, template
 from tests.controlplane.processes import process
 from tests.controlplane.running import ControlPlane, free_ports
-from tests.controlplane.shipped import POLICIES, RUNTIME_CLASS, Json, limits_token, write
+from tests.controlplane.shipped import (
+    ABOUT_PODS,
+    POLICIES,
+    RUNTIME_CLASS,
+    Json,
+    limits_token,
+    parts_only_in,
+    write,
+)
 from tests.dialects.halves import HALF
 from tests.patience import PATIENCE_S
 
@@ -42,7 +50,7 @@ _TOLD_BY_POLICY = {
 }
 #: Labels are looked at everywhere but where the webhook does it.
 _VALIDATED = {"ValidatingAdmissionPolicy": [POLICY, GUARDED, UNTOLD, EXEMPT]}
-_OF_LABELS = ("kubeshare-labels", "kubeshare-label-warnings")
+_OF_LABELS = (ABOUT_PODS, "kubeshare-label-warnings")
 #: Before Kubernetes 1.36: nobody is told by policy.
 _TOLD_BY_WEBHOOK = {"MutatingWebhookConfiguration": [WEBHOOK, GUARDED, EXEMPT]}
 #: Its account, and what that may write.
@@ -184,7 +192,8 @@ def _policies(where: Where) -> Iterator[Json]:
         # The fence looks at a Lease that nobody holds here; what limits tokens is there anyhow.
         name = one["metadata"]["name"]
         if kind in where and name != "kubeshare-fence" and not limits_token(one):
-            yield _confined(one, where if name not in _OF_LABELS else _VALIDATED)
+            guarded = parts_only_in(one, where[POLICIES[0]], "results", "settled", "containers")
+            yield _confined(guarded, where if name not in _OF_LABELS else _VALIDATED)
 
 
 def _webhook(port: int, where: Where) -> Iterator[Json]:

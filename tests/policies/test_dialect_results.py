@@ -14,7 +14,7 @@ from kubeshare_py.edges.kube.credentials import Credentials
 from tests.controlplane.cleaning import clean
 from tests.controlplane.helm import template
 from tests.controlplane.running import ControlPlane
-from tests.controlplane.shipped import POLICIES, Json, write
+from tests.controlplane.shipped import ABOUT_PODS, POLICIES, Json, parts_only_in, write
 from tests.deploy.conftest import kubectl
 from tests.dialects.halves import CARDS, OF, SEEN
 from tests.policies.conftest import (
@@ -57,7 +57,11 @@ def objects() -> list[Json]:
     found = [one for one in yaml.safe_load_all(text) if one]
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
     return [
-        *(one for one in found if (one["kind"], one["metadata"]["name"]) in policies()),
+        *(
+            parts_only_in(one, (), "containers", "settled", "labels")
+            for one in found
+            if (one["kind"], one["metadata"]["name"]) in policies()
+        ),
         *(an_object("ServiceAccount", "v1", metadata=one) for one in ACCOUNTS),
         an_object(
             "ClusterRoleBinding",
@@ -70,7 +74,7 @@ def objects() -> list[Json]:
 
 
 def policies() -> set[tuple[str, str]]:
-    return {(kind, "kubeshare-results") for kind in POLICIES}
+    return {(kind, ABOUT_PODS) for kind in POLICIES}
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ Environment and containers that are added later are in test_environment.
 """
 
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,12 @@ import pytest
 from kubeshare_py.edges.kube.errors import KubeError
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import Json
-from tests.policies.conftest import expect_accepted, refused
+from tests.policies.conftest import (
+    expect_accepted,
+    expect_let_through,
+    expect_refused,
+    refused,
+)
 from tests.policies.environment import GUARDED, Clients, a_pod, clients, pods_of
 
 pytestmark = pytest.mark.real_only("the embedded API server has no admission policies")
@@ -64,7 +70,7 @@ async def test_no_user_takes_a_policy_away(cluster: Clients) -> None:
     root = "/apis/admissionregistration.k8s.io/v1"
     for kind in ("validatingadmissionpolicies", "validatingadmissionpolicybindings"):
         with pytest.raises(KubeError, match="cannot delete resource"):
-            await cluster.user.delete(f"{root}/{kind}/kubeshare-environment")
+            await cluster.user.delete(f"{root}/{kind}/kubeshare-pods")
 
 
 @pytest.mark.parametrize(
@@ -84,12 +90,13 @@ async def test_the_devices_of_a_node_are_kept_by_kubernetes_own_pod_security(
     namespace = f"/api/v1/namespaces/{GUARDED}"
     enforced = "pod-security.kubernetes.io/enforce"
     await cluster.admin.merge_patch(namespace, {"metadata": {"labels": {enforced: "baseline"}}})
-    said = await refused(cluster.user.create(PODS, pod, {"dryRun": "All"}))
+    said = await expect_refused(partial(cluster.user.create, PODS, pod, {"dryRun": "All"}))
     assert 'violates PodSecurity "baseline' in said
     assert words in said
     with pytest.raises(KubeError, match="cannot patch resource"):
         await cluster.user.merge_patch(namespace, {"metadata": {"labels": {enforced: None}}})
     await cluster.admin.merge_patch(namespace, {"metadata": {"labels": {enforced: None}}})
+    await expect_let_through(partial(cluster.user.create, PODS, pod, {"dryRun": "All"}))
 
 
 async def test_nothing_here_stops_who_calls_a_pod_urgent(cluster: Clients) -> None:
