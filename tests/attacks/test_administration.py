@@ -97,7 +97,7 @@ async def test_nobody_reads_the_state_of_a_namespace_without_a_right_there(
     await attack.victor.create(pods_of(VICTIM), gpu_pod("secret"))
     await attack.expect_bound("secret", VICTIM)
     for client in (attack.mallory, attack.ada, attack.rita):
-        for place in (
+        for path in (
             f"{STATE}/gpus",
             f"{STATE}/pods",
             f"{STATE}/namespaces/{VICTIM}/pods",
