@@ -1,6 +1,6 @@
 """What `dialects/hami/admission` adds to new pods, and which it refuses, as CEL variables.
 
-They need `object`, a pod, and `variables.own`, the settings of the dialect in the pod's profile as
+They need `object`, a pod, and `variables.hami`, the settings of the dialect in the pod's profile as
 texts, of which the chart has the defaults from here. Amounts are read from limits alone: of an
 extended resource an API server accepts no request without a limit.
 """
@@ -28,9 +28,9 @@ _HEAD = "{{- /* Rules of kubeshare_py/dialects/hami as CEL; written by `make man
 LISTS = ("containers", "initContainers")
 _RESOURCES = ("count", "memory", "memory_percentage", "cores", "priority")
 _USED = (*_RESOURCES, "default_gpu_num", "memory_factor", "profile")
-_COUNT, _MEMORY, _PERCENTAGE, _CORES, _PRIORITY = (f"variables.own.{key}" for key in _RESOURCES)
-_DEFAULT_COUNT = "variables.own.default_gpu_num"
-_IS_SEED = f"variables.own.profile == {literal(SEED)}"
+_COUNT, _MEMORY, _PERCENTAGE, _CORES, _PRIORITY = (f"variables.hami.{key}" for key in _RESOURCES)
+_DEFAULT_COUNT = "variables.hami.default_gpu_num"
+_IS_SEED = f"variables.hami.profile == {literal(SEED)}"
 
 
 def settings(own: HamiSettings) -> Mapping[str, str]:
@@ -39,7 +39,7 @@ def settings(own: HamiSettings) -> Mapping[str, str]:
 
 
 def additions() -> Variables:
-    """`asks`, whether the pod asks for cards, and for each list what its containers get.
+    """`hamiAsks`, whether the pod asks for cards, and for each list what its containers get.
 
     That is `…Added`, a list of limits (`name`, `value`) for each container, and `…Priority`, the
     value of the variable `priorityName`, '' for none.
@@ -53,7 +53,7 @@ def additions() -> Variables:
         )
         for kind in LISTS
     }
-    found["asks"] = (
+    found["hamiAsks"] = (
         f"({every}).exists(limits, {named}.exists(name, {_above_zero('name')}))\n"
         f"&& ({every}).exists(limits, {_asks()})"
     )
@@ -71,29 +71,29 @@ def additions() -> Variables:
 
 
 def refusals() -> Variables:
-    """`problem`: the sentence of `admitted` about a pod that is refused, '' if it is not.
+    """`hamiProblem`: the sentence of `admitted` about a pod that is refused, '' if it is not.
 
-    They need the variables of `additions`. `amounts` are the sentences about amounts that cannot be
+    They need the variables of `additions`. `hamiAmounts` are the sentences about amounts that cannot be
     meant, of containers as the scheduler reads them.
     """
     init, others = (f"(has(object.spec.{one}) ? object.spec.{one} : [])" for one in reversed(LISTS))
     has_node = "has(object.spec.nodeName) && object.spec.nodeName != ''"
     limits = " + ".join(f"variables.{kind}Limits" for kind in reversed(LISTS))
-    privileged = literal("container "), "variables.privileged[0]", literal(f" {PRIVILEGED_RULE}")
+    privileged = literal("container "), "variables.hamiPrivileged[0]", literal(f" {PRIVILEGED_RULE}")
     return {
-        "amounts": (
+        "hamiAmounts": (
             f"{has_node} ? [] : ({limits}).map(limits, {_wrong()})\n.filter(one, one != {NOTHING})"
         ),
-        "privileged": (
+        "hamiPrivileged": (
             f"({init} + {others}).filter(one, has(one.securityContext)\n"
             "&& has(one.securityContext.privileged) && one.securityContext.privileged)"
             ".map(one, one.name)"
         ),
-        "problem": first(
+        "hamiProblem": first(
             [
-                ("size(variables.amounts) > 0", "variables.amounts[0]"),
-                ("!variables.asks", NOTHING),
-                ("size(variables.privileged) > 0", " + ".join(privileged)),
+                ("size(variables.hamiAmounts) > 0", "variables.hamiAmounts[0]"),
+                ("!variables.hamiAsks", NOTHING),
+                ("size(variables.hamiPrivileged) > 0", " + ".join(privileged)),
                 (has_node, literal(NODE_RULE)),
             ]
         ),
@@ -123,7 +123,7 @@ def _above_zero(resource: str) -> str:
 
 def _wrong() -> str:
     """The first sentence about the amounts of a container with these `limits`; '' for none."""
-    factor = "variables.own.memory_factor"
+    factor = "variables.hami.memory_factor"
     most = f"string({MOST_MIB} / int({factor}))"
     unit = f"({factor} == '1' ? 'MiB' : {factor} + ' MiB')"
     memory_rule = f"{literal(UNIT_RULE + ' ')} + {unit} + {literal(f', {MOST_RULE} ')} + {most}"

@@ -75,7 +75,7 @@ class PodRules:
 
     def evaluate(self, pod: Mapping[str, Any], own: Mapping[str, str]) -> dict[str, Any]:
         """All of them."""
-        found: dict[str, Any] = {"own": dict(own)}
+        found: dict[str, Any] = {"hami": dict(own)}
         for name, expression in self._compiled.items():
             data = {"variables": found, "object": pod}
             found[name] = expression.eval(data=data).plain_value()

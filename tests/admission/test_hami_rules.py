@@ -37,15 +37,15 @@ def rules() -> PodRules:
 
 def by_policy(pod: Json, dialect: Hami) -> Additions | str:
     found = rules().evaluate(pod, settings(dialect.settings))
-    if found["problem"]:
-        return str(found["problem"])
+    if found["hamiProblem"]:
+        return str(found["hamiProblem"])
     named: Additions = {}
     for kind in LISTS:
         for at, added in enumerate(found[f"{kind}Added"]):
             limits = {one["name"]: one["value"] for one in added}
             priority = found[f"{kind}Priority"][at]
             variables = {found["priorityName"]: priority} if priority else {}
-            if found["asks"] and (limits or variables):
+            if found["hamiAsks"] and (limits or variables):
                 named[f"{kind}-{at}"] = limits, variables
     return named
 

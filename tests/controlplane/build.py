@@ -4,7 +4,7 @@ The binaries are kept in ~/.cache/kubeshare-py/controlplane/<version>, or in the
 environment variable KUBESHARE_CONTROLPLANE_CACHE names; Helm's beside it. Versions are those of
 gomodule/go.mod and helmmodule/go.mod. Programs of ours around parts of Kubernetes are kept there
 too, each in a folder for its source: the oracle of tests/differential, the device manager of
-tests/kubelet. Without a Go that is new enough it ends with exit code 3 and one line that says so.
+tests/kubelet, the costs of tests/policies. Without a Go that is new enough it ends with exit code 3 and one line that says so.
 """
 
 import fcntl
@@ -28,8 +28,15 @@ ORACLE = "oracle"
 #: kubelet's device manager.
 DEVICE_MANAGER_MODULE = Path(__file__).parents[1] / "kubelet/device_manager"
 DEVICE_MANAGER = "device_manager"
+#: What conditions of admission policies cost.
+CEL_COST_MODULE = Path(__file__).parents[1] / "policies/cel_cost"
+CEL_COST = "cel_cost"
 #: Modules of ours, by the commands that they are.
-OWN_MODULES = {ORACLE: ORACLE_MODULE, DEVICE_MANAGER: DEVICE_MANAGER_MODULE}
+OWN_MODULES = {
+    ORACLE: ORACLE_MODULE,
+    DEVICE_MANAGER: DEVICE_MANAGER_MODULE,
+    CEL_COST: CEL_COST_MODULE,
+}
 #: The Go module and package of each command.
 COMMANDS = {
     "etcd": (MODULE, "go.etcd.io/etcd/server/v3"),

@@ -69,8 +69,8 @@ def limits_token(one: Json) -> bool:
 def parts_only_in(one: Json, namespaces: Iterable[str], *parts: str) -> Json:
     """The policy about pods, parts of which apply to these namespaces alone; others as they are.
 
-    Parts are `results`, `settled`, `labels`, `containers` and `token`: files _part-NAME.tpl of the
-    chart.
+    Parts have variables NAMEApply: `results`, `settled`, `labels`, `containers` and others, as in
+    the chart's files _part-NAME.tpl.
     """
     if not is_about_pods(one) or one["kind"] != POLICIES[0]:
         return one

@@ -50,6 +50,8 @@ _TOLD_BY_POLICY = {
 }
 #: Labels are looked at everywhere but where the webhook does it.
 _VALIDATED = {"ValidatingAdmissionPolicy": [POLICY, GUARDED, UNTOLD, EXEMPT]}
+#: Parts of the policy about pods that are not about labels.
+_OF_ENVIRONMENT = ("results", "settled", "containers", "others", "devices")
 _OF_LABELS = (ABOUT_PODS, "kubeshare-label-warnings")
 #: Before Kubernetes 1.36: nobody is told by policy.
 _TOLD_BY_WEBHOOK = {"MutatingWebhookConfiguration": [WEBHOOK, GUARDED, EXEMPT]}
@@ -192,7 +194,7 @@ def _policies(where: Where) -> Iterator[Json]:
         # The fence looks at a Lease that nobody holds here; what limits tokens is there anyhow.
         name = one["metadata"]["name"]
         if kind in where and name != "kubeshare-fence" and not limits_token(one):
-            guarded = parts_only_in(one, where[POLICIES[0]], "results", "settled", "containers")
+            guarded = parts_only_in(one, where[POLICIES[0]], *_OF_ENVIRONMENT)
             yield _confined(guarded, where if name not in _OF_LABELS else _VALIDATED)
 
 

@@ -5,6 +5,9 @@
 {{- include "kubeshare.checkTexts" . }}
 {{- include "kubeshare.checkAgent" . }}
 {{- include "kubeshare.checkExtender" . }}
+{{- if and .Values.admission.others (eq (include "kubeshare.admission" .) "none") }}
+{{- fail "admission.others: true: needs admission.by auto, policy or webhook, not none" }}
+{{- end }}
 {{- if and (eq (dig "inventory" "source" "prometheus" .Values.config) "annotation") .Values.collector.enabled (not .Values.collector.annotateNode) }}
 {{- fail "config.inventory.source: annotation: needs collector.annotateNode=true, or collectors write no annotations; with collector.enabled=false something else has to" }}
 {{- end }}

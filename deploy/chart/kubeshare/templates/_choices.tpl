@@ -295,6 +295,14 @@ matchExpressions:
   - {key: kubeshare.io/exempt, operator: NotIn, values: ["true"]}
 {{- end }}
 
+{{- /* The same as a variable: conditions know no namespace. */}}
+{{- define "kubeshare.cel.isExempt" -}}
+- name: isExempt
+  expression: >-
+    namespaceObject.metadata.name in ['kube-system', '{{ .Release.Namespace }}']
+    || namespaceObject.metadata.?labels[?'kubeshare.io/exempt'].orValue('') == 'true'
+{{- end }}
+
 {{- define "kubeshare.admissionLabels" -}}
 app.kubernetes.io/name: kubeshare-admission
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}

@@ -12,6 +12,9 @@ whole pod as JSON and reads it again: with three containers that took 2 ms of 15
 + variables.volumes.filter(one, !object.spec.?volumes.orValue([]).exists(volume, volume.name == one.name))
   .map(one, JSONPatch{op: 'add', path: '/spec/volumes/-', value: Object.spec.volumes{
     name: one.name, hostPath: Object.spec.volumes.hostPath{path: one.path, type: one.type}}})
+{{- if ne (include "kubeshare.hamiSettings" .) "{}" }}
++ {{ include "kubeshare.cel.hamiPatches" . }}
+{{- end }}
 {{- with include "kubeshare.runtimeClass" . }}
 + (variables.kind == 'void' || has(object.spec.runtimeClassName) ? [] :
   [JSONPatch{op: 'add', path: '/spec/runtimeClassName', value: {{ . | squote }}}])
@@ -55,9 +58,32 @@ of a patch cannot be a list of objects (kubernetes/kubernetes#142181). */}}
       subPathExpr: one.subPathExpr, readOnly: one.readOnly == 'true'}})
 {{- end }}
 
+{{- /* The steps that hide all cards from the containers of a pod, and whether each of them sees none already. */}}
+{{- define "kubeshare.cel.voidPatches" -}}
+{{- range $at, $list := list "containers" "initContainers" }}
+{{- if $at }}
++ {{ end }}lists.range(size(object.spec.?{{ $list }}.orValue([]))).map(at,
+(has(object.spec.{{ $list }}[at].env) ? [] :
+  [JSONPatch{op: 'add', path: '/spec/{{ $list }}/' + string(at) + '/env', value: []}])
++ {{ include "kubeshare.cel.entries" (dict "list" $list "wanted" "variables.table['void']") }}
+).flatten()
+{{- end }}
+{{- end }}
+
+{{- define "kubeshare.cel.isVoid" -}}
+(object.spec.containers + object.spec.?initContainers.orValue([])).all(container,
+container.?env.orValue([]).exists(entry, entry.name == 'NVIDIA_VISIBLE_DEVICES' && entry.?value.orValue('') == 'void'))
+{{- end }}
+
 {{- /* Variables of a policy with these patches. */}}
 {{- define "kubeshare.cel.patchedPod" -}}
 {{ include "kubeshare.cel.pod" . | trim }}
+{{- if ne (include "kubeshare.hamiSettings" .context) "{}" }}
+{{ include "kubeshare.cel.hami" . | trim }}
+- name: asksForHami
+  expression: >-
+    ({{ .scheduler }}) in variables.hamiSettings && variables.hamiAsks
+{{- end }}
 - name: volumes
   expression: >-
     {{- include "kubeshare.cel.volumes" .context | nindent 4 }}[variables.kind]

@@ -1,0 +1,111 @@
+"""What conditions of the shipped policies cost kube-apiserver, in its own units for CEL.
+
+A unit is about a step of an expression; kube-apiserver gives the conditions of a policy 2,500,000,
+and one expression 1,000,000. `tests/architecture/test_policy_cost.py` bounds how many policies are
+asked, `benchmarks/apiserver_cost.py` measures milliseconds.
+"""
+
+import json
+import subprocess
+from functools import cache
+
+import pytest
+
+from benchmarks.apiserver_cost import pod
+from tests.controlplane.build import CEL_COST, build, kept
+from tests.controlplane.shipped import MUTATING, POLICIES, Json, shipped
+from tests.policies.test_container_cards import by_code
+
+pytestmark = pytest.mark.real_only("a program of ours that make e2e builds with Go counts it")
+
+USER = "jane"
+KUBELET = "system:node:n1"
+HALF = {"sharedgpu/gpu_request": "0.5"}
+ENVIRONMENT, PODS = "kubeshare-environment", "kubeshare-pods"
+
+
+def plain(containers: int = 3) -> Json:
+    return pod("p", "default-scheduler", containers, {})
+
+
+def half(containers: int = 3) -> Json:
+    return pod("p", "kubeshare-scheduler", containers, HALF)
+
+
+def told(containers: int = 3) -> Json:
+    """As it is stored, and as the policy that refuses pods sees it."""
+    made = by_code(half(containers))
+    made["spec"]["runtimeClassName"] = "nvidia"
+    return made
+
+
+def updated(one: Json, **changes: object) -> Json:
+    return {"object": {**one, **changes}, "oldObject": one, "operation": "UPDATE"}
+
+
+def annotated(one: Json) -> Json:
+    return updated(one, metadata={**one["metadata"], "annotations": {"x": "1"}})
+
+
+def reported(one: Json) -> Json:
+    status = {"conditions": [{"type": "X", "status": "True"}]}
+    return {**updated(one, status=status), "subresource": "status", "user": KUBELET}
+
+
+WRITES = {
+    "a pod without GPU": {"object": plain(), "operation": "CREATE"},
+    "half a card, before it is told": {"object": half(), "operation": "CREATE"},
+    "half a card": {"object": told(), "operation": "CREATE"},
+    "500 containers without GPU": {"object": plain(500), "operation": "CREATE"},
+    "half a card for 500 containers": {"object": told(500), "operation": "CREATE"},
+    "status of a pod without GPU": reported(plain()),
+    "status of half a card": reported(told()),
+    "annotation of a pod without GPU": annotated(plain()),
+    "annotation of half a card": annotated(told()),
+}
+#: Units of each policy's condition at most; the mutation is not asked about updates.
+MOST = {
+    "a pod without GPU": {ENVIRONMENT: 30, PODS: 60},
+    "half a card, before it is told": {ENVIRONMENT: 100, PODS: 1_000},
+    "half a card": {ENVIRONMENT: 1_000, PODS: 1_000},
+    "500 containers without GPU": {ENVIRONMENT: 30, PODS: 60},
+    "half a card for 500 containers": {ENVIRONMENT: 200_000, PODS: 300_000},
+    "status of a pod without GPU": {PODS: 60},
+    "status of half a card": {PODS: 60},
+    "annotation of a pod without GPU": {PODS: 200},
+    "annotation of half a card": {PODS: 300},
+}
+
+
+@cache
+def costs() -> dict[str, dict[str, dict[str, int]]]:
+    """By write and policy: `condition`, `rest` (variables, validations, mutations), `matches`."""
+    build([CEL_COST])
+    wanted = (ENVIRONMENT, PODS)
+    policies = [one for one in shipped(MUTATING[0], POLICIES[0]) if one["metadata"]["name"] in wanted]
+    writes = {name: {"user": USER, **one} for name, one in WRITES.items()}
+    done = subprocess.run(
+        [kept(CEL_COST)],
+        input=json.dumps({"policies": policies, "writes": writes}),
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    found: dict[str, dict[str, dict[str, int]]] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("write", MOST)
+def test_conditions_are_cheap(write: str) -> None:
+    for name, most in MOST[write].items():
+        assert costs()[write][name]["condition"] <= most, name
+
+
+@pytest.mark.parametrize("write", set(MOST) - {"half a card, before it is told"})
+def test_where_nothing_is_wrong_nothing_but_a_condition_is_asked(write: str) -> None:
+    for name in MOST[write]:
+        assert not costs()[write][name]["matches"], name
+
+
+def test_the_mutation_of_each_container_is_cheap() -> None:
+    assert costs()["half a card, before it is told"][ENVIRONMENT]["rest"] <= 3_000
