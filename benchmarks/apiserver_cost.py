@@ -139,7 +139,7 @@ class Api:
 def pod(name: str, scheduler: str, containers: int, labels: dict[str, str]) -> Json:
     """A pod whose containers have ten variables each."""
     env = [{"name": f"E{number}", "value": "v"} for number in range(10)]
-    many = [{"name": f"c{at}", "image": "x", "env": env} for at in range(containers)]
+    many = [{"name": f"c{at}", "image": "x", "env": [*env]} for at in range(containers)]
     spec = {
         "schedulerName": scheduler,
         "terminationGracePeriodSeconds": 0,

@@ -4,7 +4,8 @@ The binaries are kept in ~/.cache/kubeshare-py/controlplane/<version>, or in the
 environment variable KUBESHARE_CONTROLPLANE_CACHE names; Helm's beside it. Versions are those of
 gomodule/go.mod and helmmodule/go.mod. Programs of ours around parts of Kubernetes are kept there
 too, each in a folder for its source: the oracle of tests/differential, the device manager of
-tests/kubelet, the costs of tests/policies. Without a Go that is new enough it ends with exit code 3 and one line that says so.
+tests/kubelet, the costs of tests/policies. Without a Go that is new enough it ends with exit
+code 3 and one line that says so.
 """
 
 import fcntl

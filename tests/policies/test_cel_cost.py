@@ -22,6 +22,8 @@ USER = "jane"
 KUBELET = "system:node:n1"
 HALF = {"sharedgpu/gpu_request": "0.5"}
 ENVIRONMENT, PODS = "kubeshare-environment", "kubeshare-pods"
+#: As the policy that tells containers sees it first.
+UNTOLD = "half a card, before it is told"
 
 
 def plain(containers: int = 3) -> Json:
@@ -52,27 +54,32 @@ def reported(one: Json) -> Json:
     return {**updated(one, status=status), "subresource": "status", "user": KUBELET}
 
 
-WRITES = {
-    "a pod without GPU": {"object": plain(), "operation": "CREATE"},
-    "half a card, before it is told": {"object": half(), "operation": "CREATE"},
-    "half a card": {"object": told(), "operation": "CREATE"},
-    "500 containers without GPU": {"object": plain(500), "operation": "CREATE"},
-    "half a card for 500 containers": {"object": told(500), "operation": "CREATE"},
-    "status of a pod without GPU": reported(plain()),
-    "status of half a card": reported(told()),
-    "annotation of a pod without GPU": annotated(plain()),
-    "annotation of half a card": annotated(told()),
-}
-#: Units of each policy's condition at most; the mutation is not asked about updates.
+def writes() -> dict[str, Json]:
+    """What is written, by its name in `MOST`."""
+    return {
+        "a pod without GPU": {"object": plain(), "operation": "CREATE"},
+        UNTOLD: {"object": half(), "operation": "CREATE"},
+        "half a card": {"object": told(), "operation": "CREATE"},
+        "500 containers without GPU": {"object": plain(500), "operation": "CREATE"},
+        "half a card for 500 containers": {"object": told(500), "operation": "CREATE"},
+        "status of a pod without GPU": reported(plain()),
+        "status of half a card": reported(told()),
+        "annotation of a pod without GPU": annotated(plain()),
+        "annotation of half a card": annotated(told()),
+    }
+
+
+#: Units of each policy's condition at most; the mutation is not asked about updates, and what is
+#: refused is not asked before the mutation.
 MOST = {
-    "a pod without GPU": {ENVIRONMENT: 30, PODS: 60},
-    "half a card, before it is told": {ENVIRONMENT: 100, PODS: 1_000},
-    "half a card": {ENVIRONMENT: 1_000, PODS: 1_000},
-    "500 containers without GPU": {ENVIRONMENT: 30, PODS: 60},
-    "half a card for 500 containers": {ENVIRONMENT: 200_000, PODS: 300_000},
-    "status of a pod without GPU": {PODS: 60},
-    "status of half a card": {PODS: 60},
-    "annotation of a pod without GPU": {PODS: 200},
+    "a pod without GPU": {ENVIRONMENT: 50, PODS: 80},
+    UNTOLD: {ENVIRONMENT: 40},
+    "half a card": {ENVIRONMENT: 1_000, PODS: 1_200},
+    "500 containers without GPU": {ENVIRONMENT: 50, PODS: 80},
+    "half a card for 500 containers": {ENVIRONMENT: 160_000, PODS: 165_000},
+    "status of a pod without GPU": {PODS: 50},
+    "status of half a card": {PODS: 100},
+    "annotation of a pod without GPU": {PODS: 150},
     "annotation of half a card": {PODS: 300},
 }
 
@@ -82,11 +89,12 @@ def costs() -> dict[str, dict[str, dict[str, int]]]:
     """By write and policy: `condition`, `rest` (variables, validations, mutations), `matches`."""
     build([CEL_COST])
     wanted = (ENVIRONMENT, PODS)
-    policies = [one for one in shipped(MUTATING[0], POLICIES[0]) if one["metadata"]["name"] in wanted]
-    writes = {name: {"user": USER, **one} for name, one in WRITES.items()}
+    shipped_policies = shipped(MUTATING[0], POLICIES[0])
+    policies = [one for one in shipped_policies if one["metadata"]["name"] in wanted]
+    named = {name: {"user": USER, **one} for name, one in writes().items()}
     done = subprocess.run(
         [kept(CEL_COST)],
-        input=json.dumps({"policies": policies, "writes": writes}),
+        input=json.dumps({"policies": policies, "writes": named}),
         check=True,
         stdout=subprocess.PIPE,
         text=True,
@@ -101,11 +109,11 @@ def test_conditions_are_cheap(write: str) -> None:
         assert costs()[write][name]["condition"] <= most, name
 
 
-@pytest.mark.parametrize("write", set(MOST) - {"half a card, before it is told"})
+@pytest.mark.parametrize("write", [one for one in MOST if one != UNTOLD])
 def test_where_nothing_is_wrong_nothing_but_a_condition_is_asked(write: str) -> None:
     for name in MOST[write]:
         assert not costs()[write][name]["matches"], name
 
 
 def test_the_mutation_of_each_container_is_cheap() -> None:
-    assert costs()["half a card, before it is told"][ENVIRONMENT]["rest"] <= 3_000
+    assert costs()[UNTOLD][ENVIRONMENT]["rest"] <= 5_000
