@@ -7,7 +7,8 @@ live: pods created by 32 creators while the contender binds. steady: pods create
 rate; from sending the creation to the bind. freed: all cards are taken, one pod waits, one is
 deleted; from sending the deletion to the bind. memory: kubeshare-scheduler started beside
 many pods. limit: the backlog in one namespace with and without maxWaitingPodsPerNamespace. There is
-no kubelet and no controller manager; whole pods are at most as many as cards.
+no kubelet and no controller manager; whole pods are at most as many as cards. The chart's admission
+policies are in force for all contenders, unless --without-policies.
 """
 
 import argparse
@@ -35,7 +36,7 @@ Figures = Throughput | Latency | Memory
 
 async def measure(chosen: argparse.Namespace, folder: Path) -> AsyncIterator[tuple[str, Figures]]:
     """Take every measure that was asked for, on clusters of every size."""
-    async with cluster(folder) as found:
+    async with cluster(folder, policies=not chosen.without_policies) as found:
         for nodes in chosen.nodes:
             await found.register(nodes)
             async for what, figures in _of_size(found, nodes, chosen):
@@ -99,6 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=30.0, metavar="S", help="steady")
     parser.add_argument("--freed", type=int, default=1000, metavar="N", help="freed cards")
     parser.add_argument("--memory-pods", type=int, default=50_000, metavar="N")
+    parser.add_argument("--without-policies", action="store_true", help="to compare")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     chosen = parser.parse_args(arguments)
     uvloop.run(report(chosen))

@@ -13,10 +13,17 @@ import msgspec
 
 from kubeshare_py.edges.kube.client import KubeAnswer, KubeClient
 from kubeshare_py.edges.kube.config import load
-from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.controlplane.build import NEEDED, build
 from tests.controlplane.cleaning import ship_lease
 from tests.controlplane.running import ControlPlane, control_plane
+from tests.controlplane.shipped import (
+    MUTATING,
+    POLICIES,
+    RUNTIME_CLASS,
+    limits_token,
+    shipped,
+    write,
+)
 
 T = TypeVar("T")
 
@@ -28,6 +35,8 @@ MODEL, CARD_MEMORY = "A100", "40GiB"
 _ALLOCATABLE = {"cpu": "96", "memory": "1Ti", "pods": "110", "nvidia.com/gpu": str(CARDS)}
 _READY = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "no kubelet"}
 _REQUESTS = re.compile(rb"^apiserver_request_total\{(.*)\} (\S+)$", re.MULTILINE)
+#: API servers notice new policies after about a second, and compile them then.
+_IN_FORCE_S = 5.0
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 
@@ -57,11 +66,10 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What runs, and clients with 32 requests in flight: an administrator's, a scheduler's."""
+    """What runs, and an administrator's client with 32 requests in flight."""
 
     plane: ControlPlane
     client: KubeClient
-    scheduler: KubeClient
     folder: Path
 
     def kubeconfig_of(self, user: str) -> Path:
@@ -134,20 +142,20 @@ def node_names(count: int) -> list[str]:
 
 
 @asynccontextmanager
-async def cluster(folder: Path) -> AsyncIterator[Cluster]:
-    """Run a cluster without nodes and without controllers."""
+async def cluster(folder: Path, *, policies: bool = True) -> AsyncIterator[Cluster]:
+    """Run a cluster without nodes and without controllers, with the chart's admission policies."""
     binaries = build([*NEEDED, "kube-scheduler"])
     with control_plane(binaries, folder, controllers=False) as plane:
-        scheduler = load(str(_kubeconfig_of(plane, folder, SCHEDULER)))
-        async with (
-            KubeClient(load(str(plane.kubeconfig))) as client,
-            KubeClient(scheduler) as of_scheduler,
-        ):
+        async with KubeClient(load(str(plane.kubeconfig))) as client:
             account = {"apiVersion": "v1", "kind": "ServiceAccount"}
             body = {**account, "metadata": {"name": "default"}}
             await client.create("/api/v1/namespaces/default/serviceaccounts", body)
             await ship_lease(client)
-            yield Cluster(plane, client, of_scheduler, folder)
+            if policies:
+                about_pods = [one for one in shipped(*MUTATING, *POLICIES) if not limits_token(one)]
+                plane.create(write([RUNTIME_CLASS, *about_pods], folder / "policies.yaml"))
+                await asyncio.sleep(_IN_FORCE_S)
+            yield Cluster(plane, client, folder)
 
 
 def _kubeconfig_of(plane: ControlPlane, folder: Path, user: str) -> Path:

@@ -6,6 +6,7 @@ validation, with the variables of both. After each mutation it writes the pod as
 again. `benchmarks/apiserver_cost.py` measures the same in milliseconds.
 """
 
+import re
 from typing import Any
 
 import pytest
@@ -81,3 +82,14 @@ def test_the_bounds_are_near_what_is_there(write: tuple[str, str]) -> None:
     policies_at_most, characters_at_most = MOST[write]
     assert len(conditions) == policies_at_most
     assert sum(map(len, conditions)) > characters_at_most * 0.8
+
+
+def test_all_variables_of_the_plain_case_begin_alike() -> None:
+    [environment] = [
+        one for one in policies() if one["metadata"]["name"] == "kubeshare-environment"
+    ]
+    condition = environment["spec"]["matchConditions"][0]["expression"]
+    [begins] = re.findall(r"!entry\.name\.startsWith\('(\w+)'\)", condition)
+    names = re.findall(r"'name': dyn\('(\w+)'\)", condition)
+    assert "NVIDIA_VISIBLE_DEVICES" in names
+    assert all(name.startswith(begins) for name in names)

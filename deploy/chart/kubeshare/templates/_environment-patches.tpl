@@ -91,7 +91,8 @@ container.?env.orValue([]).exists(entry, entry.name == 'NVIDIA_VISIBLE_DEVICES' 
 
 {{- /* Whether a pod of ours already is as these patches make it, and no part of it is refused for what containers are told:
 the plain case, a pod that asks by labels with the back-end none. It may be false of others. Nothing that is asked
-in every request may cost more. */}}
+in every request may cost more: the first variables are compared as one list, and by the beginning that they all have the
+others are known not to be of them. */}}
 {{- define "kubeshare.cel.isTold" -}}
 {{- $plain := list }}
 {{- range .Values.config.profiles | default (list dict) }}
@@ -101,8 +102,13 @@ in every request may cost more. */}}
 {{- if or .Values.admission.allowVariables (not $plain) }}false
 {{- else }}
 {{- $wanted := (include "kubeshare.cel.variables" . | fromJson).none }}
-{{- $names := list }}
-{{- range $wanted }}{{ $names = append $names .name }}{{ end -}}
+{{- $told := list }}
+{{- range $wanted }}
+{{- $more := "" }}
+{{- if .value }}{{ $more = printf ", 'value': dyn(%s)" (toJson .value) }}{{ end }}
+{{- if .path }}{{ $more = printf ", 'valueFrom': dyn({'fieldRef': {'apiVersion': 'v1', 'fieldPath': %s}})" (toJson .path) }}{{ end }}
+{{- $told = append $told (printf "{'name': dyn('%s')%s}" .name $more) }}
+{{- end -}}
 (object.spec.schedulerName in {{ toJson $plain }} && !has(object.spec.nodeName)
 && size(object.metadata.?annotations.orValue({})) <= 50
 && size(object.spec.containers) + size(object.spec.?initContainers.orValue([])) <= 600
@@ -110,16 +116,12 @@ in every request may cost more. */}}
 && ('sharedgpu/gpu_request' in object.metadata.?labels.orValue({}) || 'sharedgpu/gpu_limit' in object.metadata.?labels.orValue({}))
 && !('sharedgpu/isolation' in object.metadata.labels)
 && object.metadata.labels[?'sharedgpu/gpu_limit'].orValue('1').matches('[1-9]')
-&& (object.spec.containers + object.spec.?initContainers.orValue([])).all(container,
+&& [[{{ join ", " $told }}]].all(told,
+(object.spec.containers + object.spec.?initContainers.orValue([])).all(container,
 size(container.?env.orValue([])) >= {{ len $wanted }} && size(container.env) <= 200
-{{- range $at, $one := $wanted }}
-&& container.env[{{ $at }}].name == {{ $one.name | squote }}
-{{- if $one.path }} && container.env[{{ $at }}].?valueFrom.?fieldRef.?fieldPath.orValue('') == {{ $one.path | toJson }}
-{{- else }} && container.env[{{ $at }}].?value.orValue('') == {{ $one.value | squote }} && !has(container.env[{{ $at }}].valueFrom)
-{{- end }}
-{{- end }}
-&& container.env.filter(entry, entry.name in {{ toJson $names }}).size() == {{ len $wanted }}
+&& container.env.slice(0, {{ len $wanted }}) == told
+&& container.env.slice({{ len $wanted }}, size(container.env)).all(entry, !entry.name.startsWith('NVIDIA_'))
 && !container.?resources.?limits.orValue({}).exists(name, name in {{ include "kubeshare.cel.ruleResources" . }})
-&& !container.?volumeMounts.orValue([]).exists(mount, mount.mountPath.contains('nvidia-container-devices'))))
+&& !container.?volumeMounts.orValue([]).exists(mount, mount.mountPath.contains('nvidia-container-devices')))))
 {{- end }}
 {{- end }}
