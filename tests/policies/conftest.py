@@ -173,8 +173,7 @@ async def cluster(guarded: ControlPlane, tmp_path: Path) -> AsyncIterator[Cluste
         await found.lead("me", 3)
         dry = {"dryRun": "All"}
         # The guard of environments may be in force before the policy that makes them.
-        await expect_let_through(lambda: admin.create(PODS, pod("probe"), dry))
-        await admin.create(PODS, pod("probe"))
+        await expect_let_through(lambda: admin.create(PODS, pod("probe")))
         bad = pod("other", annotations={"sharedgpu/gpu_uuid": "GPU-1"})
         await expect_refused(lambda: admin.create(PODS, bad, dry))
         late = binding("probe", allocation="{}", fence="me/2")
