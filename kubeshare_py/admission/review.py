@@ -42,6 +42,9 @@ NO_CONTAINERS = "spec.containers: the pod has none"
 #: The most containers of each kind of a pod that gets variables: some ten times what runs on a
 #: node. Each gets up to 600 bytes, and any client of the port may send 70,000 of them.
 MOST_CONTAINERS = 1024
+#: The most labels, and the most annotations, of a pod that is looked into: each is compared with
+#: the keys of all dialects, and a review may have 200,000.
+MOST_KEYS = 1024
 #: The isolation back-ends of each profile's pods, by schedulerName, in the order of the profiles.
 Choices = Mapping[str, IsolationChoice]
 
@@ -77,6 +80,9 @@ def answer(body: bytes, rules: Rules) -> bytes | None:
     if not _is_new(request):
         ours = pod.spec.scheduler_name in rules.choices
         return _added(request, pod) if ours else allowed(request)
+    problem = _too_many_keys(pod)
+    if problem:
+        return _left_alone(request, problem)
     scheduler = _scheduler_of(pod, rules)
     return (
         _judged(request, pod, scheduler, rules) if scheduler in rules.choices else allowed(request)
@@ -116,6 +122,14 @@ def too_many_containers(spec: SpecFields) -> str:
     for kind, found in kinds.items():
         if len(found or ()) > MOST_CONTAINERS:
             return f"spec.{kind}: the pod has {len(found or ())}, more than {MOST_CONTAINERS}"
+    return ""
+
+
+def _too_many_keys(pod: CreatedPod) -> str:
+    """Why a pod is not looked into for its labels and annotations; "" if there are not too many."""
+    for what, found in (("labels", pod.metadata.labels), ("annotations", pod.metadata.annotations)):
+        if len(found or ()) > MOST_KEYS:
+            return f"metadata.{what}: the pod has {len(found or ())}, more than {MOST_KEYS}"
     return ""
 
 

@@ -40,7 +40,7 @@ def remembered(
         @lru_cache(entries)
         def known(*arguments: P.args, **_: P.kwargs) -> T:
             nonlocal kept
-            new = weight_of(arguments)
+            new = weight_of(arguments, heavy + 1)  # it counts no further: a pod may have 3 MB
             kept += new
             if kept > most_bytes:
                 known.cache_clear()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kubeshare_py.admission.review import MOST_CONTAINERS, answer, answer_of_others
+from kubeshare_py.admission.review import MOST_CONTAINERS, MOST_KEYS, answer, answer_of_others
 from tests.admission.patched import ALL, SHARE, Json, a_pod, answered, env_of, patched, review
 from tests.dialects.halves import DIALECTS
 
@@ -181,6 +181,19 @@ def test_pods_of_many_containers_of_other_schedulers_are_left_alone() -> None:
     many = [{"name": f"c{number}"} for number in range(MOST_CONTAINERS + 1)]
     response = answered(review(a_pod(schedulerName="default-scheduler", containers=many)))
     assert response == {"uid": "u", "allowed": True}
+
+
+@pytest.mark.parametrize("kind", ["labels", "annotations"])
+def test_a_pod_of_more_keys_than_any_has_is_not_looked_into(kind: str) -> None:
+    """It lacks its variables, so that the policies refuse it if it is ours."""
+    many = {f"sharedgpu/k{number}": "1" for number in range(MOST_KEYS + 1)}
+    pod = a_pod(SHARE)
+    pod["metadata"] |= {kind: many}
+    response = answered(review(pod))
+    assert response["allowed"]
+    assert "patch" not in response
+    [warning] = response["warnings"]
+    assert f"metadata.{kind}: the pod has {MOST_KEYS + 1}, more than {MOST_KEYS}" in warning
 
 
 def test_more_ephemeral_containers_than_any_node_runs_are_refused() -> None:

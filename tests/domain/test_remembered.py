@@ -67,3 +67,22 @@ def test_what_is_heavy_is_forgotten_with_the_next_new_one() -> None:
     for text in ("a", heavy, heavy, "a", "b", heavy):
         seen(text)
     assert asked == ["a", "h", "b", "h"]
+
+
+def test_heavy_arguments_are_not_weighed_beyond_what_makes_them_heavy() -> None:
+    """A pod's 200,000 labels would take longer to weigh than to read."""
+    weighed: list[str] = []
+
+    class Text(str):
+        __slots__ = ()
+
+        def isascii(self) -> bool:
+            weighed.append(self)
+            return True
+
+    @remembered(16)
+    def count(texts: tuple[str, ...]) -> int:
+        return len(texts)
+
+    assert count(tuple(Text(number) for number in range(HEAVY))) == HEAVY
+    assert len(weighed) < HEAVY // 64

@@ -35,6 +35,9 @@ NEXT_S = 0.03
 WAKE_S, MAX_REFUSED = 1.0, 5000
 #: Pods that are read for binds: at a time, in a second, and how long (s) one is waited for.
 MAX_LOOKED_UP, LOOKED_UP_PER_S, LOOK_UP_S = 4, 50, 5.0
+#: Questions above this size (bytes) are read on another thread: a Pod of 3 MB may take a fifth of a
+#: second, in which the loop goes on with decisions.
+_LARGE = 64 * 1024
 _CARDS_FREE = Diagnosis(sentence="GPUs that it asks for are free: kube-scheduler tries it again")
 NO_LEADER = "another process leads, or this one does not lead yet"
 
@@ -72,7 +75,7 @@ class ExtenderCalls:
     async def filter(self, body: bytes, client: str) -> bytes:
         """Answer /filter. Raises BadExtenderRequest, and TooManyQuestions."""
         async with self._turns.turn(client, len(body)):
-            question = read_question(body, self.dialects)
+            question = await self._read(body)
         await self._before_comes(question.pod.uid)
         async with self._turns.turn(client, len(body)):
             return self._filtered(question)
@@ -80,7 +83,7 @@ class ExtenderCalls:
     async def score(self, body: bytes, client: str) -> bytes:
         """Answer /prioritize. Raises BadExtenderRequest, and TooManyQuestions."""
         async with self._turns.turn(client, len(body)):
-            question = read_question(body, self.dialects)
+            question = await self._read(body)
             return priorities(scored(self.loop.machine, question.pod, question.names))
 
     async def bind(self, body: bytes, client: str) -> bytes:
@@ -146,6 +149,12 @@ class ExtenderCalls:
         for one in self._waiting.pop(effect.uid, ()):
             if not one.done():
                 one.set_result(effect.problem)
+
+    async def _read(self, body: bytes) -> ExtenderQuestion:
+        """The question of a body. Raises BadExtenderRequest."""
+        if len(body) < _LARGE:
+            return read_question(body, self.dialects)
+        return await asyncio.to_thread(read_question, body, self.dialects)
 
     async def _before_comes(self, uid: PodUid) -> None:
         """Wait a moment for the bind of the pod before, if it is to come."""

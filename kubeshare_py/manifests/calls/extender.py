@@ -6,7 +6,7 @@ tags, so that keys begin with capitals; Go reads them in any case, and so does t
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -56,6 +56,9 @@ class BadExtenderRequest(ValueError):
 #: etcd's default limit of a request (--max-request-bytes), in which JSON is longer than what is
 #: stored; TotalAnnotationSizeLimitB of k8s.io/apimachinery/pkg/api/validation (in characters here).
 MAX_POD_BYTES, MAX_ANNOTATIONS = 3 * 2**20, 256 * 2**10
+#: The most containers of each kind, labels, annotations and resources of a RuntimeClass: each takes
+#: some microseconds, a body has hundreds of thousands, and no pod that runs has as many.
+MOST_PARTS = 1024
 #: The most nodes of a question; Kubernetes' clusters have 5,000.
 MOST_NODES = 2**16
 
@@ -114,7 +117,18 @@ def _pod_fields(text: bytes) -> PodFields:
     if len(text) > MAX_POD_BYTES:
         raise BadExtenderRequest(f"not ExtenderArgs: a Pod of {len(text)} bytes")
     fields = decoded(_POD, text)
-    annotations = fields.metadata.annotations or {}
+    meta, spec = fields.metadata, fields.spec
+    annotations = meta.annotations or {}
+    parts: dict[str, Collection[object] | None] = {
+        "containers": spec.containers,
+        "init containers": spec.init_containers,
+        "labels": meta.labels,
+        "annotations": annotations,
+        "overheads": spec.overhead,
+    }
+    for what, found in parts.items():
+        if len(found or ()) > MOST_PARTS:
+            raise BadExtenderRequest(f"not ExtenderArgs: a Pod with over {MOST_PARTS} {what}")
     if sum(len(key) + len(value) for key, value in annotations.items()) > MAX_ANNOTATIONS:
         raise BadExtenderRequest(
             f"not ExtenderArgs: a Pod with over {MAX_ANNOTATIONS} bytes of annotations"

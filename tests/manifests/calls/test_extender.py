@@ -9,6 +9,7 @@ from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE
 from kubeshare_py.domain.events import BindAsked
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.manifests.calls.extender import (
+    MOST_PARTS,
     BadExtenderRequest,
     ExtenderQuestion,
     bind_result,
@@ -99,6 +100,28 @@ def test_a_bind_is_read() -> None:
 )
 def test_what_is_no_question_is_refused_with_a_sentence(body: bytes, text: str) -> None:
     with pytest.raises(BadExtenderRequest, match=text):
+        read_question(body, SHAREDGPU_ALONE)
+
+
+KEYS = {f"k{number}": "v" for number in range(MOST_PARTS + 1)}
+MANY = [{"name": "m"}] * (MOST_PARTS + 1)
+
+
+@pytest.mark.parametrize(
+    ("what", "changed"),
+    [
+        ("labels", {"metadata": {"labels": KEYS}}),
+        ("annotations", {"metadata": {"annotations": KEYS}}),
+        ("containers", {"spec": {"containers": MANY}}),
+        ("init containers", {"spec": {"initContainers": MANY}}),
+        ("overheads", {"spec": {"overhead": dict.fromkeys(KEYS, "1")}}),
+    ],
+)
+def test_a_pod_of_more_parts_than_any_has_is_not_looked_into(
+    what: str, changed: dict[str, Any]
+) -> None:
+    body = json.dumps({"Pod": {**POD, **changed}, "NodeNames": []}).encode()
+    with pytest.raises(BadExtenderRequest, match=f"over {MOST_PARTS} {what}"):
         read_question(body, SHAREDGPU_ALONE)
 
 
