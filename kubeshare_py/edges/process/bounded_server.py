@@ -18,7 +18,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from aiohttp import ClientConnectionResetError, web
+from aiohttp import ClientConnectionResetError, Payload, web
+from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler, Middleware
 
@@ -53,7 +54,7 @@ class Bounds:
 
     `unread_s`: for a client to read an answer. `unread_bytes`: of all answers that are not read so
     far; beyond that the client with the largest one is cut off, of several the one that had it
-    first. TLS holds an answer twice.
+    first.
     """
 
     connections: int = 256
@@ -183,6 +184,29 @@ def _quiet_logger() -> logging.Logger:
     return logger
 
 
+class _Pieces(Payload):
+    """A body of which a piece is written once the client has read most of what came before.
+
+    Over TLS, asyncio takes a body of any size at once, encrypts all of it, and says that it is
+    written: neither the time nor the memory of a client that does not read would be known.
+    """
+
+    def __init__(self, body: bytes) -> None:
+        super().__init__(body)
+        self._size = len(body)
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        """The body as text."""
+        return bytes(self._value).decode(encoding, errors)
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        """Write it."""
+        whole = memoryview(self._value)
+        for at in range(0, len(whole), _BUFFERED):
+            await writer.write(whole[at : at + _BUFFERED])
+            await writer.drain()
+
+
 @dataclass(eq=False, slots=True)
 class _BoundedConnection:
     """`opening` until its handshake is done; `due` is when it is closed; `request` if busy."""
@@ -263,6 +287,8 @@ class _BoundedConnections:
                 del self.unread[largest]
                 abort(largest.transport)
             async with asyncio.timeout(self.bounds.unread_s):
+                if isinstance(answer.body, bytes) and len(answer.body) > _BUFFERED:
+                    answer.body = _Pieces(answer.body)
                 await answer.prepare(request)
                 await answer.write_eof()
         except TimeoutError:

@@ -27,6 +27,7 @@ GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 RUNS = [asyncio.run, uvloop.run]
 Run = Callable[[Coroutine[object, object, None]], None]
 Client = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Tls = tuple[ssl.SSLContext | None, ssl.SSLContext | None]
 
 
 async def _answer(request: web.Request) -> web.Response:
@@ -431,7 +432,9 @@ GET_HUGE = GET.replace(b"/ ", b"/huge ")
 
 
 @contextlib.asynccontextmanager
-async def serving_huge(bounds: Bounds, served: list[asyncio.BaseTransport]) -> AsyncIterator[int]:
+async def serving_huge(
+    bounds: Bounds, served: list[asyncio.BaseTransport], context: ssl.SSLContext | None = None
+) -> AsyncIterator[int]:
     """A server of a huge answer, which notes the transports of those who asked."""
 
     async def huge(request: web.Request) -> web.Response:
@@ -441,9 +444,18 @@ async def serving_huge(bounds: Bounds, served: list[asyncio.BaseTransport]) -> A
 
     app = web.Application()
     app.add_routes([web.get("/huge", huge), web.get("/", _answer)])
-    server = listening(app, "127.0.0.1", 0, bounds=bounds, shutdown_s=0.1)
+    server = listening(app, "127.0.0.1", 0, context=context, bounds=bounds, shutdown_s=0.1)
     async with server as addresses:
         yield addresses[0][1]
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "tls"])
+def tls(request: pytest.FixtureRequest, tmp_path: Path) -> Tls:
+    """The contexts of a server and of its clients, or none."""
+    if not request.param:
+        return None, None
+    made = make_certificates(tmp_path)
+    return made.server_context(), ssl.create_default_context(cafile=str(made.ca_file))
 
 
 async def cut_off(served: list[asyncio.BaseTransport]) -> list[bool]:
@@ -458,17 +470,18 @@ async def cut_off(served: list[asyncio.BaseTransport]) -> list[bool]:
 
 @pytest.mark.parametrize("run", RUNS)
 def test_of_answers_that_are_not_read_the_first_is_cut_off_and_small_ones_get_through(
-    run: Run,
+    run: Run, tls: Tls
 ) -> None:
     async def ask() -> None:
         served: list[asyncio.BaseTransport] = []
-        async with serving_huge(Bounds(unread_bytes=2 * HUGE + 9), served) as port:
+        context, trusting = tls
+        async with serving_huge(Bounds(unread_bytes=2 * HUGE + 9), served, context) as port:
             clients = []
             for _ in range(3):
-                clients.append(await connect(port, GET_HUGE))
+                clients.append(await connect(port, GET_HUGE, trusting))
                 await clients[-1][0].readuntil(b"\r\n\r\n")
             assert await cut_off(served) == [True, False, False]
-            clients.append(await connect(port))
+            clients.append(await connect(port, tls=trusting))
             assert await is_answered(clients[-1])
             async with asyncio.timeout(PATIENCE_S):
                 assert len(await clients[2][0].readexactly(HUGE)) == HUGE
@@ -479,11 +492,12 @@ def test_of_answers_that_are_not_read_the_first_is_cut_off_and_small_ones_get_th
 
 
 @pytest.mark.parametrize("run", RUNS)
-def test_a_client_that_does_not_read_its_answer_in_time_is_cut_off(run: Run) -> None:
+def test_a_client_that_does_not_read_its_answer_in_time_is_cut_off(run: Run, tls: Tls) -> None:
     async def ask() -> None:
         served: list[asyncio.BaseTransport] = []
-        async with serving_huge(Bounds(unread_s=0.1), served) as port:
-            client = await connect(port, GET_HUGE)
+        context, trusting = tls
+        async with serving_huge(Bounds(unread_s=0.1), served, context) as port:
+            client = await connect(port, GET_HUGE, trusting)
             await client[0].readuntil(b"\r\n\r\n")
             assert await cut_off(served) == [True]
             await left(client)
