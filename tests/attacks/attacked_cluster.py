@@ -39,6 +39,16 @@ nodes:
     allocatable: {pods: "1000"}
     gpus: [{model: A100-SXM4-40GB, memory: 40GiB, count: 4}]
 """
+#: The schedulerName of pods for which kube-scheduler asks the extender.
+EXTENDED = "hami-scheduler"
+_PROFILES = (
+    {"schedulerName": NAME},
+    {
+        "schedulerName": EXTENDED,
+        "extender": True,
+        "dialects": [{"name": "sharedgpu"}, {"name": "hami"}],
+    },
+)
 _GROUP = "rbac.authorization.k8s.io"
 _START_S = 60.0
 #: When the nodes were made (Unix time); no kubelet says anything later.
@@ -47,12 +57,16 @@ _MADE_S = 1_760_000_000.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttackedCluster:
-    """What runs while the tests do; `port` is the scheduler's, `log` is what it says."""
+    """What runs while the tests do; `port` is the scheduler's, `log` is what it says.
+
+    `extender_port` is for a kube-scheduler, whose pods name EXTENDED.
+    """
 
     plane: ControlPlane
     scheduler: Process
     nodes: tuple[SimulatedNode, ...]
     port: int
+    extender_port: int
     log: Path
     folder: Path
 
@@ -72,16 +86,26 @@ class AttackedCluster:
 @contextmanager
 def attacked_cluster(plane: ControlPlane, folder: Path) -> Iterator[AttackedCluster]:
     """Run it while entered, once the scheduler leads."""
-    [port] = free_ports(1)
+    port, extender_port = free_ports(2)
     nodes = read_cluster(NODES)
-    chart = rendered(port)
+    chart = rendered(
+        port,
+        *("extender.enabled=true", f"config.extender.port={extender_port}"),
+        f"config.profiles={json.dumps(_PROFILES)}",
+    )
     plane.create(write([*_namespaces(), RUNTIME_CLASS, *chart], folder / "chart.yaml"))
     plane.create(write(_roles(), folder / "roles.yaml"))
     plane.create(write(_nodes(nodes), folder / "nodes.yaml"))
     log = folder / "scheduler.log"
     with process(scheduler_command(plane, chart, folder), log) as running:
         found = AttackedCluster(
-            plane=plane, scheduler=running, nodes=nodes, port=port, log=log, folder=folder
+            plane=plane,
+            scheduler=running,
+            nodes=nodes,
+            port=port,
+            extender_port=extender_port,
+            log=log,
+            folder=folder,
         )
         running.wait_until(lambda: '"event":"leads"' in log.read_text(), _START_S)
         yield found

@@ -56,6 +56,11 @@ class Process:
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
 
+    def most_resident_bytes(self) -> int:
+        """The most memory that it ever had (VmHWM of proc_pid_status.5)."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
     def wait_until(self, ready: Callable[[], bool], timeout_s: float) -> None:
         """Ask ten times a second. Raises NotReady."""
         for _ in range(round(timeout_s / _POLL_S)):

@@ -14,7 +14,12 @@ from kubeshare_py.edges.process import probes
 from kubeshare_py.edges.process.bounded_server import Bounds, listening
 from kubeshare_py.edges.process.build import say_listening, url
 from kubeshare_py.edges.process.held_bodies import HeldBodies
-from kubeshare_py.edges.process.question_turns import QuestionTurns, TooManyQuestions
+from kubeshare_py.edges.process.question_turns import (
+    LARGE,
+    QuestionTurns,
+    TooManyQuestions,
+    aside,
+)
 
 PORT = 9443
 #: The largest body: an AdmissionReview has the object twice, each of at most 1.5 MiB in etcd, and
@@ -48,8 +53,7 @@ async def serve(
     """
     app = web.Application(client_max_size=MAX_BYTES)
     bodies = HeldBodies(each=MAX_BYTES, total=MAX_HELD_BYTES)
-    # This process does nothing else. As many wait as there may be connections.
-    turns = QuestionTurns(share=1.0, most_waiting=BOUNDS.connections)
+    turns = _Turns()
     app.add_routes(
         [web.post(path, _handler(one, bodies, turns, patience_s)) for path, one in reviews.items()]
     )
@@ -67,17 +71,30 @@ async def serve(
         yield url("https", address or "127.0.0.1", addresses[0][1])
 
 
+class _Turns:
+    """Reviews are answered one at a time, and one large one beside them."""
+
+    def __init__(self) -> None:
+        # This process does nothing else. As many wait as there may be connections.
+        self._small = QuestionTurns(share=1.0, most_waiting=BOUNDS.connections)
+        self._large = QuestionTurns(most_waiting=BOUNDS.connections)
+
+    async def answer(self, body: bytes, client: str, answers: AdmissionResponder) -> bytes | None:
+        """The answer, None if the body is no review. Raises TooManyQuestions."""
+        if len(body) < LARGE:
+            async with self._small.turn(client, len(body)):
+                return answers(body)
+        async with self._large.turn(client, len(body)):
+            return await aside(answers, body)
+
+
 def _handler(
-    answers: AdmissionResponder, bodies: HeldBodies, turns: QuestionTurns, patience_s: float
+    answers: AdmissionResponder, bodies: HeldBodies, turns: _Turns, patience_s: float
 ) -> Handler:
     async def handler(request: web.Request) -> web.StreamResponse:
         try:
-            async with (
-                asyncio.timeout(patience_s),
-                bodies.body_of(request) as body,
-                turns.turn(request.remote or "", len(body)),
-            ):
-                answer = answers(body)
+            async with asyncio.timeout(patience_s), bodies.body_of(request) as body:
+                answer = await turns.answer(body, request.remote or "", answers)
         except (TimeoutError, TooManyQuestions):
             return web.Response(status=HTTPStatus.TOO_MANY_REQUESTS, text="too slow, or too many\n")
         if answer is None:

@@ -34,6 +34,9 @@ _AnyHandler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 #: Seconds without accepting connections after the process ran out of descriptors, and between
 #: searches for overdue connections.
 _PAUSE_S = 1.0
+#: How long (s) the rest of a body that was not asked for is read and dropped, so that its client
+#: can read why; aiohttp's default is ten times that, in which 2 GB come.
+_LINGER_S = 1.0
 #: Bytes of a connection that may wait in its transport before writers wait; asyncio's default for
 #: TLS is eight times that, for each of some hundred connections that are not read.
 _BUFFERED = 64 * 1024
@@ -91,6 +94,7 @@ async def listening(
         logger=_quiet_logger(),
         shutdown_timeout=shutdown_s,
         auto_decompress=False,
+        lingering_time=_LINGER_S,
     )
     await runner.setup()
     sockets: list[socket.socket] = []
@@ -143,6 +147,9 @@ async def _bound(address: str, port: int) -> list[socket.socket]:
             _close(sockets)
             raise
         one.setblocking(False)
+        # For all that it accepts. By itself Linux keeps up to 4 MiB of an answer that is not read,
+        # and counts them as the container's: https://man7.org/linux/man-pages/man7/tcp.7.html
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFERED)
         sockets.append(one)
     if absent is not None and not sockets:
         raise absent

@@ -7,10 +7,14 @@ answer and not all of them, even where all come through one address, such as a p
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 #: What a client had is halved in this time (s).
 _HALVED_S = 1.0
@@ -18,8 +22,28 @@ _HALVED_S = 1.0
 _NOTHING_S = 0.001
 #: After a turn of so long (s), the next one is chosen once others were read for so long (s).
 _LONG_S, _READING_S = 0.005, 0.003
+#: Questions from this size (bytes) on should be read on another thread: 3 MB may take a tenth of a
+#: second, in which the loop goes on.
+LARGE = 64 * 1024
 #: Sizes (bytes) below this are the same; above, each doubling comes later.
 _SMALL = 4096
+
+
+async def aside(function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    """The function's result, from another thread. Whoever gives up still waits until it has ended.
+
+    Otherwise threads would go on, each with its question, after their turns.
+    """
+    running = asyncio.ensure_future(asyncio.to_thread(function, *arguments, **named))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.gather(running, return_exceptions=True)
+        raise
+    finally:
+        # A failure would refer to this frame, which refers to the failure: a cycle, in which the
+        # arguments, megabytes of them, would wait for the next search for cycles.
+        del running
 
 
 class TooManyQuestions(Exception):

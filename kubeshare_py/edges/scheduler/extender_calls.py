@@ -13,7 +13,7 @@ from kubeshare_py.domain.events import BindAsked, PodSeen
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeFailure
-from kubeshare_py.edges.process.question_turns import QuestionTurns
+from kubeshare_py.edges.process.question_turns import LARGE, QuestionTurns, aside
 from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
 from kubeshare_py.manifests.api_paths import pod_path
 from kubeshare_py.manifests.calls.extender import (
@@ -35,9 +35,6 @@ NEXT_S = 0.03
 WAKE_S, MAX_REFUSED = 1.0, 5000
 #: Pods that are read for binds: at a time, in a second, and how long (s) one is waited for.
 MAX_LOOKED_UP, LOOKED_UP_PER_S, LOOK_UP_S = 4, 50, 5.0
-#: Questions above this size (bytes) are read on another thread: a Pod of 3 MB may take a fifth of a
-#: second, in which the loop goes on with decisions.
-_LARGE = 64 * 1024
 _CARDS_FREE = Diagnosis(sentence="GPUs that it asks for are free: kube-scheduler tries it again")
 NO_LEADER = "another process leads, or this one does not lead yet"
 
@@ -124,7 +121,7 @@ class ExtenderCalls:
             taken=taken_resources(self.dialects, extended, contested=True),
         )
         async with self._reviews.turn(client, len(body)):
-            return await asyncio.to_thread(answer, body, rules)
+            return await aside(answer, body, rules)
 
     async def wake_refused(self) -> None:
         """Have kube-scheduler try pods again for which cards became free, for ever.
@@ -152,9 +149,9 @@ class ExtenderCalls:
 
     async def _read(self, body: bytes) -> ExtenderQuestion:
         """The question of a body. Raises BadExtenderRequest."""
-        if len(body) < _LARGE:
+        if len(body) < LARGE:
             return read_question(body, self.dialects)
-        return await asyncio.to_thread(read_question, body, self.dialects)
+        return await aside(read_question, body, self.dialects)
 
     async def _before_comes(self, uid: PodUid) -> None:
         """Wait a moment for the bind of the pod before, if it is to come."""

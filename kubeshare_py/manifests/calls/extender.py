@@ -20,7 +20,7 @@ from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.printable import MAX_SAID, MAX_TEXT, beginning, printable
 from kubeshare_py.manifests.api_paths import is_label_name, is_subdomain_name
 from kubeshare_py.manifests.pods.pod import is_finished, to_domain
-from kubeshare_py.manifests.pods.pod_fields import PodFields
+from kubeshare_py.manifests.pods.pod_fields import ContainerResources, PodFields
 from kubeshare_py.manifests.shallow_json import decoded
 from kubeshare_py.manifests.undecodable import UNDECODABLE
 
@@ -56,8 +56,9 @@ class BadExtenderRequest(ValueError):
 #: etcd's default limit of a request (--max-request-bytes), in which JSON is longer than what is
 #: stored; TotalAnnotationSizeLimitB of k8s.io/apimachinery/pkg/api/validation (in characters here).
 MAX_POD_BYTES, MAX_ANNOTATIONS = 3 * 2**20, 256 * 2**10
-#: The most containers of each kind, labels, annotations and resources of a RuntimeClass: each takes
-#: some microseconds, a body has hundreds of thousands, and no pod that runs has as many.
+#: The most containers of each kind, labels, annotations and resources of a RuntimeClass of a pod,
+#: and ports and resources of a container: each takes some microseconds, a body has hundreds of
+#: thousands, and no pod that runs has as many.
 MOST_PARTS = 1024
 #: The most nodes of a question; Kubernetes' clusters have 5,000.
 MOST_NODES = 2**16
@@ -126,14 +127,22 @@ def _pod_fields(text: bytes) -> PodFields:
         "annotations": annotations,
         "overheads": spec.overhead,
     }
-    for what, found in parts.items():
-        if len(found or ()) > MOST_PARTS:
-            raise BadExtenderRequest(f"not ExtenderArgs: a Pod with over {MOST_PARTS} {what}")
+    _expect_few(parts)
+    for container in (*(spec.containers or ()), *(spec.init_containers or ())):
+        asked = container.resources or ContainerResources()
+        _expect_few({"ports": container.ports, "requests": asked.requests, "limits": asked.limits})
     if sum(len(key) + len(value) for key, value in annotations.items()) > MAX_ANNOTATIONS:
         raise BadExtenderRequest(
             f"not ExtenderArgs: a Pod with over {MAX_ANNOTATIONS} bytes of annotations"
         )
     return fields
+
+
+def _expect_few(parts: Mapping[str, Collection[object] | None]) -> None:
+    """Raises BadExtenderRequest."""
+    for what, found in parts.items():
+        if len(found or ()) > MOST_PARTS:
+            raise BadExtenderRequest(f"not ExtenderArgs: a Pod with over {MOST_PARTS} {what}")
 
 
 def read_bind(body: bytes) -> BindAsked:

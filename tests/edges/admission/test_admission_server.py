@@ -3,6 +3,7 @@
 import asyncio
 import io
 import ssl
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,25 +11,35 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from kubeshare_py.edges.admission.admission_server import MAX_BYTES, MAX_HELD_BYTES, serve
+from kubeshare_py.edges.admission.admission_server import (
+    MAX_BYTES,
+    MAX_HELD_BYTES,
+    AdmissionResponder,
+    serve,
+)
 from kubeshare_py.edges.kube.certificates import make_certificates
+from kubeshare_py.edges.process.question_turns import LARGE
 from tests.patience import PATIENCE_S
 
 
 @asynccontextmanager
-async def asking(folder: Path, patience_s: float = 30.0) -> AsyncIterator[aiohttp.ClientSession]:
-    """A client of a webhook whose answer is how many bytes it was sent."""
+async def asking(
+    folder: Path, patience_s: float = 30.0, answer: AdmissionResponder | None = None
+) -> AsyncIterator[aiohttp.ClientSession]:
+    """A client of a webhook whose answer is how many bytes it was sent, or this one."""
     made = make_certificates(folder)
 
     def counted(body: bytes) -> bytes:
         return str(len(body)).encode()
+
+    answer = answer or counted
 
     trusting = ssl.create_default_context(cafile=str(made.ca_file))
     server = serve(
         "127.0.0.1",
         0,
         made.server_context(),
-        {"/pods": counted, "/others": counted},
+        {"/pods": answer, "/others": answer},
         problem=lambda: "",
         patience_s=patience_s,
     )
@@ -108,3 +119,39 @@ async def test_large_bodies_that_do_not_end_give_way_to_others(tmp_path: Path) -
             assert answer.status == 200
         for one in waiting:
             one.cancel()
+
+
+async def test_a_body_that_gives_way_while_it_waits_for_its_answer_is_let_go(
+    tmp_path: Path,
+) -> None:
+    """Clients that send large reviews one after the other would fill the memory with them."""
+    held: set[int] = set()
+    began, ends = threading.Event(), threading.Event()
+
+    def answer(body: bytes) -> bytes:
+        held.add(len(body))
+        began.set()
+        ends.wait(PATIENCE_S)
+        return b"{}"
+
+    most = MAX_HELD_BYTES // MAX_BYTES - 1  # beside the first
+    async with asking(tmp_path, answer=answer) as session:
+
+        async def post(size: int) -> bool:
+            try:
+                async with session.post("/pods", data=io.BytesIO(bytes(size))) as found:
+                    return found.status == 200
+            except aiohttp.ClientError:
+                return False
+
+        first = asyncio.create_task(post(LARGE))
+        await asyncio.to_thread(began.wait, PATIENCE_S)
+        others = {asyncio.create_task(post(MAX_BYTES - one)) for one in range(most + 3)}
+        async with asyncio.timeout(PATIENCE_S):
+            while len(others) > most:
+                gone, others = await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)
+                assert not any(one.result() for one in gone)
+        ends.set()
+        assert await first
+        assert all(await asyncio.gather(*others))
+    assert len(held) == 1 + most  # those that gave way were not answered at all

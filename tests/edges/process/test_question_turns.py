@@ -1,13 +1,16 @@
 """Who gets the next turn, and how much of the time turns take."""
 
 import asyncio
+import gc
+import threading
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from time import perf_counter
 
 import pytest
 
-from kubeshare_py.edges.process.question_turns import QuestionTurns, TooManyQuestions
+from kubeshare_py.edges.process.question_turns import QuestionTurns, TooManyQuestions, aside
 from tests.patience import PATIENCE_S
 
 FREE = 1e9
@@ -107,3 +110,51 @@ async def test_a_question_that_fails_ends_its_turn() -> None:
             raise ValueError("no question")
     async with asyncio.timeout(PATIENCE_S):
         assert await order_of(turns, ("a", 0)) == [0]
+
+
+async def test_who_gives_up_keeps_the_turn_until_the_thread_has_ended() -> None:
+    """Else as many threads as a client gives up questions would run at a time."""
+    turns, began, ends = QuestionTurns(burst_s=FREE), threading.Event(), threading.Event()
+
+    def read() -> None:
+        began.set()
+        ends.wait(PATIENCE_S)
+
+    async def ask() -> None:
+        async with turns.turn("a", 0):
+            await aside(read)
+
+    first = asyncio.create_task(ask())
+    await asyncio.to_thread(began.wait, PATIENCE_S)
+    first.cancel()
+    next_one = asyncio.create_task(order_of(turns, ("a", 0)))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not first.done()
+    assert not next_one.done()
+    ends.set()
+    assert await next_one == [0]
+    assert first.cancelled()
+
+
+class _Unreadable(Exception):
+    pass
+
+
+async def test_a_failure_on_the_thread_leaves_nothing_behind() -> None:
+    """Else the bodies of questions that cannot be read would stay until cycles are searched for."""
+
+    def fail() -> None:
+        raise _Unreadable
+
+    failures: list[weakref.ref[_Unreadable]] = []
+    gc.disable()
+    try:
+        try:
+            await aside(fail)
+        except _Unreadable as error:
+            failures.append(weakref.ref(error))
+        await asyncio.sleep(0)
+        assert [one() for one in failures] == [None]
+    finally:
+        gc.enable()

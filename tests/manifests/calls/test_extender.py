@@ -104,6 +104,7 @@ def test_what_is_no_question_is_refused_with_a_sentence(body: bytes, text: str) 
 
 
 KEYS = {f"k{number}": "v" for number in range(MOST_PARTS + 1)}
+AMOUNTS = dict.fromkeys(KEYS, "1")
 MANY = [{"name": "m"}] * (MOST_PARTS + 1)
 
 
@@ -114,7 +115,10 @@ MANY = [{"name": "m"}] * (MOST_PARTS + 1)
         ("annotations", {"metadata": {"annotations": KEYS}}),
         ("containers", {"spec": {"containers": MANY}}),
         ("init containers", {"spec": {"initContainers": MANY}}),
-        ("overheads", {"spec": {"overhead": dict.fromkeys(KEYS, "1")}}),
+        ("overheads", {"spec": {"overhead": AMOUNTS}}),
+        ("ports", {"spec": {"containers": [{"ports": MANY}]}}),
+        ("limits", {"spec": {"containers": [{"resources": {"limits": AMOUNTS}}]}}),
+        ("requests", {"spec": {"initContainers": [{"resources": {"requests": AMOUNTS}}]}}),
     ],
 )
 def test_a_pod_of_more_parts_than_any_has_is_not_looked_into(

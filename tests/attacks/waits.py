@@ -1,0 +1,130 @@
+"""How long others wait while a port is flooded, and the flood."""
+
+import asyncio
+import json
+import math
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+
+from kubeshare_py.edges.kube.watch import follow
+from kubeshare_py.manifests.pods.pod_fields import PodFields
+from kubeshare_py.manifests.watch import Codec, ListResult
+from tests.attacks.attack import CREATE_S, Attack, gpu_pod, pods_of
+from tests.attacks.attacked_cluster import VICTIM
+from tests.patience import PATIENCE_S
+
+#: What others may wait while a port is flooded: half of them and 99 of 100, in seconds; where they
+#: wait long without a flood as well, since other programs use the machine, so many times as long.
+MOST_S, TIMES = {50: 0.5, 99: 0.5}, 6.0
+_EVERY_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """What some waited (s), the shortest first."""
+
+    sorted_s: tuple[float, ...]
+
+    def p(self, percent: int) -> float:
+        """The wait that so many are within."""
+        return self.sorted_s[math.ceil(len(self.sorted_s) * percent / 100) - 1]
+
+    def __str__(self) -> str:
+        """As figures."""
+        shown = " ".join(f"p{one} {1000 * self.p(one):.0f}" for one in (50, 99, 100))
+        return f"{shown} ms of {len(self.sorted_s)}"
+
+    def __add__(self, others: "Waits") -> "Waits":
+        """These and the others."""
+        return Waits(tuple(sorted(self.sorted_s + others.sorted_s)))
+
+    def expect_little_beside(self, rest: "Waits") -> None:
+        """Raises AssertionError if these wait too long, given those at rest."""
+        for percent, most_s in MOST_S.items():
+            allowed_s = max(most_s, TIMES * rest.p(percent))
+            assert self.p(percent) < allowed_s, f"{self}; at rest {rest}"
+
+
+async def waits_of(ask: Callable[[int], Awaitable[object]], number: int) -> Waits:
+    """So many ask, ten a second, whether the ones before them were answered or not."""
+    loop = asyncio.get_running_loop()
+    took: list[float] = []
+
+    async def one(at: int) -> None:
+        began = loop.time()
+        await ask(at)
+        took.append(loop.time() - began)
+
+    began = loop.time()
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
+        for at in range(number):
+            await asyncio.sleep(max(0.0, began + at * _EVERY_S - loop.time()))
+            group.create_task(one(at))
+    return Waits(tuple(sorted(took)))
+
+
+class Victims:
+    """Pods of a hundredth of a card in another namespace."""
+
+    def __init__(self, attack: Attack) -> None:
+        self._attack = attack
+        self._bound: dict[str, asyncio.Event] = {}
+        self._number = 0
+
+    @classmethod
+    @asynccontextmanager
+    async def of(cls, attack: Attack) -> AsyncIterator["Victims"]:
+        """Watched while entered."""
+        victims = cls(attack)
+        watching = asyncio.create_task(victims._watch())
+        try:
+            yield victims
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+    async def wait(self, number: int) -> Waits:
+        """From the creation of each until it is seen bound."""
+        return await waits_of(self._ask, number)
+
+    async def _ask(self, _: int) -> None:
+        self._number += 1
+        name = f"waits-{self._number}"
+        seen = self._bound[name] = asyncio.Event()
+        client = self._attack.victor
+        await client.request("POST", pods_of(VICTIM), body=gpu_pod(name), timeout_s=CREATE_S)
+        await seen.wait()
+        await client.delete(f"{pods_of(VICTIM)}/{name}")
+
+    async def _watch(self) -> None:
+        async with aclosing(
+            follow(self._attack.admin, pods_of(VICTIM), Codec(PodFields))
+        ) as stream:
+            async for news in stream:
+                found = (
+                    news.items
+                    if isinstance(news, ListResult)
+                    else [line.item for line in news.changed if line.item is not None]
+                )
+                for pod in found:
+                    if pod.spec.node_name and pod.metadata.name in self._bound:
+                        self._bound[pod.metadata.name].set()
+
+
+@asynccontextmanager
+async def flooded(kind: str, port: int) -> AsyncIterator[dict[int, int]]:
+    """Flood the port while entered; the answers by status are there at the end."""
+    pipe = asyncio.subprocess.PIPE
+    command = (sys.executable, "-m", "tests.attacks.port_flood", kind, str(port))
+    process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
+    answers: dict[int, int] = {}
+    try:
+        yield answers
+        out, _ = await process.communicate(b"")
+        answers |= {int(status): number for status, number in json.loads(out).items()}
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
