@@ -73,13 +73,14 @@ def additions() -> Variables:
 def refusals() -> Variables:
     """`hamiProblem`: the sentence of `admitted` about a pod that is refused, '' if it is not.
 
-    They need the variables of `additions`. `hamiAmounts` are the sentences about amounts that cannot be
-    meant, of containers as the scheduler reads them.
+    They need the variables of `additions`. `hamiAmounts` are the sentences about amounts that
+    cannot be meant, of containers as the scheduler reads them.
     """
     init, others = (f"(has(object.spec.{one}) ? object.spec.{one} : [])" for one in reversed(LISTS))
     has_node = "has(object.spec.nodeName) && object.spec.nodeName != ''"
     limits = " + ".join(f"variables.{kind}Limits" for kind in reversed(LISTS))
-    privileged = literal("container "), "variables.hamiPrivileged[0]", literal(f" {PRIVILEGED_RULE}")
+    named = "variables.hamiPrivileged[0]"
+    privileged = literal("container "), named, literal(f" {PRIVILEGED_RULE}")
     return {
         "hamiAmounts": (
             f"{has_node} ? [] : ({limits}).map(limits, {_wrong()})\n.filter(one, one != {NOTHING})"

@@ -106,9 +106,17 @@ async def started(
         yield process.pid, tuple(ports)
 
 
-@pytest.fixture(
-    params=["scheduler", "admission", "collector", "node_agent", "aggregator", "controller"]
-)
+#: Those that share all of their server with the others are tried by `make prove`.
+_MODULES = [
+    *("scheduler", "admission", "collector"),
+    *(
+        pytest.param(one, marks=pytest.mark.long)
+        for one in ("node_agent", "aggregator", "controller")
+    ),
+]
+
+
+@pytest.fixture(params=_MODULES)
 async def program(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Program]:
     """Each, with all the ports that it may have."""
     extender, hami = free_ports(2)

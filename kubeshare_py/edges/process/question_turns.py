@@ -30,20 +30,34 @@ _SMALL = 4096
 
 
 async def aside(function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    """The function's result, from another thread. Whoever gives up still waits until it has ended.
+    """The function's result, from another thread. A caller that gives up waits until it has ended.
 
     Otherwise threads would go on, each with its question, after their turns.
     """
-    running = asyncio.ensure_future(asyncio.to_thread(function, *arguments, **named))
+    asked = asyncio.to_thread(function, *arguments, **named)
+    running = asyncio.gather(asked, return_exceptions=True)
     try:
-        return await asyncio.shield(running)
+        return _only([*await asyncio.shield(running)])
     except asyncio.CancelledError:
-        await asyncio.gather(running, return_exceptions=True)
+        await running
         raise
     finally:
-        # A failure would refer to this frame, which refers to the failure: a cycle, in which the
-        # arguments, megabytes of them, would wait for the next search for cycles.
         del running
+
+
+def _only(results: list[T | BaseException]) -> T:
+    """The result, which is taken out, or raised.
+
+    A failure refers to the frames that it went through: one that was left in a variable of theirs
+    would be a cycle, in which the arguments, megabytes of them, wait for the next search for them.
+    """
+    result = results.pop()
+    try:
+        if isinstance(result, BaseException):
+            raise result
+        return result
+    finally:
+        del result
 
 
 class TooManyQuestions(Exception):
