@@ -37,18 +37,20 @@ def shipped(*kinds: str) -> list[Json]:
     return [deepcopy(one) for one in _all() if not kinds or one["kind"] in kinds]
 
 
-def token_policies() -> list[Json]:
-    """What of its role the scheduler's account may use."""
+def token_policies(objects: Iterable[Json] | None = None) -> list[Json]:
+    """What of its role the scheduler's account may use, by the chart's `objects`."""
     return [
         token_part(one) if is_about_pods(one) else one
-        for one in shipped(*POLICIES)
+        for one in (shipped() if objects is None else objects)
         if limits_token(one) or is_about_pods(one)
     ]
 
 
 def token_part(one: Json) -> Json:
     """The policy about pods, or its binding, as one that limits that account alone."""
-    made = parts_only_in(one, (), "results", "settled", "labels", "containers")
+    named = (variable["name"] for variable in one["spec"].get("variables", ()))
+    parts = {name.removesuffix("Apply") for name in named if name.endswith("Apply")}
+    made = parts_only_in(one, (), *parts - {"token"})
     made["metadata"]["name"] = _TOKEN_PART
     if "policyName" in made["spec"]:
         made["spec"]["policyName"] = _TOKEN_PART

@@ -19,7 +19,7 @@ from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.controlplane.build import build
 from tests.controlplane.helm import PLAIN_FOR, template
 from tests.controlplane.running import ControlPlane
-from tests.controlplane.shipped import Json, limits_token, shipped, write
+from tests.controlplane.shipped import Json, shipped, token_policies, write
 
 _NOTICED_S = 60.0
 _FORBIDDEN = 403
@@ -53,20 +53,23 @@ def limits_of(
     file = folder / "values.yaml"
     file.write_text(yaml.safe_dump(values))
     text = template("--values", file, kubernetes=PLAIN_FOR)
-    wider = [one for one in yaml.safe_load_all(text) if one and _depends_on_dialects(one)]
-    plane.update(write(wider, folder / "wider.yaml"))
+    wider = [one for one in yaml.safe_load_all(text) if one]
+    plane.update(write(_limits(wider), folder / "wider.yaml"))
     key = min(dialect.result_keys.scheduler)
     plane.server.wait_until(lambda: _may_write(plane, key), _NOTICED_S)
     try:
         yield
     finally:
-        before = [one for one in shipped() if _depends_on_dialects(one)]
-        plane.update(write(before, folder / "shipped.yaml"))
+        plane.update(write(_limits(shipped()), folder / "shipped.yaml"))
 
 
-def _depends_on_dialects(one: Json) -> bool:
-    name: str = one["metadata"]["name"]
-    return limits_token(one) or (one["kind"], name) == ("ClusterRole", "kubeshare-scheduler")
+def _limits(objects: list[Json]) -> list[Json]:
+    """Those that depend on dialects and profiles: the role and the policies."""
+    role = ("ClusterRole", "kubeshare-scheduler")
+    return [
+        *(one for one in objects if (one["kind"], one["metadata"]["name"]) == role),
+        *token_policies(objects),
+    ]
 
 
 def _may_write(plane: ControlPlane, key: str) -> bool:
