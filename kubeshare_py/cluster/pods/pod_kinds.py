@@ -1,39 +1,93 @@
-"""The kinds of placed pods, in columns by the label keys that selectors name.
+"""The kinds of placed pods, in columns by the keys of their labels.
 
 Pods of one namespace with the same labels are of one kind. Numbers of kinds are never reused.
 """
 
-from collections import OrderedDict
-from collections.abc import Collection, Mapping
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kubeshare_py.cluster.cluster_objects import ClusterObjects
-from kubeshare_py.domain.label_selector import Labels, Requirement, all_hold, holds
+from kubeshare_py.domain.label_selector import Labels, Requirement, all_hold
 from kubeshare_py.domain.needs.cluster_objects import NamespaceObject, ObjectKey, WatchedKind
 from kubeshare_py.domain.needs.inter_pod import PodSelector
 from kubeshare_py.domain.needs.placed_pod import PlacedPod
 
 KindFlags = NDArray[np.bool_]
-#: The most label keys with a column; the one that was named longest ago is dropped first.
-KEYS_KEPT = 256
 _PodKind = tuple[str, Labels, bool]
 
 
-class _KindColumn:
-    """The value of one key of each kind, as numbers; `values` has the number of each value."""
+class _LabelColumn:
+    """Who has a label of one key, in ascending order, and the number of its value.
 
-    __slots__ = ("codes", "values")
+    A key that most do not have takes no place for them.
+    """
+
+    __slots__ = ("codes", "holders", "values")
 
     def __init__(self) -> None:
-        self.codes = np.zeros(64, np.int64)
-        self.values: dict[str | None, int] = {}
+        self.holders = array("q")
+        self.codes = array("q")
+        self.values: dict[str, int] = {}
 
-    def put(self, kind: int, value: str | None) -> None:
-        if kind >= len(self.codes):
-            self.codes = np.resize(self.codes, 2 * kind)
-        self.codes[kind] = self.values.setdefault(value, len(self.values))
+    def put(self, holder: int, value: str) -> None:
+        self.holders.append(holder)
+        self.codes.append(self.values.setdefault(value, len(self.values)))
+
+    def satisfying(self, requirement: Requirement) -> KindFlags:
+        """Whether each value satisfies the requirement, (values,) bool."""
+        operator = requirement.operator
+        if operator in _OF_PRESENCE:
+            return np.full(len(self.values), operator == "Exists")
+        named = [self.values[one] for one in requirement.values if one in self.values]
+        found = np.full(len(self.values), operator == "NotIn")
+        found[named] = operator == "In"
+        return found
+
+
+class _LabelColumns:
+    """Labels of things with numbers that grow: which of them satisfy a selector.
+
+    What an answer costs depends on how many there are and on the selector's length, but not on
+    their product: selectors, and how many keys and values there are, are for tenants to choose.
+    """
+
+    def __init__(self) -> None:
+        self._columns: dict[str, _LabelColumn] = {}
+
+    def add(self, number: int, labels: Labels) -> None:
+        """Take in the next one."""
+        for key, value in labels:
+            column = self._columns.get(key)
+            if column is None:
+                column = self._columns[key] = _LabelColumn()
+            column.put(number, value)
+
+    def matching(self, lines: Iterable[Requirement], first: int, end: int) -> KindFlags:
+        """Which of the numbers from `first` to before `end` satisfy all lines, (end - first,)."""
+        found = np.ones(end - first, np.bool_)
+        for line in lines:
+            column = self._columns.get(line.key)
+            without = line.operator in _WITHOUT
+            if column is None:
+                found &= without
+                continue
+            start = bisect_left(column.holders, first)
+            satisfied = np.full(end - first, without)
+            # Copies: an array that numpy looks into cannot grow.
+            codes = np.array(column.codes[start:], np.int64)
+            holders = np.array(column.holders[start:], np.int64)
+            satisfied[holders - first] = column.satisfying(line)[codes]
+            found &= satisfied
+        return found
+
+
+#: Operators that ask for no value, and those that hold without the label.
+_OF_PRESENCE = frozenset({"Exists", "DoesNotExist"})
+_WITHOUT = frozenset({"NotIn", "DoesNotExist"})
 
 
 def selects(
@@ -59,13 +113,15 @@ class PodKinds:
     def __init__(self, objects: ClusterObjects) -> None:
         self._objects = objects
         self._numbers: dict[_PodKind, int] = {}
-        self._kinds: list[_PodKind] = []
-        self._namespaces = _KindColumn()
-        self._columns: OrderedDict[str, _KindColumn] = OrderedDict()
+        self._labels = _LabelColumns()
+        #: Namespaces by number; of each kind the number of its namespace.
+        self._namespaces: dict[str, int] = {}
+        self._namespace_of = np.zeros(64, np.int64)
+        self._namespace_labels = _NamespaceLabels(objects)
         self._terminating = np.zeros(64, np.bool_)
 
     def __len__(self) -> int:
-        return len(self._kinds)
+        return len(self._numbers)
 
     @property
     def namespaces_version(self) -> int:
@@ -77,64 +133,55 @@ class PodKinds:
         kind = (pod.namespace, pod.labels, pod.terminating)
         number = self._numbers.get(kind)
         if number is None:
-            number = self._numbers[kind] = len(self._kinds)
-            self._kinds.append(kind)
-            self._namespaces.put(number, pod.namespace)
+            number = self._numbers[kind] = len(self._numbers)
             if number >= len(self._terminating):
                 self._terminating = np.resize(self._terminating, 2 * number)
+                self._namespace_of = np.resize(self._namespace_of, 2 * number)
             self._terminating[number] = pod.terminating
-            if self._columns:
-                labels = dict(pod.labels)
-                for key, column in self._columns.items():
-                    column.put(number, labels.get(key))
+            known = self._namespaces
+            self._namespace_of[number] = known.setdefault(pod.namespace, len(known))
+            self._labels.add(number, pod.labels)
         return number
 
     def matching(self, selector: PodSelector, first: int = 0) -> KindFlags:
         """Which kinds from number `first` on the selector selects, (kinds - first,) bool."""
-        count = len(self._kinds)
         if selector.labels is None:
-            return np.zeros(count - first, np.bool_)
-        found = self._in_namespaces(selector, first)
-        for requirement in selector.labels:
-            column = self._column(requirement.key)
-            found &= _verdicts(requirement, column.values)[column.codes[first:count]]
-        return found
+            return np.zeros(len(self) - first, np.bool_)
+        found = self._labels.matching(selector.labels, first, len(self))
+        wanted = selector.namespace_selector
+        if wanted is not None and not wanted:
+            return found
+        chosen = np.zeros(len(self._namespaces), np.bool_)
+        if wanted is not None:
+            chosen = self._namespace_labels.matching(wanted, self._namespaces)
+        known = self._namespaces
+        chosen[[known[one] for one in selector.namespaces if one in known]] = True
+        return found & chosen[self._namespace_of[first : len(self)]]
 
     def terminating(self, first: int = 0) -> KindFlags:
         """Which kinds from `first` on are of pods that are being deleted, (kinds - first,) bool."""
-        return self._terminating[first : len(self._kinds)]
-
-    def _in_namespaces(self, selector: PodSelector, first: int) -> KindFlags:
-        column, wanted = self._namespaces, selector.namespace_selector
-        listed: Collection[str] = selector.namespaces
-        if wanted is not None and not wanted:
-            return np.ones(len(self._kinds) - first, np.bool_)
-        if wanted is not None:
-            objects = self._objects.of(NamespaceObject).values()
-            chosen = {one.name for one in objects if all_hold(wanted, dict(one.labels))}
-            listed = chosen.union(listed)
-        verdicts = np.fromiter((one in listed for one in column.values), np.bool_)
-        return verdicts[column.codes[first : len(self._kinds)]]
-
-    def _column(self, key: str) -> _KindColumn:
-        column = self._columns.get(key)
-        if column is None:
-            column = self._columns[key] = _KindColumn()
-            for number, (_, labels, _) in enumerate(self._kinds):
-                column.put(number, dict(labels).get(key))
-            if len(self._columns) > KEYS_KEPT:
-                self._columns.popitem(last=False)
-        else:
-            self._columns.move_to_end(key)
-        return column
+        return self._terminating[first : len(self)]
 
 
-def _verdicts(requirement: Requirement, values: Mapping[str | None, int]) -> KindFlags:
-    """Whether each value of the requirement's key satisfies it, (values,) bool."""
-    key = requirement.key
-    if requirement.operator == "In" and len(requirement.values) < len(values):
-        found = np.zeros(len(values), np.bool_)
-        found[[values[one] for one in requirement.values if one in values]] = True
-        return found
-    labels = ({} if value is None else {key: value} for value in values)
-    return np.fromiter((holds(requirement, one) for one in labels), np.bool_, len(values))
+class _NamespaceLabels:
+    """The labels of the namespaces in which pods are, read again when a namespace changes."""
+
+    def __init__(self, objects: ClusterObjects) -> None:
+        self._objects = objects
+        self._version = -1
+        self._columns = _LabelColumns()
+        self._is_there = np.zeros(0, np.bool_)
+
+    def matching(self, lines: Iterable[Requirement], numbers: Mapping[str, int]) -> KindFlags:
+        """Which of these namespaces there are and satisfy all lines, (namespaces,) bool."""
+        version = self._objects.version(WatchedKind.NAMESPACE)
+        if (version, len(numbers)) != (self._version, len(self._is_there)):
+            self._version = version
+            self._columns = _LabelColumns()
+            known = self._objects.of(NamespaceObject)
+            found = [known.get(ObjectKey("", name)) for name in numbers]
+            self._is_there = np.array([one is not None for one in found], np.bool_)
+            for number, one in enumerate(found):
+                if one is not None:
+                    self._columns.add(number, one.labels)
+        return self._is_there & self._columns.matching(lines, 0, len(numbers))

@@ -2,6 +2,7 @@
 
 import sys
 from collections import Counter
+from collections.abc import Callable
 from types import FrameType
 
 import numpy as np
@@ -147,13 +148,8 @@ def test_kinds_of_pods_that_are_gone_are_forgotten(asking: bool) -> None:
     assert books.pods.counts(asked, ROWS, terminating=True).tolist() == [3, 0, 0, 0]
 
 
-def calls_to_find(namespace: str, terms: int) -> int:
-    """How many calls it takes to find the terms that select a pod, of so many in `a`."""
-    books = Books()
-    for number in range(terms):
-        selector = PodSelector(("a",), (Requirement(f"key-{number}", "NotIn", ("x",)),))
-        far = InterPodTerms(namespace="a", anti_affinity=(AffinityTerm(selector, "zone"),))
-        books.take((0, PlacedPod(namespace="a", terms=far)))
+def calls_during(question: Callable[[], object]) -> int:
+    """How many functions, of Python and of C, are called meanwhile."""
     calls: Counter[str] = Counter()
 
     def count_call(_frame: FrameType, event: str, _argument: object) -> None:
@@ -161,11 +157,47 @@ def calls_to_find(namespace: str, terms: int) -> int:
 
     sys.setprofile(count_call)
     try:
-        found = books.pods.selecting(namespace, (("app", "x"),))
+        question()
     finally:
         sys.setprofile(None)
+    return calls["call"] + calls["c_call"]
+
+
+def calls_to_find(namespace: str, terms: int) -> int:
+    """How many calls it takes to find the terms that select a pod, of so many in `a`."""
+    books = Books()
+    for number in range(terms):
+        selector = PodSelector(("a",), (Requirement(f"key-{number}", "NotIn", ("x",)),))
+        far = InterPodTerms(namespace="a", anti_affinity=(AffinityTerm(selector, "zone"),))
+        books.take((0, PlacedPod(namespace="a", terms=far)))
+    found: list[HeldTerm] = []
+    calls = calls_during(lambda: found.extend(books.pods.selecting(namespace, (("app", "x"),))))
     assert len(found) == (terms if namespace == "a" else 0)
-    return calls["call"]
+    return calls
+
+
+def calls_to_count(pods: int, selector: PodSelector) -> int:
+    """How many calls it takes to count, of so many pods that all differ, those selected."""
+    books = Books()
+    for number in range(pods):
+        labels = (("app", f"v{number}"), (f"key-{number}", "x"))
+        books.take((0, PlacedPod(namespace=f"n{number}", labels=labels)))
+        name = NamespaceObject(name=f"n{number}", labels=(("team", f"t{number}"),))
+        books.pods.objects.put(name)
+    first = (PodSelector((), (), ()),)
+    books.pods.counts(first, ROWS, terminating=True)  # numbers the kinds
+    of_teams = (PodSelector((), (), (Requirement("team", "Exists"),)),)
+    books.pods.counts(of_teams, ROWS, terminating=True)  # reads the namespaces
+    return calls_during(lambda: books.pods.counts((selector,), ROWS, terminating=True))
+
+
+@pytest.mark.parametrize("operator", ["In", "NotIn", "Exists", "DoesNotExist"])
+@pytest.mark.parametrize("key", ["app", "key-1", "unknown"])
+def test_counting_asks_about_labels_and_not_about_pods(operator: str, key: str) -> None:
+    values = () if operator.endswith("Exist") or operator == "Exists" else ("v1", "v2", "x")
+    teams = (Requirement("team", "NotIn", ("t1",)),)
+    selector = PodSelector((), (Requirement(key, operator, values),), teams)
+    assert calls_to_count(400, selector) == calls_to_count(4, selector)
 
 
 def test_terms_about_one_namespace_cost_pods_of_others_nothing() -> None:
