@@ -51,8 +51,9 @@ _PerformedEffect = Coroutine[None, None, None]
 
 PODS = "/api/v1/pods"
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
-#: The most events handled before other tasks run.
-BATCH = 200
+#: The most events handled before other tasks run, and the time (s) after which they run in any case:
+#: a pod as large as it may be takes up to 20 ms.
+BATCH, BATCH_S = 200, 0.01
 #: The longest wait (s) for answers: a bind and the read of its pod, with the waits before them.
 DRAIN_S = 15.0
 
@@ -86,7 +87,8 @@ class DecisionLoop:
 
         Objects that cannot be read are logged.
         """
-        for number, event in enumerate(events, 1):
+        handled, began_s = 0, perf_counter()
+        for event in events:
             if isinstance(event, Problem):
                 where = f"{event.namespace}/{event.name}"
                 decision_log.warn("unreadable", object=where, uid=event.uid, message=event.text)
@@ -94,8 +96,11 @@ class DecisionLoop:
                 decision_log.warn("allocation", pod=str(event.key), message=event.text)
             elif not self.machine.is_known(event):
                 self._handle(event)
-            if number % BATCH == 0:
+            handled += 1
+            if handled >= BATCH or perf_counter() - began_s >= BATCH_S:
+                self.wakeup.set()
                 await asyncio.sleep(0)
+                handled, began_s = 0, perf_counter()
         self.wakeup.set()
 
     def ask(self, event: BindAsked) -> None:

@@ -22,6 +22,7 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.scheduler import decision_loop
 from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
 from kubeshare_py.edges.scheduler.leader_lease import LeadershipLost
 from kubeshare_py.edges.scheduler.process_health import ProcessHealth
@@ -58,6 +59,27 @@ def bound(name: str) -> Pod:
     allocation = Allocation(token=DecisionToken(name), dialect="sharedgpu", cards=(held,))
     shape = a_shape(a_claim(100))
     return a_pod(name, shape, node_name=NodeName("n1"), allocation=allocation)
+
+
+async def test_events_that_take_long_leave_others_their_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(decision_loop, "BATCH_S", 0.0)  # as if each event took long
+    events = [PodSeen(bound(f"small{number}")) for number in range(10)]
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while not loop.machine.records.get(events[-1].pod.uid):
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as binds:
+        loop = loop_of(binds)
+        task = binds.create_task(other())
+        await loop.deliver(events)
+        await task
+    assert turns == len(events) - 1
 
 
 async def loses_the_lease() -> None:
