@@ -22,7 +22,7 @@ from kubeshare_py.manifests.pods.inter_pod_fields import (
 MAX_TERMS = 100
 MAX_CONSTRAINTS = 100
 #: Labels and requirements in all selectors of terms, or of constraints, and their values;
-#: namespaces count as values.
+#: namespaces and the keys of matchLabelKeys and mismatchLabelKeys count as values.
 MAX_REQUIREMENTS = 500
 MAX_VALUES = 2000
 #: Characters in all of them.
@@ -39,7 +39,7 @@ def check(fields: InterPodFields) -> None:
     _limit(_shared(fields), "terms", len(terms), MAX_TERMS)
     _limit(SPREAD, "constraints", len(constraints), MAX_CONSTRAINTS)
     _limit_parts(_shared(fields), [part for _, term in terms for part in _parts(term)])
-    _limit_parts(SPREAD, [part for _, one in constraints for part in _labels(one.label_selector)])
+    _limit_parts(SPREAD, [part for _, one in constraints for part in _parts_of_constraint(one)])
     for path, term in terms:
         _check_term(path, term)
     for path, constraint in constraints:
@@ -54,10 +54,16 @@ def _shared(fields: InterPodFields) -> str:
 
 
 def _parts(term: AffinityTermFields) -> Iterator[tuple[str, ...]]:
-    """Each key with its values, and "" with the namespaces."""
+    """Each key with its values, and "" with the namespaces and the keys of the pod's labels."""
     yield from _labels(term.label_selector)
     yield from _labels(term.namespace_selector)
     yield ("", *(term.namespaces or ()))
+    yield ("", *(term.match_label_keys or ()), *(term.mismatch_label_keys or ()))
+
+
+def _parts_of_constraint(constraint: SpreadFields) -> Iterator[tuple[str, ...]]:
+    yield from _labels(constraint.label_selector)
+    yield ("", *(constraint.match_label_keys or ()))
 
 
 def _labels(selector: SelectorFields | None) -> Iterator[tuple[str, ...]]:

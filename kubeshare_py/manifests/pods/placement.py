@@ -44,6 +44,9 @@ MAX_CHARACTERS = 256 * 1024
 MAX_TOLERATIONS = 500
 MAX_SELECTED = 100
 MAX_HOST_PORTS = 500
+MAX_VOLUMES = 500
+#: Containers and init containers.
+MAX_CONTAINERS = 1000
 #: Requests and limits in all containers.
 MAX_AMOUNTS = 1000
 
@@ -92,11 +95,10 @@ def node_needs(
 
     `rules` are those of the request's dialect.
     """
-    ports = host_ports(spec)
-    problem = _placement_problem(spec) or _over(
-        "spec.containers[].ports", "host ports", len(ports), MAX_HOST_PORTS
-    )
+    problem = _placement_problem(spec)
     is_bound = status is not None
+    # Of what exceeds a limit nothing more is read, unless it is charged: reading it takes long too.
+    ports = host_ports(spec) if problem is None or is_bound else ()
     needs = demand(spec, status) if problem is None or is_bound else Demand(())
     resources = _marked(needs.resources, owned.marks) if owned.marks else needs.resources
     amounts = resources, needs.unrequested + owned.native.charged(needs.resources), ports
@@ -106,8 +108,10 @@ def node_needs(
         shape = _shape_without_place(amounts, request)
     if is_bound:
         return NodeNeeds(shape)
+    if problem is not None:
+        return NodeNeeds(shape, problem)
     unsupported = unsupported_fields(spec, needs.resources, owned.own, owned.foreign)
-    return NodeNeeds(shape, problem, needs.problems + unsupported)
+    return NodeNeeds(shape, None, needs.problems + unsupported)
 
 
 @remembered(1024)
@@ -124,7 +128,10 @@ def _placement_problem(spec: PodSpec) -> InvalidRequest | None:
         (_affinity_problem(affinity) if affinity is not None else None)
         or _over("spec.nodeSelector", "labels", len(spec.node_selector or ()), MAX_SELECTED)
         or _over("spec.tolerations", "entries", len(spec.tolerations or ()), MAX_TOLERATIONS)
+        or _over("spec.volumes", "volumes", len(spec.volumes or ()), MAX_VOLUMES)
+        or _over("spec.containers", "containers", _containers(spec), MAX_CONTAINERS)
         or _over("spec.containers[].resources", "amounts", _amounts(spec), MAX_AMOUNTS)
+        or _over("spec.containers[].ports", "host ports", _host_ports(spec), MAX_HOST_PORTS)
     )
 
 
@@ -150,6 +157,19 @@ def _terms_problem(field: str, terms: Sequence[TermFields]) -> InvalidRequest | 
 
 def _characters(line: RequirementFields) -> int:
     return len(line.key) + sum(map(len, line.values or ()))
+
+
+def _containers(spec: PodSpec) -> int:
+    return len(spec.containers or ()) + len(spec.init_containers or ())
+
+
+def _host_ports(spec: PodSpec) -> int:
+    """The ports of the host in all containers, a port that two of them name twice."""
+    ports = 0
+    for container in (spec.containers or ()) + (spec.init_containers or ()):
+        if container.ports:
+            ports += sum(port.host_port > 0 for port in container.ports)
+    return ports
 
 
 def _amounts(spec: PodSpec) -> int:

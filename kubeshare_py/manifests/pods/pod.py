@@ -106,7 +106,7 @@ def to_domain(pod: PodFields, dialects: Dialects = SHAREDGPU_ALONE) -> Pod:
     return Pod(
         uid=PodUid(meta.uid),
         key=PodKey(meta.namespace, meta.name),
-        shape=_shape(pod, needs.shape, others.terms),
+        shape=needs.shape if needs.problem is not None else _shape(pod, needs.shape, others.terms),
         scheduler_name=spec.scheduler_name,
         node_name=NodeName(spec.node_name) if bound else None,
         priority=spec.priority or 0,
@@ -133,7 +133,7 @@ def to_domain(pod: PodFields, dialects: Dialects = SHAREDGPU_ALONE) -> Pod:
         nominated_node=NodeName(status.nominated_node_name) or None,
         labels=_labels(meta.labels),
         controller=None if bound else controller_of(meta),
-        images=None if bound else pod_images(spec),
+        images=None if bound or needs.problem is not None else pod_images(spec),
         started=status.start_time or "" if bound else "",
         grace_s=grace_s(pod) if bound else 0,
         stopped=bound and has_stopped(pod),

@@ -11,11 +11,14 @@ from kubeshare_py.manifests.pods.packed_terms import PackedTerms
 from kubeshare_py.manifests.pods.placement import (
     MAX_AMOUNTS,
     MAX_CHARACTERS,
+    MAX_CONTAINERS,
+    MAX_HOST_PORTS,
     MAX_REQUIREMENTS,
     MAX_SELECTED,
     MAX_TERMS,
     MAX_TOLERATIONS,
     MAX_VALUES,
+    MAX_VOLUMES,
 )
 from tests.manifests.written import pod
 
@@ -78,7 +81,25 @@ def amounts(count: int) -> dict[str, Any]:
     return {"containers": containers, "initContainers": [{"name": "i", "resources": other}]}
 
 
+def volumes(count: int) -> dict[str, Any]:
+    claims = [{"persistentVolumeClaim": {"claimName": f"c{number}"}} for number in range(count)]
+    return {"volumes": [{"name": f"v{at}", **claim} for at, claim in enumerate(claims)]}
+
+
+def containers(count: int) -> dict[str, Any]:
+    made = [{"name": f"c{number}", "image": f"i{number}"} for number in range(count)]
+    return {"containers": made[:1], "initContainers": made[1:]}
+
+
+def host_ports(count: int) -> dict[str, Any]:
+    ports = [{"containerPort": 1, "hostPort": 1 + number} for number in range(count)]
+    return {"containers": [{"name": "a", "ports": ports}]}
+
+
 LIMITS = [
+    (volumes, MAX_VOLUMES, f"spec.volumes has {MAX_VOLUMES + 1} volumes"),
+    (containers, MAX_CONTAINERS, f"spec.containers has {MAX_CONTAINERS + 1} containers"),
+    (host_ports, MAX_HOST_PORTS, f"spec.containers[].ports has {MAX_HOST_PORTS + 1} host ports"),
     (
         amounts,
         MAX_AMOUNTS,
@@ -118,6 +139,14 @@ def test_what_a_bound_pod_takes_is_counted_however_long_the_list() -> None:
     bound = pod({**amounts(MAX_AMOUNTS + 1), "nodeName": "n1"})
     assert bound.problem is None
     assert len(bound.shape.resources) == MAX_AMOUNTS
+
+
+def test_volumes_and_ports_of_a_bound_pod_are_charged_however_many() -> None:
+    bound = pod({**volumes(MAX_VOLUMES + 1), **host_ports(MAX_HOST_PORTS + 1), "nodeName": "n1"})
+    assert bound.problem is None
+    assert bound.shape.volumes is not None
+    assert len(bound.shape.volumes.claims) == MAX_VOLUMES + 1
+    assert len(bound.shape.host_ports) == MAX_HOST_PORTS + 1
 
 
 def test_a_term_for_each_of_some_hundred_nodes_is_read() -> None:
