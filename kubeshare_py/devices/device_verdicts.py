@@ -127,12 +127,17 @@ class DeviceVerdicts:
         by_reads.setdefault(reads, {})[values] = verdict
 
 
-def _compiled(expression: str) -> "DeviceExpression | str":
-    """The expression, or what is not supported in it.
+def get_ready() -> None:
+    """Import cel-python and make its parser, which takes half a second; later calls do nothing.
 
-    The module with cel-python is imported by the first expression: it takes 0.2 s and 15 MB that
-    clusters without claims need not spend.
+    Clusters without device classes need not spend that, nor the 15 MB: it is called when the first
+    class is seen, on a thread, before any claim can be asked about.
     """
+    _compiled("true")
+
+
+def _compiled(expression: str) -> "DeviceExpression | str":
+    """The expression, or what is not supported in it."""
     expressions = import_module("kubeshare_py.devices.expressions")
     try:
         found: DeviceExpression = expressions.compiled(expression)

@@ -51,8 +51,8 @@ _PerformedEffect = Coroutine[None, None, None]
 
 PODS = "/api/v1/pods"
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
-#: The most events handled before other tasks run, and the time (s) after which they run in any case:
-#: a pod as large as it may be takes up to 20 ms.
+#: The most events handled before other tasks run, and the time (s) after which they run in any
+#: case: a pod as large as it may be takes up to 20 ms.
 BATCH, BATCH_S = 200, 0.01
 #: The longest wait (s) for answers: a bind and the read of its pod, with the waits before them.
 DRAIN_S = 15.0

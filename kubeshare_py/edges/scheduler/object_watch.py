@@ -11,7 +11,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
 from http import HTTPStatus
+from typing import Any
 
+from kubeshare_py.devices.device_verdicts import get_ready
 from kubeshare_py.domain.events import Event, ObjectsListed
 from kubeshare_py.domain.needs.cluster_objects import WatchedKind
 from kubeshare_py.domain.needs.default_spread import SPREAD_KINDS
@@ -22,7 +24,7 @@ from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.backoff import Sleep
 from kubeshare_py.manifests.cluster_objects import WATCHED, WatchedObjects
 from kubeshare_py.manifests.events import BadAllocation
-from kubeshare_py.manifests.watch import Codec, ListResult, Problem
+from kubeshare_py.manifests.watch import Changes, Codec, ListResult, Problem
 from kubeshare_py.scheduling.machine import Machine
 
 #: Seconds between searches for an API that is not there.
@@ -123,9 +125,15 @@ async def _follow(
     try:
         async with aclosing(stream) as updates:
             async for update in updates:
+                if watched.kind is WatchedKind.DEVICE_CLASS and _has_objects(update):
+                    await asyncio.to_thread(get_ready)  # it would hold the loop for half a second
                 await deliver(translation.events(update))
                 if isinstance(update, ListResult):
                     known.add(watched.kind)
     except KubeError as error:
         return error.status
     raise AssertionError("the watch ended")
+
+
+def _has_objects(update: ListResult[Any] | Changes[Any]) -> bool:
+    return bool(update.items if isinstance(update, ListResult) else update.changed)
