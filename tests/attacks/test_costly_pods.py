@@ -68,6 +68,20 @@ async def test_affinities_of_many_terms_and_values(attack: Attack, full_scale: b
     await attack.expect_waiting("affine-0")
 
 
+def volume_pod(name: str, salt: int, volumes: int = 6000) -> Json:
+    """A pod of 420 KB, whose volumes take long to read one by one."""
+    disks = [{"image": f"i{salt}-{number}", "monitors": ["m"]} for number in range(volumes)]
+    named = [{"name": f"x{number}", "rbd": disk} for number, disk in enumerate(disks)]
+    return gpu_pod(name, volumes=named)
+
+
+async def test_pods_of_more_volumes_than_there_may_be(attack: Attack, full_scale: bool) -> None:
+    number = 40 if full_scale else 8
+    await attack.flood([volume_pod(f"volumes-{one}", one) for one in range(number)])
+    await attack.expect_victim_bound()
+    await attack.expect_waiting("volumes-0", text="spec.volumes has 6000 volumes")
+
+
 async def test_hundreds_of_shapes(attack: Attack, full_scale: bool) -> None:
     number = 1000 if full_scale else 100
     bodies = [
