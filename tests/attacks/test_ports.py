@@ -13,7 +13,8 @@ pytestmark = pytest.mark.real_only("it needs admission policies, Helm and a sche
 
 #: The chart's limit (bytes).
 LIMIT = 2**30
-#: What floods of each kind are answered with; 0 is a closed connection.
+#: What floods of each kind are answered with; 0 is a closed connection, of which a client that does
+#: not read hears nothing.
 ANSWERS = {
     "types": {400, 429},
     "ports": {400, 429},
@@ -24,7 +25,7 @@ ANSWERS = {
     "nul": {400},
     "unknown": {200, 429},
     "reviews": {200, 429},
-    "unread reviews": {0},
+    "unread reviews": set[int](),
 }
 
 
@@ -49,7 +50,7 @@ async def test_victims_hardly_wait_while_the_extender_is_flooded(
     scheduler = attack.attacked_cluster.scheduler
     peak = scheduler.most_resident_bytes()
     print(f"{kind}: {waits}; at rest {rest}; {peak / 2**20:.0f} MiB; {answers}")
-    assert {*answers} & ANSWERS[kind], answers
+    assert {*answers} & ANSWERS[kind] or not ANSWERS[kind], answers
     assert {*answers} <= {0, *ANSWERS[kind]}, answers
     waits.expect_little_beside(rest)
     assert peak < LIMIT
