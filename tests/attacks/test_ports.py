@@ -8,6 +8,7 @@ import pytest
 from tests.attacks.attack import Attack
 from tests.attacks.raw import answered, request, status
 from tests.attacks.waits import Victims, flooded
+from tests.controlplane.processes import most_resident_bytes
 
 pytestmark = pytest.mark.real_only("it needs admission policies, Helm and a scheduler's own role")
 
@@ -47,8 +48,7 @@ async def test_victims_hardly_wait_while_the_extender_is_flooded(
         waits = await victims.wait(number)
         assert status(await answered(port, request("GET", "/livez"))) == 200
     rest += await victims.wait(number // 2)
-    scheduler = attack.attacked_cluster.scheduler
-    peak = scheduler.most_resident_bytes()
+    peak = most_resident_bytes(attack.attacked_cluster.scheduler.pid)
     print(f"{kind}: {waits}; at rest {rest}; {peak / 2**20:.0f} MiB; {answers}")
     assert {*answers} & ANSWERS[kind] or not ANSWERS[kind], answers
     assert {*answers} <= {0, *ANSWERS[kind]}, answers

@@ -16,7 +16,7 @@ from tests.attacks.attacked_cluster import AttackedCluster
 from tests.attacks.raw import answered, crowd, request, status
 from tests.attacks.test_state_port import STRANGE
 from tests.attacks.waits import flooded, waits_of
-from tests.controlplane.processes import Process, process
+from tests.controlplane.processes import Process, most_resident_bytes, process
 from tests.controlplane.running import free_ports
 from tests.patience import PATIENCE_S
 
@@ -133,7 +133,7 @@ async def test_honest_reviews_hardly_wait_while_the_port_is_flooded(
         await asyncio.sleep(1)
         waits = await waits_of(webhook.reviews, number)
     rest += await waits_of(webhook.reviews, number // 2)
-    peak = webhook.process.most_resident_bytes()
+    peak = most_resident_bytes(webhook.process.pid)
     print(f"{kind}: {waits}; at rest {rest}; {peak / 2**20:.0f} MiB; {answers}")
     assert {*answers} <= {0, *FLOODS[kind]}, answers
     waits.expect_little_beside(rest)

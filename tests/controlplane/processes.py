@@ -56,11 +56,6 @@ class Process:
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
 
-    def most_resident_bytes(self) -> int:
-        """The most memory that it ever had (VmHWM of proc_pid_status.5)."""
-        status = Path(f"/proc/{self.pid}/status").read_text()
-        return int(status.partition("VmHWM:")[2].split()[0]) * 1024
-
     def wait_until(self, ready: Callable[[], bool], timeout_s: float) -> None:
         """Ask ten times a second. Raises NotReady."""
         for _ in range(round(timeout_s / _POLL_S)):
@@ -91,6 +86,12 @@ class Process:
     def _end_of_log(self) -> str:
         lines = self._log.read_text(errors="replace").splitlines()[-_TAIL:]
         return "\n".join([f"; {self._log} ends with:", *lines])
+
+
+def most_resident_bytes(pid: int) -> int:
+    """The most memory that a process ever had (VmHWM of proc_pid_status.5)."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
 def dying_with_us(command: Sequence[str | Path]) -> list[str]:

@@ -1,13 +1,19 @@
 """The controller of SharePods as a command."""
 
+import asyncio
 import json
 from pathlib import Path
 
 import aiohttp
 import pytest
+import yaml
 
+from kubeshare_py.edges.kube.client import KubeClient
+from tests.controlplane.processes import most_resident_bytes
 from tests.embedded_cluster.embedded import cluster
+from tests.patience import PATIENCE_S
 from tests.programs.commands import expect_said, run, running
+from tests.stories.share_pods import CRD, DEFINITIONS, SHARE_PODS, amounts, share_pod
 
 LOCAL = ("--address", "127.0.0.1", "--port", "0")
 
@@ -43,6 +49,46 @@ async def test_one_of_two_works_and_the_next_one_when_it_ended(tmp_path: Path) -
                 await expect_said(second.stderr, '"stands by"')
                 first.terminate()
                 await expect_said(second.stderr, '"leads"')
+
+
+async def test_large_share_pods_are_not_kept(tmp_path: Path) -> None:
+    """30 of 1.3 MB took 7 MiB each, of which the chart's limit has room for 60."""
+    async with cluster(tmp_path) as (_, client):
+        await defined(client)
+        options = ("--kubeconfig", str(tmp_path / "kubeconfig"), "--leader-elect", "false", *LOCAL)
+        async with running(tmp_path, "controller", *options) as process:
+            await expect_said(process.stderr, '"started"')
+            await client.create(SHARE_PODS, share_pod("small", amounts("0.01")))
+            await shown(client, 1)
+            before = most_resident_bytes(process.pid)
+            large = share_pod("large", amounts("0.01"))
+            entries = [{"name": f"N{number}", "value": "x" * 1000} for number in range(1260)]
+            large["spec"]["containers"][0]["env"] = entries
+            for number in range(30):
+                large["metadata"]["name"] = f"large-{number}"
+                await client.create(SHARE_PODS, large)
+            await shown(client, 31)
+            assert most_resident_bytes(process.pid) < before + 30 * 2**21
+
+
+async def defined(client: KubeClient) -> None:
+    """SharePods are, and are served."""
+    made = await client.create(DEFINITIONS, yaml.safe_load(CRD.read_text()))
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            if (await client.get(f"{DEFINITIONS}/{made['metadata']['name']}")).get("status"):
+                return
+            await asyncio.sleep(0.05)
+
+
+async def shown(client: KubeClient, number: int) -> None:
+    """So many SharePods say what became of them."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            found = await client.list_all(SHARE_PODS)
+            if sum(bool(one.get("status", {}).get("conditions")) for one in found) == number:
+                return
+            await asyncio.sleep(0.2)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import yaml
 from kubeshare_py.domain.quantity import amount
 from kubeshare_py.edges.kube.certificates import make_certificates
 from kubeshare_py.edges.process.bounded_server import Bounds
+from tests.controlplane.processes import most_resident_bytes
 from tests.controlplane.running import free_ports
 from tests.embedded_cluster.embedded import cluster
 from tests.patience import PATIENCE_S
@@ -48,10 +49,6 @@ class Program:
     pid: int
     ports: tuple["Port", ...]
     limit: int
-
-    def most_bytes(self) -> int:
-        status = Path(f"/proc/{self.pid}/status").read_text()
-        return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
     def descriptors(self) -> int:
         return len([*Path(f"/proc/{self.pid}/fd").iterdir()])
@@ -174,4 +171,4 @@ async def test_clients_that_hold_on_to_a_port_keep_nobody_out(program: Program) 
             while not all(one.done() for one in sending):
                 assert await asyncio.to_thread(port.answers)
         assert await asyncio.to_thread(port.answers)
-    assert program.most_bytes() < program.limit
+    assert most_resident_bytes(program.pid) < program.limit
