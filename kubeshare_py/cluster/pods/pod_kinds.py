@@ -20,8 +20,8 @@ KindFlags = NDArray[np.bool_]
 _PodKind = tuple[str, Labels, bool]
 
 
-class _LabelColumn:
-    """Who has a label of one key, in ascending order, and the number of its value.
+class _SparseColumn:
+    """The holders of a label of one key, in ascending order, and the number of its value.
 
     A key that most do not have takes no place for them.
     """
@@ -56,14 +56,14 @@ class _LabelColumns:
     """
 
     def __init__(self) -> None:
-        self._columns: dict[str, _LabelColumn] = {}
+        self._columns: dict[str, _SparseColumn] = {}
 
     def add(self, number: int, labels: Labels) -> None:
         """Take in the next one."""
         for key, value in labels:
             column = self._columns.get(key)
             if column is None:
-                column = self._columns[key] = _LabelColumn()
+                column = self._columns[key] = _SparseColumn()
             column.put(number, value)
 
     def matching(self, lines: Iterable[Requirement], first: int, end: int) -> KindFlags:

@@ -76,6 +76,7 @@ class DecisionLoop:
     #: Where answers for kube-scheduler go.
     answer_bind: Callable[[AnswerBind], None] = lambda answer: None
     sleep: Sleep = asyncio.sleep
+    batch_s: float = BATCH_S
     _binds: set[asyncio.Task[None]] = field(default_factory=set)
     _slow_logged: LogLimit = field(default_factory=LogLimit)
 
@@ -97,7 +98,7 @@ class DecisionLoop:
             elif not self.machine.is_known(event):
                 self._handle(event)
             handled += 1
-            if handled >= BATCH or perf_counter() - began_s >= BATCH_S:
+            if handled >= BATCH or perf_counter() - began_s >= self.batch_s:
                 self.wakeup.set()
                 await asyncio.sleep(0)
                 handled, began_s = 0, perf_counter()

@@ -44,8 +44,16 @@ class HoldersKnown:
     spread by default, and quotas. Not served or not readable is known, too.
     """
 
-    def __init__(self, *, spreads: bool, quotas: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        spreads: bool,
+        quotas: bool = False,
+        before_classes: Callable[[], None] = get_ready,
+    ) -> None:
+        """`before_classes` is called on a thread before the first device classes are known."""
         self.quotas = quotas
+        self.before_classes = before_classes
         self._missing = {WatchedKind.RESOURCE_CLAIM, WatchedKind.RESOURCE_SLICE}
         if spreads:
             self._missing.update(SPREAD_KINDS)
@@ -126,7 +134,8 @@ async def _follow(
         async with aclosing(stream) as updates:
             async for update in updates:
                 if watched.kind is WatchedKind.DEVICE_CLASS and _has_objects(update):
-                    await asyncio.to_thread(get_ready)  # it would hold the loop for half a second
+                    # It would hold the loop for half a second.
+                    await asyncio.to_thread(known.before_classes)
                 await deliver(translation.events(update))
                 if isinstance(update, ListResult):
                     known.add(watched.kind)

@@ -22,7 +22,6 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.scheduler import decision_loop
 from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
 from kubeshare_py.edges.scheduler.leader_lease import LeadershipLost
 from kubeshare_py.edges.scheduler.process_health import ProcessHealth
@@ -61,10 +60,7 @@ def bound(name: str) -> Pod:
     return a_pod(name, shape, node_name=NodeName("n1"), allocation=allocation)
 
 
-async def test_events_that_take_long_leave_others_their_turns(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(decision_loop, "BATCH_S", 0.0)  # as if each event took long
+async def test_events_that_take_long_leave_others_their_turns() -> None:
     events = [PodSeen(bound(f"small{number}")) for number in range(10)]
     turns = 0
 
@@ -76,6 +72,7 @@ async def test_events_that_take_long_leave_others_their_turns(
 
     async with asyncio.TaskGroup() as binds:
         loop = loop_of(binds)
+        loop.batch_s = 0.0  # as if each event took long
         task = binds.create_task(other())
         await loop.deliver(events)
         await task

@@ -14,7 +14,6 @@ from kubeshare_py.domain.needs.cluster_objects import WatchedKind
 from kubeshare_py.domain.needs.default_spread import SPREAD_KINDS
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.config import load
-from kubeshare_py.edges.scheduler import object_watch
 from kubeshare_py.edges.scheduler.object_watch import HoldersKnown, watch_objects
 from kubeshare_py.embedded_cluster.serving.server import ApiServer
 from kubeshare_py.framework.profile_making import profiles
@@ -79,7 +78,7 @@ async def test_services_and_controllers_are_followed_if_a_profile_needs_them(
 
 @pytest.mark.parametrize("classes", [0, 1])
 async def test_expressions_of_claims_are_made_ready_on_a_thread_before_a_class_is_known(
-    client: KubeClient, monkeypatch: pytest.MonkeyPatch, classes: int
+    client: KubeClient, classes: int
 ) -> None:
     known_when_ready: list[bool] = []
     listed = Listed()
@@ -88,12 +87,11 @@ async def test_expressions_of_claims_are_made_ready_on_a_thread_before_a_class_i
         assert threading.current_thread() is not threading.main_thread()
         known_when_ready.append(WatchedKind.DEVICE_CLASS in listed.kinds)
 
-    monkeypatch.setattr(object_watch, "get_ready", get_ready)
     for number in range(classes):
         body = {"metadata": {"name": f"c{number}"}, "spec": {}}
         await client.create("/apis/resource.k8s.io/v1/deviceclasses", body)
 
-    known = HoldersKnown(spreads=False)
+    known = HoldersKnown(spreads=False, before_classes=get_ready)
     watch = asyncio.ensure_future(watch_objects(client, a_machine(), listed.deliver, known))
     await listed.expect_kinds({*WatchedKind} - QUOTAS - {*SPREAD_KINDS})
     watch.cancel()
