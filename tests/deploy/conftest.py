@@ -13,6 +13,7 @@ import pytest
 
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
 from kubeshare_py.embedded_cluster.serving.cluster import cluster_around
 from tests.controlplane.build import TESTED, build
@@ -23,6 +24,7 @@ from tests.controlplane.processes import process
 from tests.controlplane.running import ControlPlane, control_plane
 from tests.controlplane.shipped import RUNTIME_CLASS, Json, write
 from tests.patience import PATIENCE_S
+from tests.stories.conftest import PODS as USERS_PODS
 from tests.stories.conftest import Stage
 
 NODES = """
@@ -40,6 +42,9 @@ DEPLOYMENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{NAME}"
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{NAME}"
 #: What comes and goes by itself, or is written about others.
 _NOT_LISTED = {"Event", "PodMetrics", "ComponentStatus"}
+
+#: Results of other dialects than our own.
+_RESULTS = ("ALIYUN_COM_GPU_MEM_IDX", "elasticgpu.io/assumed", "hami.io/vgpu-node")
 
 Thing = tuple[str, str, str]
 
@@ -74,6 +79,7 @@ async def stage(bare: ControlPlane, tmp_path: Path, described: str) -> AsyncIter
     nodes = read_cluster(described)
     async with KubeClient(load(str(bare.kubeconfig))) as admin:
         await clean(admin)
+        await _expect_no_policy(admin)
     async with (
         front(bare, tmp_path) as server,
         cluster_around(server, tmp_path, nodes, controllers=False) as cluster,
@@ -130,6 +136,29 @@ async def release(stage: Stage, bare: ControlPlane, tmp_path: Path) -> AsyncIter
     await found.uninstall()
     # The nodes have something to do until then.
     await expect_eventually(partial(stage.client.get, PODS), lambda listed: not listed["items"])
+
+
+async def _expect_no_policy(admin: KubeClient) -> None:
+    """Wait until what an earlier release refused is let through: servers notice it late."""
+    forged = {"sharedgpu/gpu_uuid": "GPU-1", **dict.fromkeys(_RESULTS, "1")}
+    probe = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "probe", "annotations": forged},
+        "spec": {
+            "containers": [{"name": "main", "image": "x"}],
+            "automountServiceAccountToken": False,
+        },
+    }
+
+    async def refused() -> Json:
+        try:
+            await admin.create(USERS_PODS, probe, {"dryRun": "All"})
+        except KubeError as error:
+            return {"refused": error.message}
+        return {}
+
+    await expect_eventually(refused, lambda answer: not answer)
 
 
 async def expect_eventually(
