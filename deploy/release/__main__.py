@@ -19,7 +19,7 @@ from deploy.release.python_packages import CannotInstall
 ROOT = Path(__file__).parents[2]
 DONE, FAILED = 0, 1
 _NEXT = """\
-Next, after a look at `git diff` (docs/releasing.md):
+Next, after a look at `git diff` (docs/developers/releasing.md):
   git commit --all --message "release: cut {version}" && git tag --sign v{version}
   skopeo copy oci-archive:{folder}/kubeshare-scheduler-{version}-amd64.tar docker://REGISTRY/kubeshare-scheduler:{version}
 """

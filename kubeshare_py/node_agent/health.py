@@ -1,4 +1,4 @@
-"""Whether a card may take new pods: all rules; docs/collector.md explains them."""
+"""Whether a card may take new pods: all rules; docs/inventory.md explains them."""
 
 from collections.abc import Iterable
 

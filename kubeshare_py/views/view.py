@@ -170,7 +170,7 @@ class NodeView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodView:
-    """One pod of this scheduler. `state` is one of docs/states.md.
+    """One pod of this scheduler. `state` is one of docs/developers/internals.md.
 
     It asks for `count` cards of `milli` each, in thousandths of a card of the model `share_of` if
     that is set; `memory_bytes` is per card, or `memory_milli` thousandths of a card's memory; None

@@ -66,6 +66,13 @@ def test_every_link_leads_to_a_heading_that_is_there(page: Path) -> None:
         assert name in anchors(there), f"{page.name}: {target}#{name}"
 
 
+def test_the_index_leads_to_every_page() -> None:
+    index = ROOT / "docs/README.md"
+    linked = set(re.findall(r"\]\(([^)#]+)\)", index.read_text()))
+    pages = {str(page.relative_to(index.parent)) for page in index.parent.rglob("*.md")}
+    assert {page for page in pages if "decisions" not in page} - linked == {"README.md"}
+
+
 def test_every_path_that_contributors_are_shown_is_there() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text()
     made = r"\]\([^)]*\)|https?:\S+|\.venv/\S+"  # links have tests of their own

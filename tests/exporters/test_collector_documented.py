@@ -1,4 +1,4 @@
-"""docs/collector.md says of metrics and health what the code says."""
+"""docs/inventory.md says of metrics and health what the code says."""
 
 import re
 from pathlib import Path
@@ -7,11 +7,12 @@ from kubeshare_py.exporters.collector_metrics import CATALOGUE
 from kubeshare_py.node_agent.health import NAMES
 from kubeshare_py.node_agent.xids import APPLICATION_XIDS
 
-PAGE = (Path(__file__).parents[2] / "docs/collector.md").read_text()
+INVENTORY = (Path(__file__).parents[2] / "docs/inventory.md").read_text()
+PAGE = INVENTORY.split("\n## The collector\n")[1].split("\n## ")[0]
 
 
 def section(title: str) -> str:
-    return PAGE.split(f"## {title}\n")[1].split("\n## ")[0]
+    return PAGE.split(f"\n### {title}\n")[1].split("\n### ")[0]
 
 
 def rows(title: str) -> list[str]:

@@ -10,7 +10,7 @@ from kubeshare_py.node_agent.history import ERROR_KEPT_S, History
 from kubeshare_py.node_agent.xids import APPLICATION_XIDS, CURES, Cure, cure, xid_code
 from tests.node_agent.readings import a_card, a_reading, an_error
 
-PAGE = Path(__file__).parents[2] / "docs" / "collector.md"
+PAGE = Path(__file__).parents[2] / "docs" / "inventory.md"
 SOON, LATE, WEEK = 11.0, 10.0 + ERROR_KEPT_S, 7 * 86400.0
 
 

@@ -1,4 +1,4 @@
-"""docs/plugin-image.md: a plugin's wheel in the image, and the scheduler that finds it."""
+"""docs/install.md: a plugin's wheel in the image, and the scheduler that finds it."""
 
 import os
 import re
@@ -16,7 +16,8 @@ from deploy.release import image, python_packages
 from tests.architecture.sources import ROOT
 
 SAMPLE = ROOT / "tests/release/sample_plugin"
-PAGE = (ROOT / "docs/plugin-image.md").read_text()
+INSTALL = (ROOT / "docs/install.md").read_text()
+PAGE = INSTALL.split("\n## A plugin in the image\n")[1].split("\n## ")[0]
 PLUGINS = (ROOT / "docs/plugins.md").read_text()
 PACKAGES = {"kubeshare_py": ".", "kubeshare_plugins": "plugins", "kubeshare_cmd": "cmd"}
 

@@ -1,7 +1,7 @@
 """Pods of HAMi in a cluster that keeps kube-scheduler: this scheduler is its extender now.
 
-kube-scheduler is configured as docs/extender.md shows it, and this scheduler as the chart does it
-by the values of that page.
+kube-scheduler is configured as docs/from-kube-scheduler.md shows it, and this scheduler as the
+chart does it by the values of that page.
 """
 
 import asyncio
@@ -49,7 +49,9 @@ nodes:
 
 def of_page() -> tuple[Json, Json]:
     """The values of the chart, and the configuration of kube-scheduler."""
-    values, configuration = (yaml.safe_load(one) for one in blocks("extender.md", "yaml")[:2])
+    values, configuration = (
+        yaml.safe_load(one) for one in blocks("from-kube-scheduler.md", "yaml")[:2]
+    )
     return values, configuration
 
 

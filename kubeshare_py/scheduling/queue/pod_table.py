@@ -16,7 +16,8 @@ from kubeshare_py.scheduling.queue.pod_queue import PodQueue
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
 from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
 
-#: The states that a pod may change to, by the state that it is in. docs/states.md prints it.
+#: The states that a pod may change to, by the state that it is in: the table of
+#: docs/developers/internals.md.
 TRANSITIONS: Mapping[PodState, tuple[PodState, ...]] = {
     PodState.NEW: (
         PodState.GATED,

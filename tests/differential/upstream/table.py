@@ -1,6 +1,6 @@
 """The table of kube-scheduler's tests in the documentation: python -m tests.differential.upstream.
 
-It prints the rows; with --write they replace those of docs/kube-scheduler-tests.md.
+It prints the rows; with --write they replace those of docs/compatibility.md.
 """
 
 import argparse
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.differential.upstream.reading import UpstreamFile, upstream_files
 
-PAGE = Path(__file__).parents[3] / "docs/kube-scheduler-tests.md"
+PAGE = Path(__file__).parents[3] / "docs/compatibility.md"
 #: What the table begins and ends with on its page.
 BEGINS, ENDS = "| file | cases | expressed | hold |", "\n\n"
 

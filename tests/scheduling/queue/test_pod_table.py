@@ -380,7 +380,7 @@ def test_no_other_file_sets_a_state_or_tells_a_gang_of_one(path: Path) -> None:
 
 
 def test_the_page_shows_the_table_as_it_is() -> None:
-    page = (ROOT / "docs/states.md").read_text()
+    page = (ROOT / "docs/developers/internals.md").read_text()
     rows = re.findall(r"^\| `(\w+)` \|[^|]*\| ([^|]*) \|$", page, re.MULTILINE)
     shown_there = [(name, re.findall(r"`(\w+)`", states)) for name, states in rows]
     assert shown_there == [
