@@ -9,6 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 WIDTH = 120
+README_LINES = 110
 #: A line that is a link and no more cannot be broken.
 LINK = re.compile(r"\s*(?:[-*] )?!?\[[^\]]*\]\([^)]*\)[.,;:]?")
 #: Words for people, where a page means a pod, a node, a plugin or a client: that noun is clearer.
@@ -64,6 +65,10 @@ def test_every_link_leads_to_a_heading_that_is_there(page: Path) -> None:
     for target, name in re.findall(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)", text):
         there = page.parent / target if target else page
         assert name in anchors(there), f"{page.name}: {target}#{name}"
+
+
+def test_the_readme_is_read_at_a_sitting() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES
 
 
 def test_the_index_leads_to_every_page() -> None:
