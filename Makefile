@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DEMO_STAMP := $(VENV)/.demo-installed
 LOCK := deploy/release/development.lock
-PIP = $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
+DEMO_LOCK := deploy/release/demo.lock
+INSTALL = $(BIN)/python -m deploy.release.install $(if $(UV),--uv $(UV)) $(if $(filter no,$(LOCKED)),--newest)
 # On every core (tests/conftest.py says how many workers). With AGAIN=failed the tests that failed last time run alone, one after the other.
 SPREAD = $(if $(AGAIN),--last-failed --last-failed-no-failures none,--numprocesses auto --dist worksteal)
 # Workers, and hundreds of child processes, import the package and the tests: each would compile them anew.
@@ -18,20 +20,25 @@ help:  ## list the targets
 
 # By hashes, unless pyproject.toml names other dependencies than the lock is for. LOCKED=no installs what is newest.
 # UV=path installs with that uv, in seconds.
-$(STAMP): pyproject.toml $(LOCK)
+define new_environment
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 2))' || { echo "kubeshare-py needs Python 3.11.2 or newer; $(PYTHON) is $$($(PYTHON) --version). Try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 2; }
 	@test -x $(BIN)/python || $(if $(UV),$(UV) venv --quiet --seed --python $(PYTHON),$(PYTHON) -m venv) $(VENV)
-	@echo "installing kubeshare-py and its tools into $(VENV) ..."
-	@if [ "$(LOCKED)" != no ] && $(BIN)/python -m deploy.release.development; then \
-		$(PIP) --no-deps --require-hashes --requirement $(LOCK) && $(PIP) --no-deps --no-build-isolation --editable .; \
-	else \
-		$(PIP) --upgrade 'pip>=25.1' && $(PIP) --editable . --group dev; \
-	fi
+endef
+
+$(STAMP): pyproject.toml $(LOCK)
+	$(new_environment)
+	@$(INSTALL) dev
+	@touch $@
+
+# A part of the above, for those who only look.
+$(DEMO_STAMP): pyproject.toml $(DEMO_LOCK)
+	$(new_environment)
+	@$(INSTALL) demo
 	@touch $@
 
 setup: $(STAMP)  ## create .venv with everything in it
 
-demo: $(STAMP)  ## the embedded cluster, simulated GPUs and the scheduler, with sample pods
+demo: $(if $(wildcard $(STAMP)),$(STAMP),$(DEMO_STAMP))  ## the embedded cluster, simulated GPUs and the scheduler, with sample pods
 	@exec $(BIN)/kubeshare-demo
 
 test: check  ## every check and every test but the long ones

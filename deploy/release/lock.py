@@ -33,10 +33,12 @@ def main() -> int:
 def python_locks() -> dict[Path, str]:
     """The locks of Python's packages. Raises CannotInstall."""
     project = development.PROJECT
+    everything = python_packages.development_lock(project)
     return {
         python_packages.LOCK: python_packages.lock(project),
         python_packages.BUILD_LOCK: python_packages.build_lock(project),
-        development.LOCK: python_packages.development_lock(project),
+        development.LOCK: everything,
+        development.DEMO_LOCK: python_packages.demo_lock(project, everything),
     }
 
 

@@ -4,6 +4,7 @@
 `left_out.lst` names what of our wheel does not go into the image.
 """
 
+import re
 import shutil
 import subprocess
 import sys
@@ -86,10 +87,16 @@ def development_lock(project: Path) -> str:
     return development.head(project.read_text()) + found
 
 
-def _compile(source: str, *options: str, given: str = "") -> str:
+def demo_lock(project: Path, development_lock: str) -> str:
+    """What `make demo` installs, as it is in development.lock. Raises CannotInstall."""
+    found = _compile(None, "--universal", "--group", f"{project}:demo")
+    return development.part(development_lock, re.findall(r"(?m)^([\w.-]+)==", found))
+
+
+def _compile(source: str | None, *options: str, given: str = "") -> str:
     command = (sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--generate-hashes")
     plain = ("--no-header", "--no-annotate", "--no-config", "--python-version", "3.11")
-    return _run([*command, *plain, *options, source], given)
+    return _run([*command, *plain, *options, *([source] if source else [])], given)
 
 
 def _pip(*arguments: str) -> None:

@@ -19,7 +19,7 @@ from tests.architecture.sources import ROOT
 
 EPOCH = 1_790_000_000
 DOCKERFILE = (ROOT / "deploy/Dockerfile").read_text()
-PYTHON_LOCKS = ("requirements.lock", "build.lock", "development.lock")
+PYTHON_LOCKS = ("requirements.lock", "build.lock", "development.lock", "demo.lock")
 
 
 def some_files(folder: Path, *, order: tuple[str, ...], umask: int) -> Path:
@@ -98,7 +98,7 @@ def test_the_lock_has_all_that_we_depend_on() -> None:
 
 @pytest.mark.parametrize(
     "lock",
-    [python_packages.LOCK, python_packages.BUILD_LOCK, development.LOCK],
+    [python_packages.LOCK, python_packages.BUILD_LOCK, development.LOCK, development.DEMO_LOCK],
     ids=lambda p: p.name,
 )
 def test_every_pinned_package_of_python_has_hashes_and_names_no_index(lock: str) -> None:

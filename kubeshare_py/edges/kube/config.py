@@ -2,10 +2,14 @@
 
 The `kubernetes` package reads the files (contexts, exec plugins, OIDC, certificates). Format:
 https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/
+
+It is imported when credentials are looked for: it is the largest package of all, and `make demo`
+does without it.
 """
 
 import contextlib
 import datetime
+import importlib
 import os
 import tempfile
 from collections.abc import Callable, Mapping
@@ -14,9 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from kubernetes import client as kubernetes_client
-from kubernetes import config as kubernetes_config
-from kubernetes.config import exec_provider, incluster_config, kube_config
 
 from kubeshare_py.documents.problems import DocumentProblem
 from kubeshare_py.documents.yaml_text import read_yaml
@@ -30,10 +31,19 @@ REREAD_S = 60.0
 #: Seconds before a token's known end at which it is replaced.
 EXPIRY_MARGIN_S = 60.0
 
-# These modules of the package have no annotations.
-_files: Any = kube_config
-_in_cluster: Any = incluster_config
-_exec: Any = exec_provider
+
+def _package() -> Any:
+    """Import `kubernetes`, whose modules have no annotations. Raises KubeConfigError."""
+    try:
+        kubernetes = importlib.import_module("kubernetes")
+        for module in ("config.exec_provider", "config.incluster_config", "config.kube_config"):
+            importlib.import_module(f"kubernetes.{module}")
+    except ModuleNotFoundError as error:
+        raise KubeConfigError(
+            f"the package {error.name} is not installed (make demo does without it): "
+            "run make setup, or pip install kubeshare-py"
+        ) from error
+    return kubernetes
 
 
 def load(
@@ -60,9 +70,10 @@ def load(
 
 def _read_in_cluster(folder: Path, environ: Mapping[str, str]) -> KubeReading:
     source = f"service account {folder}"
-    configuration = kubernetes_client.Configuration()
+    kubernetes = _package()
+    configuration = kubernetes.client.Configuration()
     try:
-        _in_cluster.InClusterConfigLoader(
+        kubernetes.config.incluster_config.InClusterConfigLoader(
             token_filename=str(folder / "token"),
             cert_filename=str(folder / "ca.crt"),
             environ=environ,
@@ -70,7 +81,7 @@ def _read_in_cluster(folder: Path, environ: Mapping[str, str]) -> KubeReading:
         # The package uses the file as it is; a newline at its end would break the header.
         token = (folder / "token").read_text().strip()
         reading = _reading(configuration, source)
-    except (kubernetes_config.ConfigException, OSError, ValueError) as error:
+    except (kubernetes.config.ConfigException, OSError, ValueError) as error:
         raise KubeConfigError(f"{source}: {error}") from error
     return replace(reading, authorization=f"Bearer {token}", valid_s=REREAD_S)
 
@@ -81,13 +92,14 @@ def _read_kubeconfig(paths: str, context: str | None) -> KubeReading:
     if not any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep)):
         raise KubeConfigError(f"{source}: no such file")
     _check(paths)
-    configuration = kubernetes_client.Configuration()
+    kubernetes = _package()
+    configuration = kubernetes.client.Configuration()
     try:
-        merger = _files.KubeConfigMerger(paths)
+        merger = kubernetes.config.kube_config.KubeConfigMerger(paths)
         if not isinstance(getattr(merger.config, "value", None), dict):
             raise KubeConfigError(f"{source}: nothing in it")
         with tempfile.TemporaryDirectory() as folder:
-            loader = _files.KubeConfigLoader(
+            loader = kubernetes.config.kube_config.KubeConfigLoader(
                 merger.config,
                 active_context=context,
                 config_base_path=None,
@@ -98,8 +110,10 @@ def _read_kubeconfig(paths: str, context: str | None) -> KubeReading:
             reading = _reading(configuration, source, getattr(loader, "token", None))
         user = _user(merger.config, loader.current_context)
         if "exec" in user and not (reading.authorization or reading.client_certificate):
-            raise KubeConfigError(f"{source}: {_why_no_credentials(merger.config, user)}")
-    except (kubernetes_config.ConfigException, OSError, yaml.YAMLError) as error:
+            raise KubeConfigError(
+                f"{source}: {_why_no_credentials(kubernetes, merger.config, user)}"
+            )
+    except (kubernetes.config.ConfigException, OSError, yaml.YAMLError) as error:
         raise KubeConfigError(f"{source}: {' '.join(str(error).split())}") from error
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise KubeConfigError(f"{source}: not a kubeconfig ({error})") from error
@@ -140,13 +154,13 @@ def _user(merged: Any, current: Mapping[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _why_no_credentials(merged: Any, user: Mapping[str, Any]) -> str:
+def _why_no_credentials(kubernetes: Any, merged: Any, user: Mapping[str, Any]) -> str:
     """Run the exec plugin once more: the package only logs why it gave nothing."""
-    plugin = _files.ConfigNode("exec", user["exec"], merged.path)
+    plugin = kubernetes.config.kube_config.ConfigNode("exec", user["exec"], merged.path)
     command = plugin.safe_get("command")
     try:
-        status = _exec.ExecProvider(plugin, None).run()
-    except (kubernetes_config.ConfigException, OSError, ValueError) as error:
+        status = kubernetes.config.exec_provider.ExecProvider(plugin, None).run()
+    except (kubernetes.config.ConfigException, OSError, ValueError) as error:
         return f"exec plugin {command!r} failed: {error}"
     return f"exec plugin {command!r} gave only {sorted(status)}"
 

@@ -11,7 +11,6 @@ from kubeshare_py.configuration.inventory import Inventory
 from kubeshare_py.configuration.scheduler import SchedulerConfiguration, Server
 from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
 from kubeshare_py.edges.kube.certificates import write_private
-from kubeshare_py.edges.kube.config import load
 from kubeshare_py.edges.scheduler.leadership import connected
 from kubeshare_py.edges.scheduler.run_options import RunOptions
 from kubeshare_py.edges.scheduler.writes.kube_api import HAND_OVER_S
@@ -47,9 +46,9 @@ async def running_scheduler(
         configuration, server=server, inventory=_inventory(configuration, cluster)
     )
     machine = scheduler.machine(configuration, in_tree)
-    kubeconfig = cluster.server.write_kubeconfig(directory / "scheduler.kubeconfig", SCHEDULER)
+    credentials = cluster.server.credentials(SCHEDULER)
     async with (
-        connected(configuration, load(str(kubeconfig)), machine.name, hand_over_s) as (
+        connected(configuration, credentials, machine.name, hand_over_s) as (
             client,
             leadership,
         ),

@@ -14,7 +14,6 @@ from typing import Any
 
 from kubeshare_py.configuration.scheduler import ConfigurationError
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
 from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.edges.kube.self_signed_ca import API_SERVICES
 from kubeshare_py.embedded_cluster.controllers.applied import as_applied
@@ -157,11 +156,11 @@ async def cluster_around(
         except OSError as error:
             raise ConfigurationError(f"API server in {directory}: {error}") from error
         collectors = await enter(SimulatedCollectors(nodes, clock=clock))
-        admin = await enter(KubeClient(load(str(kubeconfig))))
+        admin = await enter(KubeClient(server.credentials()))
         # Clients of their own: the writes of nodes and controllers must not queue behind a user's
         # requests, and each client reports the breaks of its own watches.
-        workers = await enter(KubeClient(load(str(kubeconfig))))
-        managers = await enter(KubeClient(load(str(kubeconfig))))
+        workers = await enter(KubeClient(server.credentials()))
+        managers = await enter(KubeClient(server.credentials()))
         kubelets = SimulatedKubelets(workers, nodes, clock=clock)
         group = await enter(asyncio.TaskGroup())
         others = SimulatedControllers(managers, clock=clock, drivers_only=not controllers)

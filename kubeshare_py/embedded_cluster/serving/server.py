@@ -17,6 +17,8 @@ from typing import Self
 from aiohttp import web
 
 from kubeshare_py.edges.kube.certificates import Certificates, make_certificates, write_private
+from kubeshare_py.edges.kube.credential_reading import KubeReading
+from kubeshare_py.edges.kube.credentials import Credentials
 from kubeshare_py.embedded_cluster.apiserver.requests import ApiAnswer, ApiService
 from kubeshare_py.embedded_cluster.protocol.messages import (
     ADMIN_GROUPS,
@@ -103,6 +105,15 @@ class ApiServer:
     def kubeconfig(self, user: str = ADMIN) -> str:
         """A kubeconfig as YAML text; raises KeyError for unknown users."""
         return kubeconfig_text(self.url, self.ca_file.read_bytes(), user, self.tokens[user])
+
+    def credentials(self, user: str = ADMIN) -> Credentials:
+        """The same for a client in this process; raises KeyError for unknown users."""
+        reading = KubeReading(
+            server=self.url,
+            authorization=f"Bearer {self.tokens[user]}",
+            ca=self.ca_file.read_text(),
+        )
+        return Credentials(f"the embedded cluster's {user}", lambda: reading)
 
     def write_kubeconfig(self, path: Path, user: str = ADMIN) -> Path:
         """The same in a file that only its owner may read."""
