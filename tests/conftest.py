@@ -28,6 +28,7 @@ from tests.controlplane.build import build
 from tests.controlplane.cleaning import clean, ship_lease
 from tests.controlplane.front import front
 from tests.controlplane.running import ControlPlane, control_plane
+from tests.no_go import NoGo
 from tests.scale import DEFAULT, choose, is_full, parse
 from tests.workers import free_bytes, workers
 
@@ -53,6 +54,8 @@ def pytest_configure(config: pytest.Config) -> None:
         choose(parse(config.getoption("--scale"), seed), repeatable=seed is None)
     except ValueError as error:
         raise pytest.UsageError(str(error)) from error
+    if config.getoption("--control-plane") == "embedded":
+        config.pluginmanager.register(NoGo())
     # Workers of pytest-xdist report to the process that started them, which adds up.
     if not is_full() and not hasattr(config, "workerinput"):
         embedded = config.getoption("--control-plane") == "embedded"

@@ -82,7 +82,11 @@ def test_two_that_build_at_once_take_turns_and_build_each_program_once(tmp_path:
     build_all = partial(built, tmp_path / "cache", path=path)
     with ThreadPoolExecutor() as both:
         for one in [both.submit(build_all) for _ in range(2)]:
-            assert one.result().returncode == 0, one.result().stderr
+            done = one.result()
+            assert done.returncode == 0, done.stderr
+            first, *lines = done.stderr.splitlines()
+            assert re.match(r"building with Go, once: etcd, .*About \d+ minutes", first)
+            assert all(re.match(r"building \S+ for .* \(\d+ of \d+\) ...$", it) for it in lines)
 
 
 def test_the_release_that_is_built_is_among_those_that_were_tried() -> None:
