@@ -4,7 +4,8 @@ Only here is a table of dialects asked what pods ask for. Keys `sharedgpu/*` tha
 standing, groups and the scheduler's own annotations are the same in all dialects.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import msgspec
 
@@ -20,6 +21,8 @@ from kubeshare_py.domain.pod import PodGroup
 from kubeshare_py.domain.request import GpuRequest, InvalidRequest
 
 _NOTHING: Mapping[str, str] = {}
+#: So many problems of a pod are found at once.
+_MAX_PROBLEMS = 4
 
 
 class PodRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -89,10 +92,52 @@ def first_problem(
     table: DialectTable = SHAREDGPU_ALONE.every,
     containers: tuple[ContainerAmounts, ...] = (),
 ) -> InvalidRequest | None:
-    """The problem of a pod that is not bound; None if there is none.
+    """The first problem of a pod that is not bound; None if there is none.
 
     References to PodGroup objects are not checked, nor whether the pod's profile allows its
     isolation back-end.
     """
     own = {key: text for key, text in labels.items() if key not in (LABEL, OLD_LABEL)}
     return read(own, annotations, "", table, containers).problem
+
+
+def with_others(
+    problem: InvalidRequest,
+    labels: Mapping[str, str] | None,
+    annotations: Mapping[str, str] | None,
+    pod_group: str,
+    table: DialectTable,
+    containers: tuple[ContainerAmounts, ...],
+) -> InvalidRequest:
+    """The first problem of a pod with those that are left when its key is mended."""
+    given = labels or _NOTHING, annotations or _NOTHING
+    others = _other_problems(problem, *given, pod_group, table, containers)
+    return replace(problem, others=tuple(others))
+
+
+def _other_problems(
+    problem: InvalidRequest,
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str],
+    pod_group: str,
+    table: DialectTable,
+    containers: tuple[ContainerAmounts, ...],
+) -> Iterator[InvalidRequest]:
+    """The problems after this one: each is what is wrong without the keys of those before."""
+    for _ in range(_MAX_PROBLEMS - 1):
+        key = problem.field.rpartition(" ")[2]
+        if key not in labels and key not in annotations:
+            return
+        labels = {name: text for name, text in labels.items() if name != key}
+        annotations = {name: text for name, text in annotations.items() if name != key}
+        found = read(labels, annotations, pod_group, table, containers).problem
+        # That something is missing may be due to the keys that were left out.
+        if found is None or not _is_about_a_key(found):
+            return
+        problem = found
+        yield problem
+
+
+def _is_about_a_key(problem: InvalidRequest) -> bool:
+    """Whether it is about a value or a key as such, whatever else the pod says."""
+    return problem.value is not None or problem.field.startswith(("label ", "annotation "))

@@ -260,7 +260,10 @@ class Evaluator:
 
     def reasons_in(self, shape: Shape, mask: int) -> list[Reason]:
         """The reasons in a mask that `masks` returned for this shape."""
-        return self.results.refreshed(shape).questions.reasons.of(mask)
+        reasons = self.results.refreshed(shape).questions.reasons
+        found = reasons.of(mask)
+        # Of several claims, one may lack what the other's cards do not decide.
+        return found if shape.claim is None else reasons.decisive(found)
 
     def reason_set(self, shape: Shape) -> int:
         """The union of all rows' masks, with one bit for all reasons of cards.

@@ -5,8 +5,11 @@ which may come back at any time. Charges do not count. While the cards of some n
 claim is called impossible.
 """
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +19,16 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import AllRows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.printable import listed
 from kubeshare_py.domain.request import TOO_MUCH, CardRelation, GpuClaim
 from kubeshare_py.framework.claims.claim_fit import names_cards
 from kubeshare_py.framework.claims.joint_needs import JointAmount, joint_needs
 
 #: The most models that a text names.
 MODELS_NAMED = 4
+#: The most models of a cluster among which one is looked for that may be meant.
+_MODELS_SEARCHED = 64
+_ALIKE = 0.8
 _GIB = 1 << 30
 _BYTES = ("memory", "ephemeral-storage")
 
@@ -81,15 +88,43 @@ def cards_there(claim: GpuClaim, columns: Columns) -> CardsThere:
     return CardsThere(there, of_models, named, fitting)
 
 
-def models_there(columns: Columns, there: NDArray[np.bool_]) -> str:
-    """The models of the cards in `there`, (rows, width) bool, as words."""
-    codes = np.unique(columns.model[there]).tolist()
-    names = sorted(columns.model_names[code] for code in codes)
-    rest = len(names) - MODELS_NAMED
-    listed = names[:MODELS_NAMED] + ([f"{rest} others"] if rest > 0 else [])
-    if len(listed) == 1:
-        return f"there is {listed[0]}"
-    return f"there are {', '.join(listed[:-1])} and {listed[-1]}"
+def no_such_model(claim: GpuClaim, columns: Columns, there: NDArray[np.bool_]) -> str:
+    """That no card is of a model of the claim, which models there are, and which may be meant.
+
+    `there` are the cards that count, (rows, width) bool.
+    """
+    codes, numbers = np.unique(columns.model[there], return_counts=True)
+    counts = Counter(
+        {columns.model_names[code]: n for code, n in zip(codes, numbers.tolist(), strict=True)}
+    )
+    by_count = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    named = [f"{name} ({count})" for name, count in by_count[:MODELS_NAMED]]
+    rest = len(by_count) - MODELS_NAMED
+    models = ", ".join(named) + (f" and {rest} other models" if rest > 0 else "")
+    if not claim.models:
+        return f"no card here is of a model that it takes ({claim.preferred}); there are {models}"
+    meant = _meant(claim.models[0], [name for name, _ in by_count[:_MODELS_SEARCHED]])
+    hint = f"; did you mean {meant}?" if meant else ""
+    return f'no card here is called "{listed(claim.models)}"; there are {models}{hint}'
+
+
+def _meant(asked: str, models: list[str]) -> str:
+    """The model of these of which `asked` is a part or a misspelling; "" if none is.
+
+    Another number is another model: H100 is not meant by A100, nor A100 by A10.
+    """
+    letters = [re.escape(letter) for letter in asked.lower() if letter.isalnum()]
+    words = re.compile(rf"(?<![a-z0-9]){'[^a-z0-9]?'.join(letters)}(?![a-z0-9])")
+    found = [model for model in models if letters and words.search(model.lower())]
+    if not found:
+        lower = {model.lower(): model for model in models}
+        alike = get_close_matches(asked.lower(), lower, n=1, cutoff=_ALIKE)
+        found = [lower[one] for one in alike if _numbers(one) == _numbers(asked)]
+    return found[0] if found else ""
+
+
+def _numbers(model: str) -> list[str]:
+    return re.findall("[0-9]+", model)
 
 
 def _all_cards(shape: Shape, ledger: Ledger) -> Iterator[str]:
@@ -122,8 +157,7 @@ def _cards(claim: GpuClaim, columns: Columns) -> Iterator[str]:
     if not there.any_model.any():
         yield "no node has a GPU"
     elif not there.of_models.any():
-        models = models_there(columns, there.any_model)
-        yield f"no node has a GPU of a model that it takes; {models}"
+        yield no_such_model(claim, columns, there.any_model)
     elif not there.named.any():
         yield "no node has a GPU of a UUID that it takes"
     elif not there.fitting.any():

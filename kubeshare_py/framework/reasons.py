@@ -132,7 +132,18 @@ class ReasonTable:
         """
         found = self.of(mask)
         first = min(map(self._stands_at, found), default=0)
-        return [one for one in found if self._stands_at(one) == first]
+        return self.decisive([one for one in found if self._stands_at(one) == first])
+
+    def decisive(self, found: list[Reason]) -> list[Reason]:
+        """The reasons without what cards lack that are of no use to the pod anyhow.
+
+        A card of another model that has no share free, too, is only of another model.
+        """
+        last = len(self._rank)
+        of_cards = [one for one in found if self._stands_at(one) == last]
+        if all(one.resolvable for one in of_cards):
+            return found
+        return [one for one in found if not one.resolvable or one not in of_cards]
 
     def first_of_pod(self, mask: int) -> Reason | None:
         """The first reason in a mask that is about the pod, whatever the node."""

@@ -1,7 +1,8 @@
 """`kubectl kubeshare why`: first the answer in words, then node by node and card by card."""
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -34,6 +35,8 @@ MAX_NODES = 20
 #: The most nodes of a group that are all named, and how many are named of more.
 MAX_NAMES, NAMES_OF_MANY = 6, 3
 
+#: The framework's reason for nodes with fewer cards than a pod asks for.
+TOO_FEW_GPUS = "too few GPUs"
 _STATES = {
     "gated": "is held back",
     "waiting": "waits",
@@ -43,6 +46,13 @@ _STATES = {
     "bound": "is bound",
 }
 _NOTHING = ("", "", "")
+#: A problem with the value of a label that no annotation is named like, and one with a label's key.
+_WRONG_VALUE = re.compile(
+    r"(sharedgpu/(?:gpu_request|gpu_limit|gpu_mem|gpu_exclusive|numa_bind|priority"
+    r'|group_headcount|group_threshold))="'
+)
+_WRONG_LABEL = re.compile(r"label (sharedgpu/[A-Za-z0-9_.-]+) is not known")
+_EXAMPLE = re.compile(r'(?:such as |must be ")([A-Za-z0-9.]+)')
 _OTHER = (
     "Its labels ask for something else than it holds: they were changed after it was bound. What "
     "it holds stays until it ends; a new pod gets what the labels say."
@@ -77,8 +87,13 @@ def _paragraph(why: WhyView, width: int | None) -> list[Text]:
     held_cards = [card_name(one.uuid, one.index) for one in pod.holds]
     cards = f", {', '.join(held_cards or pod.cards)}" if pod.cards else ""
     message = why.message or pod.message
+    if _is_mislabelled(pod, message):
+        state = "is not scheduled until its labels are corrected"
+    if why.waits_for:
+        state = f"waits for {why.waits_for}"
     verdict = f"{pod.namespace}/{pod.name} {state}{where}{cards}"
-    verdict += f": {message}" if message else "."
+    said = ". " if why.waits_for else ": "
+    verdict += f"{said}{message}" if message else "."
     called = f" Its namespace calls the GPU {pod.card_name}." if pod.card_name else ""
     isolated = f"{_unheld(pod)}{_unknown(why)}"
     rank = _rank(pod)
@@ -95,7 +110,31 @@ def _paragraph(why: WhyView, width: int | None) -> list[Text]:
         lines += [Text(text, style=colour) for text in shown]
     for sentence in container_lines(pod):
         lines += _item(sentence, width)
+    if _is_mislabelled(pod, message):
+        lines += [Text(), Text("To correct it:", style="bold")]
+        lines += [
+            Text(f"  kubectl label pod {pod.name} -n {pod.namespace} {change} --overwrite")
+            for change in _corrections(message)
+        ]
     return lines
+
+
+def _is_mislabelled(pod: PodView, message: str) -> bool:
+    """Whether it is held for what its labels say."""
+    return pod.state == "gated" and any(_corrections(message))
+
+
+def _corrections(message: str) -> Iterator[str]:
+    """What `kubectl label` is to be given: `sharedgpu/gpu_limit=0.5`, `sharedgpu/gpu_lmit-`.
+
+    The value is the rule's own example, where it has one.
+    """
+    for problem in message.split("; "):
+        if found := _WRONG_VALUE.match(problem):
+            example = _EXAMPLE.search(problem, found.end())
+            yield f"{printable(found[1])}={example[1] if example else 'VALUE'}"
+        elif found := _WRONG_LABEL.match(problem):
+            yield f"{printable(found[1])}-"
 
 
 def _item(sentence: str, width: int | None) -> list[Text]:
@@ -113,13 +152,35 @@ def _asked(pod: PodView) -> str:
 
 
 def _unheld(pod: PodView) -> str:
-    """The parts of its share that are not enforced."""
-    if not pod.unheld:
+    """The parts of its share that nothing enforces; nothing while it has no card."""
+    parts = [part for part in map(_PARTS.get, pod.unheld) if part is not None]
+    said = " and ".join(filter(None, (part(pod) for part in parts)))
+    if not said or not pod.node:
         return ""
     because = [f"{one.uuid} has {one.reason}" for one in pod.not_ready if one.reason]
-    parts = " and ".join(pod.unheld)
-    colon = f": {', '.join(because)}" if because else ""
-    return f" Isolation {pod.isolation} does not hold it to its {parts}{colon}."
+    why = ", ".join(because) or f"isolation: {pod.isolation}"
+    return f" Nothing limits it to {said} ({why})."
+
+
+def _held_memory(pod: PodView) -> str:
+    total = sum(one.memory_bytes for one in pod.holds)
+    return f"its {memory(total)}" if total else "its memory"
+
+
+def _held_time(pod: PodView) -> str:
+    """Its part of the cards' time; "" for a pod that has none of its own."""
+    shares = {one.milli for one in pod.holds}
+    if shares == {0}:
+        return ""
+    of_what = "its card's time" if len(pod.holds) == 1 else "its cards' time"
+    if len(shares) != 1:
+        return f"its part of {of_what}"
+    return f"{_IN_WORDS.get(milli := shares.pop(), gpus(milli))} of {of_what}"
+
+
+_PARTS = {"memory": _held_memory, "time": _held_time}
+#: Thousandths in words.
+_IN_WORDS = {250: "a quarter", 500: "half", 750: "three quarters", 1000: "all"}
 
 
 def _unknown(why: WhyView) -> str:
@@ -197,6 +258,8 @@ def _fits(node: NodeWhy) -> str:
 
 def _verdict(node: NodeWhy) -> str:
     """Cards counted by what they lack, for each claim, then the node's other reasons."""
+    if few := _too_few(node):
+        return f"asks for {counted(few.asked or 0, 'card')}; this node has {few.free}"
     of_cards = [one for one in node.shortfalls if one.subject]
     claims = dict.fromkeys(one.containers for one in of_cards)
     phrases = []
@@ -207,6 +270,12 @@ def _verdict(node: NodeWhy) -> str:
     others = [reason for reason in node.reasons if reason not in named]
     separator = "; " if any(claims) else ", "
     return separator.join([*phrases, *others]) or "does not fit"
+
+
+def _too_few(node: NodeWhy) -> Shortfall | None:
+    """That the node never has so many cards as the only claim asks for."""
+    found = (one for one in node.shortfalls if one.reason == TOO_FEW_GPUS and not one.containers)
+    return next((one for one in found if one.asked is not None), None)
 
 
 def _lacks(shortfalls: Iterable[Shortfall]) -> list[str]:
@@ -227,6 +296,8 @@ def _rows(node: NodeWhy, indexes: Mapping[str, int], of_containers: bool) -> lis
     Of nodes that are alike, cards that lack the same are counted in one row: which cards these are
     differs from node to node.
     """
+    if _too_few(node) is not None:
+        return []  # its heading says it, and what its cards lack does not matter
     if not node.alike:
         return [
             _row(one, card_name(one.subject, indexes.get(one.subject, -1)), of_containers)

@@ -301,6 +301,9 @@ class PreemptionView:
 class WhyView:
     """Why a pod is where it is. `advice` are sentences about what would make it fit.
 
+    `waits_for` says in words which cards it waits for and which pods hold them, "" if that is not
+    all that it lacks.
+
     `ring` is set for pods that hold several cards, `placement` for pods with a node. `preemption`
     is the plan of evictions for it, None if they would not help. `indexes` are those of all cards
     named in it, by uuid.
@@ -308,6 +311,7 @@ class WhyView:
 
     pod: PodView
     message: str
+    waits_for: str = ""
     nodes: tuple[NodeWhy, ...] = ()
     advice: tuple[str, ...] = ()
     ring: RingView | None = None

@@ -2,8 +2,9 @@
 
 import pytest
 
+from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE
 from kubeshare_py.dialects.group_keys import LABEL, OLD_LABEL, WITHIN
-from kubeshare_py.dialects.pod_request import PodRequest, first_problem, read
+from kubeshare_py.dialects.pod_request import PodRequest, first_problem, read, with_others
 from kubeshare_py.domain.group_objects import GroupApi, GroupReference
 from kubeshare_py.domain.pod import PodGroup
 
@@ -96,3 +97,37 @@ def test_a_new_pod_is_refused_for_all_but_its_podgroup(named: dict[str, str]) ->
     assert first_problem({**HALF, **GANG, **named}, {}) is None
     assert first_problem({**HALF, **UNKNOWN}, {}) == read({**HALF, **UNKNOWN}, {}).problem
     assert first_problem({**GANG, **named}, NOWHERE) == read(GANG, NOWHERE).problem
+
+
+def test_all_problems_of_a_pod_are_found_at_once() -> None:
+    labels = {
+        "sharedgpu/gpu_limit": "half",
+        "sharedgpu/gpu_requst": "0.5",
+        "sharedgpu/gpu_mem": "8Gx",
+        "sharedgpu/priority": "high",
+        "app": "x",
+    }
+    said = all_said(labels)
+    # Without a limit, memory alone asks for no card, which is no problem of its own.
+    assert said[:2] == [
+        "label sharedgpu/gpu_requst is not known",
+        "did you mean sharedgpu/gpu_request?",
+    ]
+    assert [one.partition("=")[0] for one in said[2:]] == [
+        "sharedgpu/priority",
+        "sharedgpu/gpu_limit",
+    ]
+    assert all_said({**labels, "sharedgpu/gpu_request": "0.5"})[-1].startswith("sharedgpu/gpu_mem")
+    assert all_said({"sharedgpu/gpu_mem": "8Gi"}) == [
+        "sharedgpu/gpu_mem alone asks for no card: add sharedgpu/gpu_request, or "
+        "sharedgpu/gpu_limit for a card without a share"
+    ]
+    many = {f"sharedgpu/key{number}": "x" for number in range(9)}
+    assert sum("is not known" in one for one in all_said(many)) == 4
+
+
+def all_said(labels: dict[str, str]) -> list[str]:
+    """The problems of a pod with these labels."""
+    first = first_problem(labels, {})
+    assert first is not None
+    return str(with_others(first, labels, {}, "", SHAREDGPU_ALONE.every, ())).split("; ")

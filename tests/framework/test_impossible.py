@@ -114,7 +114,7 @@ def two_shares(milli: int, **fields: Any) -> tuple[GpuClaim, GpuClaim]:
         (
             (a_claim(1), a_claim(1, models=("A100",))),
             FREE,
-            "no node has a GPU of a model that it takes; there are H100 and T4",
+            'no card here is called "A100"; there are T4 (8), H100 (4)',
         ),
     ],
 )
@@ -154,17 +154,46 @@ def test_several_claims_are_impossible_only_where_no_node_could_hold_all(
         ),
         (
             a_claim(100, models=("A100",)),
-            "impossible: no node has a GPU of a model that it takes; there are H100 and T4",
+            'impossible: no card here is called "A100"; there are T4 (8), H100 (4)',
         ),
         (
             a_claim(100, preferred=PreferredModels(denied=("h100", "t4"))),
-            "impossible: no node has a GPU of a model that it takes; there are H100 and T4",
+            "impossible: no card here is of a model that it takes (any model but not h100, t4); "
+            "there are T4 (8), H100 (4)",
         ),
         (a_claim(1000, memory_bytes=80 * GIB), ""),
     ],
 )
 def test_the_largest_there_is_is_named(claim: Any, said: str) -> None:
     assert impossible(a_shape(claim), a_ledger()) == said
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        ("A100", "NVIDIA-A100-SXM4-40GB"),
+        ("nvidia-a100-sxm4-40gb", "NVIDIA-A100-SXM4-40GB"),
+        ("rtx4090", "NVIDIA-GeForce-RTX-4090"),
+        ("T4", "Tesla-T4"),
+        ("Telsa-T4", "Tesla-T4"),
+        ("A10", ""),
+        ("H100", ""),
+        ("RTX-4080", ""),
+        ("...", ""),
+    ],
+)
+def test_a_model_that_may_be_meant_is_named(asked: str, meant: str) -> None:
+    models = ("NVIDIA-A100-SXM4-40GB", "Tesla-T4", "NVIDIA-GeForce-RTX-4090")
+    ledger = Ledger()
+    ledger.put_node(a_node("n1"))
+    cards = [a_gpu(f"c{n}", index=n, model=model) for n, model in enumerate(models)]
+    ledger.put_cards(NodeName("n1"), tuple(cards))
+    said = impossible(a_shape(a_claim(100, models=(asked,))), ledger)
+    hint = f"; did you mean {meant}?" if meant else ""
+    assert said == (
+        f'impossible: no card here is called "{asked}"; there are NVIDIA-A100-SXM4-40GB (1), '
+        f"NVIDIA-GeForce-RTX-4090 (1), Tesla-T4 (1){hint}"
+    )
 
 
 def test_the_scaled_capacity_is_what_a_card_gives() -> None:

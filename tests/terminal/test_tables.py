@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.terminal import documents
 from kubeshare_py.terminal.amounts import amount_of
 from kubeshare_py.terminal.cards import warnings
@@ -360,9 +361,50 @@ What would make it fit:
 
 def test_why_says_not_that_a_pod_asks_for_nothing_when_nobody_understood_it() -> None:
     pod = a_pod_view("odd", "gated", count=0, milli=0)
-    said = why_report(WhyView(pod=pod, message='sharedgpu/gpu_limit="x": must be …'), None).plain
-    assert said == 'default/odd is held back: sharedgpu/gpu_limit="x": must be …'
+    said = why_report(WhyView(pod=pod, message="not supported yet: spec.odd"), None).plain
+    assert said == "default/odd is held back: not supported yet: spec.odd"
     assert "no GPU" not in "\n".join(plain(pod_table([pod], NOW, with_namespace=False)))
+
+
+def test_why_says_how_wrong_labels_are_corrected() -> None:
+    pod = a_pod_view("odd", "gated", count=0, milli=0)
+    message = (
+        'sharedgpu/gpu_limit="x": must be a decimal number, such as 0.5, 1 or 2.0; '
+        "label sharedgpu/gpu_requst is not known; did you mean sharedgpu/gpu_request?; "
+        'sharedgpu/numa_bind="yes": must be "true" or "false"; sharedgpu/priority="x": too much'
+    )
+    assert why_text(WhyView(pod=pod, message=message)).splitlines() == [
+        f"default/odd is not scheduled until its labels are corrected: {message}",
+        "",
+        "To correct it:",
+        *(
+            f"  kubectl label pod odd -n default {change} --overwrite"
+            for change in (
+                "sharedgpu/gpu_limit=0.5",
+                "sharedgpu/gpu_requst-",
+                "sharedgpu/numa_bind=true",
+                "sharedgpu/priority=VALUE",
+            )
+        ),
+    ]
+
+
+def test_why_says_first_which_cards_a_pod_waits_for() -> None:
+    why = replace(a_why(), waits_for="a card of T4: both (n1) are held by default/a")
+    assert why_text(why).splitlines()[0] == (
+        "default/train waits for a card of T4: both (n1) are held by default/a. "
+        "0/2 nodes are available: 1 Insufficient GPU memory, 1 no GPU."
+    )
+
+
+def test_why_says_in_one_line_that_a_node_has_fewer_cards_than_a_pod_asks_for() -> None:
+    shortfalls = (
+        Shortfall(reason="too few GPUs", resource="gpu", asked=9, free=8, unit="count"),
+        Shortfall(reason="Insufficient GPU", subject="GPU-n1-0", asked=1000, free=0, unit="milli"),
+    )
+    node = NodeWhy(name="n1", fits=False, reasons=("too few GPUs",), shortfalls=shortfalls)
+    text = why_text(replace(a_why(), nodes=(node,), advice=()))
+    assert text.splitlines()[-1] == "n1: asks for 9 cards; this node has 8"
 
 
 def test_why_of_a_bound_pod_says_where_it_is() -> None:
@@ -422,9 +464,17 @@ def test_why_of_a_bound_pod_says_what_spoke_for_its_node_and_who_is_beside_it() 
 
 
 def test_why_says_what_of_a_share_is_a_wish_only() -> None:
-    pod = a_pod_view("p", node="n1", isolation="none", unheld=("memory", "time"))
-    said = why_report(WhyView(pod=pod, message=""), None).plain
-    assert "Isolation none does not hold it to its memory and time." in said
+    pod = a_pod_view(
+        "p", node="n1", cards=("GPU-n1-0",), isolation="none", unheld=("memory", "time")
+    )
+    said = why_text(WhyView(pod=pod, message=""))
+    nothing = "Nothing limits it to its 40.0 GiB and half of its card's time (isolation: none)."
+    assert nothing in said
+    alone = tuple(replace(one, milli=0) for one in pod.holds)
+    said = why_text(WhyView(pod=replace(pod, holds=alone), message=""))
+    assert "Nothing limits it to its 40.0 GiB (isolation: none)." in said
+    waiting = a_pod_view("p", "waiting", isolation="none", unheld=("memory", "time"))
+    assert "solation" not in why_text(WhyView(pod=waiting, message=""))
     held = a_pod_view("p", node="n1", isolation="mps")
     assert "solation" not in why_report(WhyView(pod=held, message=""), None).plain
 
@@ -448,7 +498,8 @@ def test_why_says_on_which_card_the_back_end_does_not_work() -> None:
     )
     said = why_report(WhyView(pod=pod, message=""), None).plain
     assert said.endswith(
-        " Isolation mps does not hold it to its memory and time: GPU-1 has no running MPS daemon."
+        " Nothing limits it to its memory and its part of its cards' time "
+        "(GPU-1 has no running MPS daemon)."
     )
 
 

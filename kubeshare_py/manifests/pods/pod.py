@@ -103,6 +103,11 @@ def to_domain(pod: PodFields, dialects: Dialects = SHAREDGPU_ALONE) -> Pod:
     if dialects.quota_names:
         scopes = pod_scopes(pod, crosses_namespaces=others.crosses_namespaces)
     owner, owner_title = run_owner(meta) if asked.in_group else ("", "")
+    problem = asked.problem
+    if problem is not None and not bound:
+        problem = pod_request.with_others(
+            problem, meta.labels, meta.annotations, spec.pod_group, table, containers
+        )
     return Pod(
         uid=PodUid(meta.uid),
         key=PodKey(meta.namespace, meta.name),
@@ -113,7 +118,7 @@ def to_domain(pod: PodFields, dialects: Dialects = SHAREDGPU_ALONE) -> Pod:
         label_priority=asked.priority,
         created=meta.creation_timestamp or "",
         request=asked.request,
-        problem=asked.problem or needs.problem or (None if bound else others.problem),
+        problem=problem or needs.problem or (None if bound else others.problem),
         group=asked.group,
         group_reference=asked.reference,
         owner=owner,

@@ -306,10 +306,9 @@ class Enqueuer:
         """
         if pod.gates or pod.deleting:
             return ""  # the API server reports gates itself
-        if pod.problem is not None:
-            return str(pod.problem)
-        if pod.unsupported:
-            return f"not supported yet: {listed(pod.unsupported)}"
+        if pod.problem is not None or pod.unsupported:
+            fields = f"not supported yet: {listed(pod.unsupported)}" if pod.unsupported else ""
+            return "; ".join(filter(None, (str(pod.problem or ""), fields)))
         if pod.group_reference is not None and pod.group is None:
             return self._gangs.objects.reason(pod)
         reason = next(_gates_of(pod, profile), None)

@@ -11,6 +11,7 @@ from kubeshare_py.domain.identity import PodKey, PodUid
 from kubeshare_py.framework.cluster_reading import ClusterReading
 from kubeshare_py.scheduling.binding.holdings import with_indexes
 from kubeshare_py.scheduling.explain.advice import advice
+from kubeshare_py.scheduling.explain.card_holders import held_cards
 from kubeshare_py.scheduling.explain.card_topology import ring
 from kubeshare_py.scheduling.explain.lesser_choice import lesser_choice
 from kubeshare_py.scheduling.explain.node_verdicts import node_whys
@@ -164,6 +165,7 @@ def _why(machine: Machine, record: Record, sees: Sees) -> Steps[WhyView]:
     message = " ".join(
         filter(None, (message, _refused(machine.refused, record.pod.uid, machine.left_s)))
     )
+    waits_for = _waits_for(machine, reading, record, sees)
     yield
     nodes = yield from node_whys(machine, record, sees)
     suggestions = yield from advice(machine, record, sees)
@@ -171,9 +173,24 @@ def _why(machine: Machine, record: Record, sees: Sees) -> Steps[WhyView]:
     if record.state is PodState.WAITING:
         preemption = yield from preemption_view(machine, record, sees)
     answer = WhyView(
-        pod=view, message=message, nodes=nodes, advice=suggestions, preemption=preemption
+        pod=view,
+        message=message,
+        waits_for=waits_for,
+        nodes=nodes,
+        advice=suggestions,
+        preemption=preemption,
     )
     return with_indexes(machine.ledger, answer)
+
+
+def _waits_for(machine: Machine, reading: ClusterReading, record: Record, sees: Sees) -> str:
+    """Which cards it waits for, in words; "" for a pod that fits, and for members of gangs."""
+    gang = machine.gangs.of(record.pod.uid)
+    if gang is not None and gang.needs_quorum:
+        return ""
+    if reading.evaluators[record.pod.scheduler_name].fits_anywhere(record.shape):
+        return ""
+    return held_cards(record.shape, machine.ledger, machine.records, sees)
 
 
 def _record_of(

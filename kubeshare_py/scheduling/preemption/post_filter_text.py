@@ -70,26 +70,37 @@ class PostFilterTexts:
                 said.append(NO_CLAIMS if of_pod or devices is None else STILL_HELD)
         if profile.post_filters:
             preemption = self._of_preemption(record, diagnosis)
-            if not preemption:
+            if preemption is None:
                 return ""
-            said.append(f"preemption: {preemption}")
+            if preemption:
+                said.append(f"preemption: {preemption}")
         return ", ".join(said)
 
-    def _of_preemption(self, record: Record, diagnosis: Diagnosis) -> str:
+    def _of_preemption(self, record: Record, diagnosis: Diagnosis) -> str | None:
+        """None while it is not known; "" where there is nothing that a pod with GPUs needs to know.
+
+        Pods without GPUs get kube-scheduler's whole message.
+        """
         plan = self._under_way.get(record.pod.uid)
-        nodes, near = diagnosis.nodes, diagnosis.in_reach
         if not record.pod.preempts:
             return NEVER
         if record.shape.avoided:
             return REFUSED
         if plan is not None:
-            return TERMINATING if plan.was_tried and plan.awaited else ""
+            return TERMINATING if plan.was_tried and plan.awaited else None
+        return self._of_search(record, diagnosis)
+
+    def _of_search(self, record: Record, diagnosis: Diagnosis) -> str | None:
+        nodes, near = diagnosis.nodes, diagnosis.in_reach
+        is_above = self._queue.is_above_another(record.pod.uid)
+        if record.shape.claims and not (near and is_above):
+            return ""  # nobody would think of evictions: no pod is of lower priority, or in the way
         if not near:
             return histogram(nodes, [(NOT_HELPFUL, nodes)])
-        if not self._queue.is_above_another(record.pod.uid):
+        if not is_above:
             return histogram(nodes, _present({NO_VICTIMS: near, NOT_HELPFUL: nodes - near}))
         found = self._queue.searched(record)
-        return found.text if found is not None and found.nodes == nodes else ""
+        return found.text if found is not None and found.nodes == nodes else None
 
 
 def searched_in_vain(survey: Survey, evaluator: Evaluator) -> tuple[int, str]:

@@ -84,9 +84,7 @@ def test_what_is_more_than_a_card_does_not_fit_on_it_and_says_so() -> None:
     (told,) = (effect for effect in effects if isinstance(effect, ReportWaiting))
     assert told.diagnosis.message == (
         "0/3 nodes are available: 1 GPU not to be compared with A100, "
-        "1 GPU too small for the share of A100, 1 Insufficient GPU. "
-        "preemption: 0/3 nodes are available: 1 No preemption victims found for incoming pod, "
-        "2 Preemption is not helpful for scheduling."
+        "1 GPU too small for the share of A100, 1 Insufficient GPU."
     )
     view = why(driver.machine, of_a100("q", 500).key)
     assert view is not None

@@ -8,7 +8,7 @@ from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.scheduling.preemption.post_filter_text import NOT_SEARCHED
 from kubeshare_py.scheduling.preemption.search import MAX_NODES
-from tests.builders import NO_PREEMPTION, a_node, a_pod, a_shape
+from tests.builders import NO_PREEMPTION, a_node, a_pod, a_shape, whole
 from tests.scheduling.preemption_driver import PreemptionDriver, pod
 
 NO_CLAIMS = "no new claims to deallocate, preemption: "
@@ -90,11 +90,20 @@ def test_without_preemption_only_device_claims_are_spoken_of() -> None:
 
 def test_pods_with_gpus_are_told_of_evictions_alone() -> None:
     driver = PreemptionDriver({"n1": 1})
-    driver.fill(pod("one", 500, 5))
-    assert told(driver, pod("low", 1000)) == {
-        "low": "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming "
-        "pod."
+    driver.fill(pod("one", 500, 5), pod("high", 500, 9))
+    assert told(driver, pod("urgent", 1000, 6)) == {
+        "urgent": "preemption: 0/1 nodes are available: 1 no usable GPU."
     }
+
+
+def test_pods_with_gpus_that_can_evict_nobody_are_told_nothing_of_evictions() -> None:
+    driver = PreemptionDriver({"n1": 1})
+    driver.fill(pod("one", 500, 5))
+    assert told(driver, pod("low", 1000)) == {"low": ""}
+    # Nor those for which no eviction is enough, whatever their priority.
+    driver = PreemptionDriver({"n1": 1})
+    driver.fill(pod("one", 500, 5))
+    assert told(driver, a_pod("large", a_shape(whole(2)), priority=9)) == {"large": ""}
 
 
 def test_nodes_beyond_what_a_search_looks_at_are_called_so() -> None:
