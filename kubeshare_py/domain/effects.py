@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.diagnosis import Diagnosis
+from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.needs.object_writes import ObjectWrite
 from kubeshare_py.domain.node import NodeAtDecision
@@ -54,11 +55,16 @@ class ReportWaiting:
 
 @dataclass(frozen=True, slots=True)
 class ReportScheduled:
-    """Report that the pod was bound: a Scheduled event."""
+    """Report that the pod was bound: a Scheduled event.
+
+    `allocation` is what it holds, and `cards` are those that its node had when it was placed.
+    """
 
     uid: PodUid
     key: PodKey
     node: NodeName
+    allocation: Allocation | None = None
+    cards: tuple[Gpu, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

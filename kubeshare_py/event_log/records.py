@@ -18,7 +18,7 @@ from kubeshare_py.configuration.scheduler import (
 )
 from kubeshare_py.domain import events
 from kubeshare_py.domain.allocation import Allocation
-from kubeshare_py.domain.effects import Bind, Effect, Evict, Nominate
+from kubeshare_py.domain.effects import Bind, Effect, Evict, Nominate, ReportScheduled
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.remembered import remembered
@@ -157,7 +157,7 @@ def digest_of(effects: Sequence[Effect]) -> int:
     """A number that is the same for the same effects in any process; 0 if there are none.
 
     What nodes had when pods were bound, and since when a Binding is open, is left out, because
-    earlier events say that.
+    earlier events say that; what a pod holds counts once, in its Bind.
     """
     named = [(type(effect).__name__, _digested(effect)) for effect in effects]
     return zlib.crc32(_encode_effects(named)) or 1 if effects else 0
@@ -173,7 +173,17 @@ class _DigestedBind(msgspec.Struct, gc=False):
     stale_results: tuple[str, ...]
 
 
-def _digested(effect: Effect) -> Effect | _DigestedBind:
+class _DigestedScheduled(msgspec.Struct, gc=False):
+    """The fields of a ReportScheduled that count in digests."""
+
+    uid: PodUid
+    key: PodKey
+    node: NodeName
+
+
+def _digested(effect: Effect) -> Effect | _DigestedBind | _DigestedScheduled:
+    if isinstance(effect, ReportScheduled):
+        return _DigestedScheduled(effect.uid, effect.key, effect.node)
     if not isinstance(effect, Bind):
         return effect
     held, stale = effect.allocation, effect.stale_results

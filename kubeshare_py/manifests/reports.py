@@ -12,8 +12,10 @@ from typing import Any
 import msgspec
 
 from kubeshare_py.dialects.results import RESERVATION
+from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.diagnosis import WaitingReason
-from kubeshare_py.domain.effects import Overuse
+from kubeshare_py.domain.effects import Overuse, ReportScheduled
+from kubeshare_py.domain.gpu import WHOLE_MILLI, Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.printable import printable
 from kubeshare_py.manifests.undecodable import UNDECODABLE
@@ -41,6 +43,10 @@ _CHARGING = "Charging"
 MAX_NOTE_BYTES = 1024
 MAX_INSTANCE = 128
 MAX_OBJECT_NAME = 253
+#: The most kinds of cards and amounts that a Scheduled event tells apart, and the most cards of
+#: one kind whose indices it lists.
+_MAX_KINDS, _MAX_INDICES = 3, 8
+_GIB, _MIB = 1 << 30, 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +104,52 @@ class ReportedEvent:
         if self.regarding.part:
             stamp = f".{zlib.crc32(self.regarding.part.encode()):08x}{stamp}"
         return self.regarding.name[: MAX_OBJECT_NAME - len(stamp)].rstrip("-.") + stamp
+
+
+def scheduled_note(report: ReportScheduled) -> str:
+    """The note of a Scheduled event: kube-scheduler's, and the cards of a pod that holds some.
+
+    `Successfully assigned default/a to n1: 0.5 of GPU 3 (Tesla-T4)`.
+    """
+    note = f"Successfully assigned {report.key} to {report.node}"
+    if report.allocation is None or not report.allocation.cards:
+        return note
+    return f"{note}: {_cards_in_words(report.allocation, report.cards)}"
+
+
+def _cards_in_words(held: Allocation, there: tuple[Gpu, ...]) -> str:
+    """Cards with the same amount and model together: `GPUs 0, 1 (Tesla-T4), 0.5 of GPU 2`."""
+    known = {gpu.uuid: gpu for gpu in there}
+    kinds: dict[tuple[str, str], list[str]] = {}
+    for card in held.cards:
+        gpu = known.get(card.uuid)
+        # Instances of one card share its index, so that only the uuid tells them apart.
+        label = card.uuid if gpu is None or gpu.is_instance else str(gpu.index)
+        model = card.model if gpu is None else gpu.model
+        kinds.setdefault((_amount(card), model), []).append(label)
+    words = [_kind(*kind, labels) for kind, labels in [*kinds.items()][:_MAX_KINDS]]
+    rest = sum(len(labels) for labels in [*kinds.values()][_MAX_KINDS:])
+    return ", ".join(words) + (f" and {rest} more" if rest else "")
+
+
+def _kind(amount: str, model: str, labels: list[str]) -> str:
+    named = ", ".join(labels)
+    if all(label.isdecimal() for label in labels):
+        named = f"GPU {named}" if len(labels) == 1 else f"GPUs {named}"
+    if len(labels) > _MAX_INDICES:
+        named = f"{len(labels)} GPUs"
+    named += f" ({model})" if model else ""
+    if not amount:
+        return named
+    return f"{amount} of {named}" if len(labels) == 1 else f"{amount} each of {named}"
+
+
+def _amount(card: CardCharge) -> str:
+    """What a pod holds of a card: a share, or memory alone; "" for all of it."""
+    if card.milli or not card.memory_bytes:
+        return "" if card.milli in (0, WHOLE_MILLI) else f"{card.milli / WHOLE_MILLI:g}"
+    size, unit = (_GIB, "GiB") if card.memory_bytes >= _GIB else (_MIB, "MiB")
+    return f"{card.memory_bytes / size:.4g} {unit}"
 
 
 class _ReportedCondition(msgspec.Struct):

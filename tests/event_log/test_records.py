@@ -12,7 +12,7 @@ import pytest
 from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain import events
 from kubeshare_py.domain.budget import Budget
-from kubeshare_py.domain.effects import Bind
+from kubeshare_py.domain.effects import Bind, ReportScheduled
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodKey, PodUid
 from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.needs.device_claims import DeviceClaimName, DeviceClaims
@@ -169,6 +169,13 @@ def test_effects_that_differ_have_other_digests() -> None:
     counted = len(fields(binds[0])) - 2
     assert counted == 5, "`decided` and `in_doubt_since` follow from earlier events"
     assert len({digest_of([bind]) for bind in binds}) == len(set(binds))
+
+
+def test_a_scheduled_report_has_the_digest_of_logs_in_which_it_named_no_cards() -> None:
+    bind = next(one for _, _, effects in run(0).log for one in effects if isinstance(one, Bind))
+    plain = ReportScheduled(bind.uid, bind.key, bind.node)
+    named = replace(plain, allocation=bind.allocation, cards=(a_gpu(),))
+    assert digest_of([named]) == digest_of([plain])
 
 
 def test_pods_of_another_version_are_read_by_the_names_in_the_header() -> None:

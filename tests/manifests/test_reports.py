@@ -2,8 +2,11 @@ import datetime
 import json
 import re
 
+from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.diagnosis import WaitingReason
-from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
+from kubeshare_py.domain.effects import ReportScheduled
+from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.manifests.reports import (
     PublishedCondition,
     Regarding,
@@ -14,9 +17,11 @@ from kubeshare_py.manifests.reports import (
     read_published,
     regarding_part,
     regarding_pod,
+    scheduled_note,
     shortened,
     waiting_patch,
 )
+from tests.builders import GIB, a_gpu
 
 UID = PodUid("u")
 AT = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
@@ -121,3 +126,47 @@ def test_what_users_wrote_steers_no_terminal_that_shows_it() -> None:
     assert body["note"] == shown
     for patch in (waiting_patch(UID, said, AT), disruption_patch(UID, "R", said, AT)):
         assert patch["status"]["conditions"][0]["message"] == shown
+
+
+def bound(*held: CardCharge, cards: tuple[Gpu, ...] = ()) -> str:
+    """What a Scheduled event says behind the node's name."""
+    allocation = Allocation(token=DecisionToken("t"), cards=held)
+    report = ReportScheduled(UID, PodKey("ns", "p"), NodeName("n1"), allocation, cards)
+    return scheduled_note(report).removeprefix("Successfully assigned ns/p to n1")
+
+
+def held(uuid: str, milli: int = 1000, memory_bytes: int = GIB, model: str = "T4") -> CardCharge:
+    return CardCharge(GpuUuid(uuid), milli, memory_bytes, model)
+
+
+def test_a_pod_without_cards_is_scheduled_in_kube_schedulers_words() -> None:
+    key, node = PodKey("ns", "p"), NodeName("n1")
+    assert scheduled_note(ReportScheduled(UID, key, node)) == "Successfully assigned ns/p to n1"
+    assert bound() == ""
+
+
+def test_a_scheduled_event_names_the_cards_and_how_much_of_them() -> None:
+    cards = tuple(a_gpu(f"GPU-{n}", index=n, model="T4") for n in range(12))
+    assert bound(held("GPU-3", 500), cards=cards) == ": 0.5 of GPU 3 (T4)"
+    assert bound(held("GPU-3"), cards=cards) == ": GPU 3 (T4)"
+    assert bound(held("GPU-3", 0, 3 * GIB), cards=cards) == ": 3 GiB of GPU 3 (T4)"
+    assert bound(held("GPU-3", 0, GIB // 2), cards=cards) == ": 512 MiB of GPU 3 (T4)"
+    two = (held("GPU-1", 333), held("GPU-2", 333))
+    assert bound(*two, cards=cards) == ": 0.333 each of GPUs 1, 2 (T4)"
+    mixed = (held("GPU-1"), held("GPU-2"), held("GPU-4", 250))
+    assert bound(*mixed, cards=cards) == ": GPUs 1, 2 (T4), 0.25 of GPU 4 (T4)"
+
+
+def test_many_cards_are_summed_up() -> None:
+    cards = tuple(a_gpu(f"GPU-{n}", index=n, model="T4") for n in range(16))
+    assert bound(*(held(card.uuid) for card in cards), cards=cards) == ": 16 GPUs (T4)"
+    unlike = [held(card.uuid, 100 + card.index) for card in cards[:5]]
+    expected = ": 0.1 of GPU 0 (T4), 0.101 of GPU 1 (T4), 0.102 of GPU 2 (T4) and 2 more"
+    assert bound(*unlike, cards=cards) == expected
+
+
+def test_cards_that_an_index_does_not_tell_apart_are_named_by_uuid() -> None:
+    instance = a_gpu("MIG-1", index=0, model="A100 1g.5gb", parent=GpuUuid("GPU-0"))
+    assert bound(held("MIG-1"), cards=(instance,)) == ": MIG-1 (A100 1g.5gb)"
+    assert bound(held("GPU-gone", 500)) == ": 0.5 of GPU-gone (T4)"
+    assert bound(held("GPU-gone", 500, model="")) == ": 0.5 of GPU-gone"

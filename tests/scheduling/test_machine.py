@@ -236,7 +236,8 @@ def test_it_is_reported_once_that_a_pod_was_bound(echo_first: bool) -> None:
     echo = PodSeen(replace(pod, node_name=bind.node, allocation=bind.allocation))
     answer = BindAnswered(bind.uid, bind.allocation.token, Bound())
     effects = driver.tell(echo, answer) if echo_first else driver.tell(answer, echo)
-    assert [type(effect) for effect in effects] == [ReportScheduled]
+    cards = driver.machine.ledger.inventory[bind.node]
+    assert effects == [ReportScheduled(pod.uid, pod.key, bind.node, bind.allocation, cards)]
 
 
 def test_an_old_list_does_not_undo_a_binding() -> None:

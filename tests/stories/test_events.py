@@ -18,7 +18,8 @@ async def test_a_bound_pod_has_one_event_that_says_where(stage: Stage) -> None:
     await stage.create("a", gpu("0.5"))
     pod = await stage.expect_running("a")
     found = await stage.expect_event("a", "Scheduled")
-    assert found["note"] == f"Successfully assigned default/a to {pod['spec']['nodeName']}"
+    where = f"default/a to {pod['spec']['nodeName']}: 0.5 of GPU 0 (T4)"
+    assert found["note"] == f"Successfully assigned {where}"
     assert (found["type"], found["action"]) == ("Normal", "Binding")
     assert found["reportingController"] == "kubeshare-scheduler"
     assert found["regarding"]["uid"] == pod["metadata"]["uid"]

@@ -145,8 +145,8 @@ class BindingCycles:
         """
         if record.state is not PodState.ASSUMED:
             return []
-        self._ignore_answer(record)
-        return [self._confirm(record, node)]
+        bind = self._ignore_answer(record)
+        return [self._confirm(record, node, bind)]
 
     def answered(self, event: BindAnswered, now: float) -> list[Effect]:
         """Handle the outcome of a Bind."""
@@ -161,13 +161,13 @@ class BindingCycles:
             return []
         match event.outcome:
             case Bound():
-                del self._unanswered[event.token]
+                bind = self._unanswered.pop(event.token)
                 if self._doubts:
                     self._doubts.pop(event.token, None)
                 record.refused = False
                 record.answered_at = now
                 assert record.node is not None
-                return [self._confirm(record, record.node)]
+                return [self._confirm(record, record.node, bind)]
             case BindRefused():
                 return self._was_refused(record, event.token, event.outcome, now)
             case BindUnknown():
@@ -218,12 +218,13 @@ class BindingCycles:
         count(self._attempts.failed, record.pod.scheduler_name)
         self._attempts.failed_binds += 1
 
-    def _ignore_answer(self, record: Record) -> None:
-        """No answer about the pod's placement counts any more."""
-        if record.allocation is not None:
-            self._unanswered.pop(record.allocation.token, None)
-            if self._doubts:
-                self._doubts.pop(record.allocation.token, None)
+    def _ignore_answer(self, record: Record) -> Bind | None:
+        """No answer about the pod's placement counts any more; returns its Bind, if one waited."""
+        if record.allocation is None:
+            return None
+        if self._doubts:
+            self._doubts.pop(record.allocation.token, None)
+        return self._unanswered.pop(record.allocation.token, None)
 
     def _bind_in_turn(self, record: Record, now: float) -> list[Effect]:
         """Bind the pod at once, unless it has to wait for its turn on its node."""
@@ -255,7 +256,7 @@ class BindingCycles:
         gang.update()  # other answers of this iteration may have completed it
         return not gang.quorum_met
 
-    def _confirm(self, record: Record, node: NodeName) -> ReportScheduled:
+    def _confirm(self, record: Record, node: NodeName, bind: Bind | None) -> ReportScheduled:
         self._table.transition(record, PodState.UNCONFIRMED)
         record.reported = None
         if self._refused.pods:
@@ -263,4 +264,5 @@ class BindingCycles:
         count(self._attempts.scheduled, record.pod.scheduler_name)
         self._attempts.after_flush += record.flushed
         record.flushed = False
-        return ReportScheduled(record.pod.uid, record.pod.key, node)
+        cards = () if bind is None else bind.decided.cards
+        return ReportScheduled(record.pod.uid, record.pod.key, node, record.allocation, cards)

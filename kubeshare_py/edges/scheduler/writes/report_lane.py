@@ -33,6 +33,7 @@ from kubeshare_py.manifests.reports import (
     ReportedEvent,
     regarding_part,
     regarding_pod,
+    scheduled_note,
 )
 
 WORKERS = 4
@@ -264,7 +265,7 @@ class ReportLane:
         while self._scheduled:
             report, at = self._scheduled.popleft()
             about = regarding_pod(report.uid, report.key)
-            note = f"Successfully assigned {report.key} to {report.node}"
+            note = scheduled_note(report)
             event = ReportedEvent(regarding=about, reason=SCHEDULED, note=note, at=at)
             self._events.occurred(event, now)
             if (found := self._events.queue.take(now)) is not None:
