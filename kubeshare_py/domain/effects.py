@@ -100,7 +100,10 @@ class Nominate:
 
 @dataclass(frozen=True, slots=True)
 class Preempt:
-    """A plan is carried out by the Nominates and Evicts that follow: for the log."""
+    """A plan is carried out by the Nominates and Evicts that follow: for the log, and an event.
+
+    The pod is the preemptor, or the first of a gang.
+    """
 
     uid: PodUid
     key: PodKey
@@ -170,6 +173,29 @@ class ReportOvercommit:
     port: int | None = None
 
 
+class CardChange(StrEnum):
+    """What became of a card; reasons of events."""
+
+    FAILED = "GPUUnhealthy"
+    RECOVERED = "GPUHealthy"
+    VANISHED = "GPUVanished"  # its node does not list it any more
+    RETURNED = "GPUReturned"  # its node lists it again
+
+
+@dataclass(frozen=True, slots=True)
+class ReportCardChange:
+    """Report what became of a card, to its node's operators and to owners of pods that hold it.
+
+    `card` names it in a sentence. `pods` are those that hold part of it, by namespace and name.
+    """
+
+    node: NodeName
+    uuid: GpuUuid
+    change: CardChange
+    card: str
+    pods: tuple[tuple[PodKey, PodUid], ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class LogPluginFailure:
     """How often a plugin failed in this way since the last log line: for the log.
@@ -195,7 +221,9 @@ class Lingers:
     for_s: float
 
 
-ReportEffect = ReportWaiting | ReportScheduled | ReportPodWarning | ReportOvercommit
+ReportEffect = (
+    ReportWaiting | ReportScheduled | ReportPodWarning | ReportOvercommit | ReportCardChange
+)
 Effect = (
     Bind
     | WriteObject

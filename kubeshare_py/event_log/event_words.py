@@ -10,6 +10,7 @@ from kubeshare_py.domain.effects import (
     Evict,
     LogPluginFailure,
     Nominate,
+    ReportCardChange,
     ReportOvercommit,
     ReportPodWarning,
     ReportWaiting,
@@ -83,11 +84,18 @@ class PodLines:
                 yield _answer_in_words(event)
             case _:
                 pass
+        yield from self._effects(effects)
+
+    def _effects(self, effects: Sequence[Effect]) -> Iterator[str]:
         for effect in effects:
-            if isinstance(effect, (LogPluginFailure, ReportOvercommit)):
-                continue
-            if effect.key == self._key:
-                yield from self._decided(effect)
+            match effect:
+                case ReportCardChange(pods=pods):
+                    if any(key == self._key for key, _ in pods):
+                        yield f"{effect.change}: {effect.card}"
+                case LogPluginFailure() | ReportOvercommit():
+                    pass
+                case _ if effect.key == self._key:
+                    yield from self._decided(effect)
 
     def _seen(self, pod: Pod) -> Iterator[str]:
         self._uids.add(pod.uid)

@@ -14,16 +14,23 @@ import msgspec
 from kubeshare_py.dialects.results import RESERVATION
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.diagnosis import WaitingReason
-from kubeshare_py.domain.effects import Overuse, ReportScheduled
+from kubeshare_py.domain.effects import (
+    CardChange,
+    Overuse,
+    ReportCardChange,
+    ReportScheduled,
+)
 from kubeshare_py.domain.gpu import WHOLE_MILLI, Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
+from kubeshare_py.domain.preemption import PreemptionPlan
 from kubeshare_py.domain.printable import printable
 from kubeshare_py.manifests.undecodable import UNDECODABLE
 
 CONTROLLER = "kubeshare-scheduler"
 POD_SCHEDULED = "PodScheduled"
 SCHEDULED, FAILED_SCHEDULING = "Scheduled", "FailedScheduling"
-PREEMPTED = "Preempted"
+#: Of a victim, and of the pod that gets its place.
+PREEMPTED, PREEMPTING = "Preempted", "Preempting"
 #: Of a SharePod.
 SYNCED = "Synced"
 #: For each kind of overuse, the note of the event when it is over.
@@ -36,8 +43,32 @@ OVERUSE_ENDED = {
 }
 #: The namespace of events about objects without one.
 DEFAULT_NAMESPACE = "default"
-_NORMAL = frozenset({SCHEDULED, PREEMPTED, SYNCED, *OVERUSE_ENDED.values()})
-_ACTIONS = {SCHEDULED: "Binding", FAILED_SCHEDULING: "Scheduling", PREEMPTED: "Preempting"}
+_NORMAL = frozenset(
+    {
+        *(SCHEDULED, PREEMPTED, PREEMPTING, SYNCED, *OVERUSE_ENDED.values()),
+        *(CardChange.RECOVERED, CardChange.RETURNED),
+    }
+)
+#: What became of a card, on its Node and on a pod that holds it.
+_OF_CARD: dict[str, str] = {
+    CardChange.FAILED: "is unhealthy: no more pods are placed on it",
+    CardChange.RECOVERED: "is healthy again",
+    CardChange.VANISHED: "is gone: the node does not list it any more",
+    CardChange.RETURNED: "is back: the node lists it again",
+}
+_OF_HELD_CARD: dict[str, str] = {
+    **_OF_CARD,
+    CardChange.FAILED: "is unhealthy. The pod keeps it until it is deleted",
+    CardChange.VANISHED: "is gone: the node does not list it any more. The pod keeps its claim "
+    "to it until it is deleted",
+}
+_ACTIONS: dict[str, str] = {
+    SCHEDULED: "Binding",
+    FAILED_SCHEDULING: "Scheduling",
+    PREEMPTED: "Preempting",
+    PREEMPTING: "Preempting",
+    **dict.fromkeys(map(str, CardChange), "Watching"),
+}
 #: The action of events about what pods hold.
 _CHARGING = "Charging"
 MAX_NOTE_BYTES = 1024
@@ -46,6 +77,8 @@ MAX_OBJECT_NAME = 253
 #: The most kinds of cards and amounts that a Scheduled event tells apart, and the most cards of
 #: one kind whose indices it lists.
 _MAX_KINDS, _MAX_INDICES = 3, 8
+#: The most victims, or holders of a card, that an event names.
+_MAX_NAMED = 8
 _GIB, _MIB = 1 << 30, 1 << 20
 
 
@@ -115,6 +148,40 @@ def scheduled_note(report: ReportScheduled) -> str:
     if report.allocation is None or not report.allocation.cards:
         return note
     return f"{note}: {_cards_in_words(report.allocation, report.cards)}"
+
+
+def preempting_note(plan: PreemptionPlan) -> str:
+    """What a plan does, for the owner of its preemptor.
+
+    `Preempts ns/low on node n1`. Victims in other namespaces are counted and not named: the
+    preemptor's owner may not be allowed to see them.
+    """
+    namespace = plan.preemptor.namespace
+    named = [str(one.key) for one in plan.victims if one.key.namespace == namespace]
+    foreign = len(plan.victims) - len(named)
+    words = named[:_MAX_NAMED]
+    if len(named) > _MAX_NAMED:
+        words.append(f"{len(named) - _MAX_NAMED} more of this namespace")
+    if foreign:
+        words.append(f"{foreign} {'pod' if foreign == 1 else 'pods'} of other namespaces")
+    listed = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    nodes = {one.node for one in plan.victims}
+    where = f"node {plan.victims[0].node}" if len(nodes) == 1 else f"{len(nodes)} nodes"
+    return f"Preempts {listed} on {where}"
+
+
+def card_note(report: ReportCardChange) -> str:
+    """What became of a card, for its node's operators: with the pods that hold part of it."""
+    note = f"{report.card} {_OF_CARD[report.change]}"
+    named = [str(key) for key, _ in report.pods[:_MAX_NAMED]]
+    if len(report.pods) > _MAX_NAMED:
+        named.append(f"{len(report.pods) - _MAX_NAMED} more")
+    return f"{note}. It is held by {', '.join(named)}" if named else note
+
+
+def held_card_note(report: ReportCardChange) -> str:
+    """The same for the owner of a pod that holds it, without the names of other pods."""
+    return f"{report.card} of node {report.node} {_OF_HELD_CARD[report.change]}"
 
 
 def _cards_in_words(held: Allocation, there: tuple[Gpu, ...]) -> str:

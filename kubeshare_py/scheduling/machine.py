@@ -50,6 +50,7 @@ from kubeshare_py.framework.scheduler_profile import Profile, ProfilesReplaced
 from kubeshare_py.scheduling.assembly import assemble
 from kubeshare_py.scheduling.binding import external_binds
 from kubeshare_py.scheduling.binding.binding_cycle import BindDoubt
+from kubeshare_py.scheduling.binding.card_changes import CardChanges
 from kubeshare_py.scheduling.binding.found_cards import found_cards
 from kubeshare_py.scheduling.binding.gpu_quotas import GpuQuotas
 from kubeshare_py.scheduling.binding.overcommitment import Overcommitment
@@ -127,6 +128,7 @@ class Machine:
         self._extender_binds = parts.extender_binds
         self._reports, self._iterations = parts.reports, parts.iterations
         self._overcommitment = Overcommitment(self.ledger, self.key_of)
+        self._card_changes = CardChanges(self.ledger, self.key_of)
 
     @property
     def ready(self) -> bool:
@@ -363,7 +365,7 @@ class Machine:
         """When (s) to send TimePassed at the latest; `now` if there is work at once."""
         if self._reports.more or self.gang_cycles.reports.more or self._overcommitment.more:
             return now
-        if self._group_edits.unsettled:
+        if self._group_edits.unsettled or self._card_changes.more:
             return now
         if self.pre_binds.unsettled:
             return now
@@ -423,11 +425,14 @@ class Machine:
             effects.extend(self._reports.portion())
         if self.gang_cycles.reports.more:
             effects.extend(self.gang_cycles.reports.portion())
+        if self._card_changes.more:
+            effects.extend(self._card_changes.portion())
         return effects
 
     def _stand_by(self, now: float) -> list[Effect]:
         """Drop what is over while another scheduler decides, which may take weeks."""
         effects: list[Effect] = []
+        self._card_changes.drop()
         self._end_lingering(now)
         if now >= self._enqueuer.next_at:
             effects += self._enqueuer.take_back(now)
@@ -474,6 +479,8 @@ class Machine:
     def _inventory_read(self, event: InventoryRead) -> None:
         self.moves.improved_by = queue_moves.INVENTORY_READ
         for name, gpus in event.changed:
+            if self.synced.inventory:
+                self._card_changes.lists(name, gpus)
             self.ledger.put_cards(name, gpus)
         if event.changed:
             self.devices.charge_all()

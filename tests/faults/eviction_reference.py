@@ -17,7 +17,11 @@ Json = dict[str, Any]
 RECENT_S = 60.0
 #: A Binding that was decided is stored by then (s), where nothing goes wrong.
 UNDER_WAY_S = 5.0
-_BY = re.compile(r"Preempted by (the pod group of )?pod (\S+) on node (\S+)")
+_BY = re.compile(
+    r"Preempted by (?:a )?pod( group)? "
+    r"(?:(\S+)|of another namespace with higher priority \((?:uid|with pod) (\S+)\))"
+    r" on node (\S+)"
+)
 
 
 class EvictionReference:
@@ -141,11 +145,14 @@ class EvictionReference:
                 continue
             found = _BY.fullmatch(event["note"])
             assert found is not None, event["note"]
-            of_gang, uid, node = found.groups()
-            preemptors = [self._known[uid]]
+            of_gang, named, uid, node = found.groups()
             if of_gang:
-                name = group(preemptors[0])
+                name = group(self._known[uid]) if uid else named.partition("/")[2]
                 preemptors = [pod for pod in self._known.values() if group(pod) == name]
+            else:
+                preemptors = [
+                    pod for other, pod in self._known.items() if uid == other or named == _key(pod)
+                ]
             yield self._known[event["regarding"]["uid"]], preemptors, node
 
 
@@ -184,6 +191,10 @@ def _is_nominated(pod: Json) -> bool:
 
 def _stays(pod: Json) -> bool:
     return bool(pod["spec"].get("nodeName")) and not is_over(pod) and not leaves(pod)
+
+
+def _key(pod: Json) -> str:
+    return f"{pod['metadata']['namespace']}/{_name(pod)}"
 
 
 def _name(pod: Json) -> str:

@@ -13,6 +13,7 @@ from kubeshare_py.domain.effects import (
     Bind,
     Effect,
     Evict,
+    ReportCardChange,
     ReportOvercommit,
     ReportPodWarning,
     ReportWaiting,
@@ -35,7 +36,7 @@ from kubeshare_py.manifests import events, node
 from kubeshare_py.manifests.binding import annotation_problem, binding_annotations
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.pods.pod_fields import PodFields
-from kubeshare_py.manifests.reports import waiting_patch
+from kubeshare_py.manifests.reports import card_note, waiting_patch
 from kubeshare_py.scheduling.explain.explanation import cluster_view, why
 from kubeshare_py.scheduling.machine import Machine
 from tests.builders import a_machine, some_gpus
@@ -151,6 +152,8 @@ class World:
                 assert message.isprintable()
             case ReportPodWarning() | ReportOvercommit():
                 said(effect.note)
+            case ReportCardChange():
+                said(card_note(effect))
             case Evict():
                 said(effect.message)
             case _:

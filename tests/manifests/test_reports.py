@@ -1,12 +1,14 @@
 import datetime
 import json
 import re
+from dataclasses import replace
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.diagnosis import WaitingReason
 from kubeshare_py.domain.effects import ReportScheduled
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
+from kubeshare_py.domain.preemption import NominatedPlace, PreemptionPlan, Preemptor, Victim
 from kubeshare_py.manifests.reports import (
     PublishedCondition,
     Regarding,
@@ -14,6 +16,7 @@ from kubeshare_py.manifests.reports import (
     disruption_patch,
     event_body,
     micro_time,
+    preempting_note,
     read_published,
     regarding_part,
     regarding_pod,
@@ -170,3 +173,26 @@ def test_cards_that_an_index_does_not_tell_apart_are_named_by_uuid() -> None:
     assert bound(held("MIG-1"), cards=(instance,)) == ": MIG-1 (A100 1g.5gb)"
     assert bound(held("GPU-gone", 500)) == ": 0.5 of GPU-gone (T4)"
     assert bound(held("GPU-gone", 500, model="")) == ": 0.5 of GPU-gone"
+
+
+def plan(*victims: str, node: str = "n1") -> PreemptionPlan:
+    """A plan of a pod ns/p with victims `namespace/name` on this node."""
+    keys = [PodKey(*victim.split("/")) for victim in victims]
+    return PreemptionPlan(
+        preemptor=Preemptor(namespace="ns", name="p"),
+        nominations=(NominatedPlace(uid=UID, key=PodKey("ns", "p"), node=NodeName(node)),),
+        victims=tuple(Victim(uid=PodUid(key.name), key=key, node=NodeName(node)) for key in keys),
+    )
+
+
+def test_a_preemptor_reads_who_gives_way_and_of_other_namespaces_how_many() -> None:
+    assert preempting_note(plan("ns/a")) == "Preempts ns/a on node n1"
+    assert preempting_note(plan("ns/a", "ns/b")) == "Preempts ns/a and ns/b on node n1"
+    mixed = preempting_note(plan("ns/a", "x/secret"))
+    assert mixed == "Preempts ns/a and 1 pod of other namespaces on node n1"
+    assert preempting_note(plan("x/a", "y/b")) == "Preempts 2 pods of other namespaces on node n1"
+    many = preempting_note(plan(*(f"ns/{n}" for n in range(20))))
+    assert many.endswith("ns/7 and 12 more of this namespace on node n1")
+    here, there = plan("ns/a"), plan("ns/b", node="n2")
+    both = replace(here, victims=here.victims + there.victims)
+    assert preempting_note(both) == "Preempts ns/a and ns/b on 2 nodes"

@@ -194,7 +194,7 @@ def test_a_binding_says_what_its_node_had_at_the_decision_each_time_that_it_is_s
     driver.answer(bind, BindUnknown("timeout"))
     driver.tell(InventoryRead(((NodeName("n1"), some_gpus("n1", 1)),)))
     driver.now += 5
-    assert driver.tell(TimePassed()) == [bind]
+    assert [one for one in driver.tell(TimePassed()) if isinstance(one, Bind)] == [bind]
 
 
 def test_a_refused_pod_is_tried_again_after_a_backoff() -> None:

@@ -170,6 +170,9 @@ async def test_a_card_that_falls_ill_keeps_its_pod_and_takes_no_other(stage: Sta
     index = [one.uuid for one in stage.nodes[0].cards].index(GpuUuid(uuid))
     targets.break_card(N1, index)
     await stage.inventory_asked()
+    told = await stage.expect_event("n1", "GPUUnhealthy")
+    assert told["note"].endswith("no more pods are placed on it. It is held by default/first")
+    assert uuid in (await stage.expect_event("first", "GPUUnhealthy"))["note"]
     await stage.create("second", gpu("0.3"), **here)
     _, other = await stage.place("second")
     assert other != uuid
@@ -185,6 +188,7 @@ async def test_a_card_that_falls_ill_keeps_its_pod_and_takes_no_other(stage: Sta
     assert "unhealthy GPU" in (await port.fetch("/state/v1/why/default/third"))[1]
     assert (await stage.pod("first"))["status"]["phase"] == "Running"
     targets.mend_card(N1, index)
+    assert uuid in (await stage.expect_event("first", "GPUHealthy"))["note"]
     # What the first pod holds was charged all the time: there is room for 0.7 and no more.
     await stage.create("fourth", gpu("0.7"), **here)
     assert await stage.place("fourth") == ("n1", uuid)

@@ -68,9 +68,10 @@ async def test_only_the_least_important_tenant_of_one_card_goes(stage: Stage) ->
     assert await placed(stage, "urgent", "0.5", "high") == there
     assert await names(stage) == ["full", "middle", "urgent"]
     event = await stage.expect_event("low", "Preempted")
-    uid = (await stage.pod("urgent"))["metadata"]["uid"]
     assert (event["type"], event["action"]) == ("Normal", "Preempting")
-    assert event["note"] == f"Preempted by pod {uid} on node n1"
+    assert event["note"] == "Preempted by pod default/urgent on node n1"
+    told = await stage.expect_event("urgent", "Preempting")
+    assert (told["type"], told["note"]) == ("Normal", "Preempts default/low on node n1")
 
 
 async def test_while_a_victim_leaves_the_place_is_nominated_and_kept(stage: Stage) -> None:

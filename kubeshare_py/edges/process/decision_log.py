@@ -16,6 +16,7 @@ import msgspec
 from kubeshare_py.domain.effects import (
     AnswerBind,
     Bind,
+    CardChange,
     Effect,
     Evict,
     Lingers,
@@ -23,6 +24,7 @@ from kubeshare_py.domain.effects import (
     Nominate,
     Overuse,
     Preempt,
+    ReportCardChange,
     ReportOvercommit,
     ReportPodWarning,
     ReportScheduled,
@@ -100,8 +102,8 @@ def decided(effect: Effect, **about: object) -> None:
         case ReportPodWarning():
             pod = {"pod": str(effect.key), "uid": effect.uid}
             warn("pod warning", **pod, reason=effect.warning, message=effect.note, **about)
-        case ReportOvercommit():
-            _overuse(effect, **about)
+        case ReportOvercommit() | ReportCardChange():
+            _of_node(effect, **about)
         case WriteObject() | AnswerBind() | Lingers() | LogPluginFailure():
             _for_the_log(effect, **about)
         case _:
@@ -154,7 +156,13 @@ def _for_the_log(
     )
 
 
-def _overuse(effect: ReportOvercommit, **about: object) -> None:
+def _of_node(effect: ReportOvercommit | ReportCardChange, **about: object) -> None:
+    if isinstance(effect, ReportCardChange):
+        is_bad = effect.change in (CardChange.FAILED, CardChange.VANISHED)
+        pods = [str(key) for key, _ in effect.pods]
+        held = {"change": effect.change, "card": effect.uuid, "message": effect.card, "pods": pods}
+        (warn if is_bad else inform)("card", node=effect.node, **held, **about)
+        return
     event, log = _OVERUSE[effect.kind], warn
     if not effect.is_over:
         event, log = f"{event} ended", inform

@@ -255,6 +255,7 @@ class DecisionLoop:
                     self.answer_bind(effect)
                 case Preempt():
                     self.health.tallies.preempted(len(effect.plan.victims))
+                    self.api.preempting(effect)
                 case LogPluginFailure() | Lingers():
                     pass  # it is in the log
                 case _:

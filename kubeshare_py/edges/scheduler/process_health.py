@@ -13,6 +13,7 @@ from kubeshare_py.domain.effects import (
     Bind,
     Effect,
     LogPluginFailure,
+    ReportCardChange,
     ReportOvercommit,
     ReportScheduled,
 )
@@ -75,7 +76,7 @@ class ProcessHealth:
     def about(self, effect: Effect, took_s: float) -> dict[str, object]:
         """Additional log fields of an effect: its profile, and its iteration."""
         iteration: dict[str, object] = {"iteration": self.iterations, "ms": round(took_s * 1000, 3)}
-        if isinstance(effect, ReportOvercommit | LogPluginFailure):
+        if isinstance(effect, ReportOvercommit | ReportCardChange | LogPluginFailure):
             return iteration
         progress = self.machine.progress_of(effect.uid)
         return {"profile": progress.scheduler_name if progress else "", **iteration}

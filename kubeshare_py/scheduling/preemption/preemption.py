@@ -449,10 +449,19 @@ class Preemption:
 
 
 def _eviction(record: Record, plan: PreemptionPlan) -> Evict:
+    """The eviction of a victim, with a note for its owner.
+
+    Events are read by all who may read the victim's namespace, and these may not be allowed to see
+    names in others: of a preemptor there the uid is told, as by kube-scheduler, which says
+    something only to those who may list its pods. Names within the namespace are no secret.
+    """
     pod, preemptor = record.pod, plan.preemptor
-    # The message has no name, because the victim's owner may not be allowed to see other
-    # namespaces.
-    by = f"{'the pod group of ' if preemptor.is_gang else ''}pod {plan.nominations[0].uid}"
+    what = "pod group" if preemptor.is_gang else "pod"
+    if preemptor.namespace == pod.key.namespace:
+        by = f"{what} {preemptor.namespace}/{preemptor.name}"
+    else:
+        by = f"a {what} of another namespace with higher priority"
+        by += f" ({'with pod' if preemptor.is_gang else 'uid'} {plan.nominations[0].uid})"
     message = f"{pod.scheduler_name}: preempting to accommodate a higher priority pod"
     note = f"Preempted by {by} on node {record.node}"
     return Evict(pod.uid, pod.key, REASON, message, EVENT, note, preemptor.namespace)

@@ -13,11 +13,13 @@ from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import (
     Bind,
+    CardChange,
     Lingers,
     LogPluginFailure,
     Overuse,
     PodWarning,
     Preempt,
+    ReportCardChange,
     ReportOvercommit,
     ReportPodWarning,
     ReportScheduled,
@@ -121,7 +123,12 @@ def test_what_others_did_is_a_warning(lines: Lines) -> None:
     decision_log.decided(ReportOvercommit(N1, GpuUuid("GPU-1"), True, "too much"))
     decision_log.decided(ReportOvercommit(N1, GpuUuid("GPU-1"), False, "right again"))
     decision_log.decided(ReportOvercommit(N1, None, True, "twice", Overuse.PORT, 50051))
-    trouble, overcommit, shared = lines()
+    for change in (CardChange.FAILED, CardChange.RECOVERED):
+        held = ((KEY, UID),)
+        decision_log.decided(ReportCardChange(N1, GpuUuid("GPU-1"), change, "GPU 0", held))
+    trouble, overcommit, shared, card = lines()
+    assert (card["event"], card["change"], card["card"]) == ("card", "GPUUnhealthy", "GPU-1")
+    assert (card["level"], card["pods"]) == ("warning", ["default/train"])
     assert (shared["event"], shared["node"], shared["port"]) == ("shared port", "n1", 50051)
     assert (trouble["event"], trouble["reason"]) == ("pod warning", "AllocationNotOurs")
     assert (trouble["pod"], trouble["uid"], trouble["iteration"]) == ("default/train", "u-1", 7)

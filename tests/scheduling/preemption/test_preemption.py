@@ -190,11 +190,28 @@ def test_a_gang_takes_all_places_at_once_and_no_more() -> None:
     assert names(cluster.left("low-2")) == [one.key.name for one in gang]
 
 
-def test_owners_of_victims_are_told_of_no_names_in_other_namespaces() -> None:
+def test_owners_of_victims_are_told_who_preempts_them() -> None:
     cluster = PreemptionDriver({"n1": 2})
     cluster.fill(pod("low-0", 1000, 0), pod("low-1", 1000, 1))
+    cluster.show(*members(a_group(2), 2, priority=9))
+    assert {*cluster.notes} == {"Preempted by pod group default/g on node n1"}
+    alone = PreemptionDriver({"n1": 1})
+    alone.fill(pod("low", 1000, 0))
+    alone.show(pod("urgent", 1000, 9))
+    assert alone.notes == ["Preempted by pod default/urgent on node n1"]
+
+
+def test_owners_of_victims_are_told_of_no_names_in_other_namespaces() -> None:
+    cluster = PreemptionDriver({"n1": 2})
+    cluster.fill(*(replace(pod(f"low-{n}"), key=PodKey("mine", f"low-{n}")) for n in range(2)))
     cluster.show(*members(a_group(2, "secret"), 2, priority=9))
-    assert {*cluster.notes} == {"Preempted by the pod group of pod uid-secret-0 on node n1"}
+    foreign = "a pod group of another namespace with higher priority (with pod uid-secret-0)"
+    assert {*cluster.notes} == {f"Preempted by {foreign} on node n1"}
+    alone = PreemptionDriver({"n1": 1})
+    alone.fill(replace(pod("low"), key=PodKey("mine", "low")))
+    alone.show(pod("secret", 1000, 9))
+    foreign = "a pod of another namespace with higher priority (uid uid-secret)"
+    assert alone.notes == [f"Preempted by {foreign} on node n1"]
 
 
 def test_a_gang_that_no_eviction_helps_evicts_nobody() -> None:

@@ -11,6 +11,8 @@ from kubeshare_py.domain.effects import (
     Bind,
     Evict,
     Nominate,
+    Preempt,
+    ReportCardChange,
     ReportEffect,
     ReportOvercommit,
     ReportPodWarning,
@@ -120,6 +122,10 @@ class KubeApi:
         """
         return await self._objects.write(effect)
 
+    def preempting(self, effect: Preempt) -> None:
+        """Hand a plan that begins to the low-priority lane; returns at once."""
+        self._reports.preempting(effect)
+
     def report(self, effect: ReportEffect) -> None:
         """Hand a report to the low-priority lane; returns at once."""
         match effect:
@@ -131,6 +137,8 @@ class KubeApi:
                 self._reports.warning(effect)
             case ReportOvercommit():
                 self._reports.overcommit(effect)
+            case ReportCardChange():
+                self._reports.card_changed(effect)
             case _:
                 assert_never(effect)
 

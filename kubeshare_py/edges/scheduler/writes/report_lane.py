@@ -5,10 +5,13 @@ import contextlib
 import datetime
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from http import HTTPStatus
 
 from kubeshare_py.domain.effects import (
     Evict,
+    Preempt,
+    ReportCardChange,
     ReportOvercommit,
     ReportPodWarning,
     ReportScheduled,
@@ -28,9 +31,13 @@ from kubeshare_py.edges.scheduler.writes.report_requests import (
 from kubeshare_py.manifests.reports import (
     FAILED_SCHEDULING,
     OVERUSE_ENDED,
+    PREEMPTING,
     SCHEDULED,
     Regarding,
     ReportedEvent,
+    card_note,
+    held_card_note,
+    preempting_note,
     regarding_part,
     regarding_pod,
     scheduled_note,
@@ -128,11 +135,27 @@ class ReportLane:
         about = regarding_pod(effect.uid, effect.key)
         self._occurred(about, effect.event, effect.note or effect.message, self._now())
 
+    def preempting(self, effect: Preempt) -> None:
+        """Take a report that a pod, or the first pod of a gang, gets the place of others."""
+        if effect.plan.victims:
+            about = regarding_pod(effect.uid, effect.key)
+            self._occurred(about, PREEMPTING, preempting_note(effect.plan), self._now())
+
     def overcommit(self, report: ReportOvercommit) -> None:
         """Take a report that pods overuse a part of a node, or no longer do."""
         reason = report.kind if report.is_over else OVERUSE_ENDED[report.kind]
         about = regarding_part(report.node, report.uuid, report.port)
         self._occurred(about, reason, report.note, self._now())
+
+    def card_changed(self, report: ReportCardChange) -> None:
+        """Take a report that a card failed, came back or vanished."""
+        now = self._now()
+        about = regarding_part(report.node, report.uuid)
+        self._occurred(about, report.change, card_note(report), now)
+        for key, uid in report.pods:
+            # A pod may hold several cards: each of them is an event of its own.
+            pod = replace(regarding_pod(uid, key), part=report.uuid)
+            self._occurred(pod, report.change, held_card_note(report), now)
 
     @contextlib.asynccontextmanager
     async def hold_back(self, uid: PodUid) -> AsyncIterator[None]:

@@ -13,8 +13,10 @@ from aiohttp import web
 
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import (
+    CardChange,
     Overuse,
     PodWarning,
+    ReportCardChange,
     ReportOvercommit,
     ReportPodWarning,
     ReportScheduled,
@@ -134,6 +136,10 @@ def _says(note: str, event: Anything) -> bool:
     return event.note == note
 
 
+def _is_about(kind: str, begins: str, event: Anything) -> bool:
+    return event.regarding["kind"] == kind and event.note.startswith(begins)
+
+
 def condition_of(pod: Anything) -> dict[str, Any]:
     return scheduled_condition({"status": pod.status})
 
@@ -201,6 +207,50 @@ async def test_a_pod_to_which_others_did_something_gets_a_warning(tmp_path: Path
             told = await seen(client, EVENTS, lambda one: one.reason == "AllocationNotOurs")
     assert (told.type, told.action, told.note) == ("Warning", "Charging", "not ours")
     assert (told.regarding["kind"], told.regarding["uid"]) == ("Pod", pod)
+
+
+async def test_a_card_that_fails_is_an_event_of_its_node_and_of_its_pods(tmp_path: Path) -> None:
+    node, cards = NodeName("n1"), (GpuUuid("GPU-1"), GpuUuid("GPU-2"))
+    async with cluster(tmp_path) as (_, client):
+        uid = PodUid((await create_pod(client, "a"))["metadata"]["uid"])
+        lane = ReportLane(client, instance="test")
+        async with running(lane):
+            for index, card in enumerate(cards):
+                name, pods = f"GPU {index} (T4, {card})", ((PodKey("default", "a"), uid),)
+                lane.card_changed(ReportCardChange(node, card, CardChange.FAILED, name, pods))
+            told = [
+                await seen(client, EVENTS, partial(_is_about, kind, f"GPU {index} "))
+                for kind in ("Node", "Pod")
+                for index in range(2)
+            ]
+            back = ReportCardChange(node, cards[0], CardChange.RECOVERED, "GPU 0")
+            lane.card_changed(back)
+            well = await seen(client, EVENTS, lambda one: one.reason == "GPUHealthy")
+    assert {(one.type, one.reason, one.action) for one in told} == {
+        ("Warning", "GPUUnhealthy", "Watching")
+    }
+    assert told[0].note == (
+        "GPU 0 (T4, GPU-1) is unhealthy: no more pods are placed on it. It is held by default/a"
+    )
+    assert told[2].note == (
+        "GPU 0 (T4, GPU-1) of node n1 is unhealthy. The pod keeps it until it is deleted"
+    )
+    assert (well.type, well.note) == ("Normal", "GPU 0 is healthy again")
+
+
+async def test_a_card_that_flaps_is_one_series(tmp_path: Path) -> None:
+    node, card = NodeName("n1"), GpuUuid("GPU-1")
+    async with cluster(tmp_path) as (_, client):
+        lane = ReportLane(client, instance="test")
+        async with running(lane):
+            lane.card_changed(ReportCardChange(node, card, CardChange.FAILED, "GPU 0"))
+            first = await seen(client, EVENTS)
+            for change in (CardChange.RECOVERED, CardChange.FAILED):
+                lane.card_changed(ReportCardChange(node, card, change, "GPU 0"))
+            again = await seen(client, EVENTS, lambda event: event.series)
+    assert again.metadata.name == first.metadata.name
+    assert again.series is not None
+    assert again.series["count"] == 2
 
 
 async def test_a_second_occurrence_makes_the_event_a_series(tmp_path: Path) -> None:
