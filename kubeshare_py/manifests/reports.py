@@ -6,7 +6,7 @@ reasons are kube-scheduler's.
 
 import datetime
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -253,13 +253,14 @@ _POD = msgspec.json.Decoder(_ReportedPod)
 class PublishedCondition:
     """A pod's present condition: whether it is False, its text, and its reason if it is ours.
 
-    `version` is the pod's resourceVersion.
+    `version` is the pod's resourceVersion, `pod_bytes` the length of the pod as JSON.
     """
 
     status_is_false: bool
     message: str | None
     reason: WaitingReason | None = None
     version: str = ""
+    pod_bytes: int = field(default=0, compare=False)
 
     def shows(self, message: str, reason: WaitingReason) -> bool:
         """Whether the pod shows this text and reason already."""
@@ -282,9 +283,12 @@ def read_published(body: bytes, uid: PodUid) -> PublishedCondition | None:
                 message=None if reason is None else condition.message,
                 reason=reason,
                 version=pod.metadata.resourceVersion,
+                pod_bytes=len(body),
             )
     version = pod.metadata.resourceVersion
-    return PublishedCondition(status_is_false=False, message=None, version=version)
+    return PublishedCondition(
+        status_is_false=False, message=None, version=version, pod_bytes=len(body)
+    )
 
 
 def waiting_patch(

@@ -1,12 +1,14 @@
 """Pods that are dear to look at: by one user, and the others' are bound all the same."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
 
 import pytest
 
 from kubeshare_py.dialects.sharedgpu_models import MAX_NAMES, MAX_STARS
 from tests.attacks.attack import Attack, Json, gpu_pod, refusal
 from tests.attacks.attacked_cluster import LAX
+from tests.attacks.waits import Victims, Waits
 
 pytestmark = pytest.mark.real_only("it needs admission policies, Helm and a scheduler's own role")
 
@@ -98,3 +100,28 @@ async def test_hundreds_of_shapes(attack: Attack, full_scale: bool) -> None:
         await attack.expect_victim_bound()
     await flood
     await attack.expect_victim_bound()
+
+
+async def test_pods_of_half_a_megabyte_that_wait(attack: Attack, full_scale: bool) -> None:
+    """Others wait for what it takes the API server to store them, and hardly for the scheduler."""
+    number = 60 if full_scale else 10
+    async with Victims.of(attack) as victims:
+        unscheduled = [affine_pod(f"unscheduled-{one}", one, values=3600) for one in range(number)]
+        for body in unscheduled:
+            body["spec"]["schedulerName"], body["metadata"]["labels"] = "nobody", {}
+        rest = await _while_created(attack, unscheduled, victims.wait_for_nobody)
+        ours = [affine_pod(f"ours-{one}", one, values=3600) for one in range(number)]
+        waits = await _while_created(attack, ours, victims.wait)
+    await attack.expect_waiting(f"ours-{number - 1}")
+    print(f"{number} pods: {waits}; of pods that nobody schedules: {rest}")
+    waits.expect_little_beside(rest)
+
+
+async def _while_created(
+    attack: Attack, bodies: list[Json], wait: Callable[[int], Coroutine[None, None, Waits]]
+) -> Waits:
+    """What victims wait while Mallory creates these pods, one after the other, and after it."""
+    asked = asyncio.create_task(wait(4 * len(bodies)))
+    for body in bodies:
+        await attack.create(body)
+    return await asked

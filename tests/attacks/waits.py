@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec, ListResult
-from tests.attacks.attack import CREATE_S, Attack, gpu_pod, pods_of
+from tests.attacks.attack import CREATE_S, Attack, Json, gpu_pod, pods_of
 from tests.attacks.attacked_cluster import VICTIM
 from tests.patience import PATIENCE_S
 
@@ -89,14 +89,34 @@ class Victims:
         """From the creation of each until it is seen bound."""
         return await waits_of(self._ask, number)
 
+    async def wait_for_nobody(self, number: int) -> Waits:
+        """The same with pods without GPUs, which the administrator binds without any scheduler."""
+        return await waits_of(self._ask_nobody, number)
+
     async def _ask(self, _: int) -> None:
+        await self._until_bound(gpu_pod(self._next_name()))
+
+    async def _ask_nobody(self, _: int) -> None:
+        name = self._next_name()
+        node = self._attack.attacked_cluster.nodes[0].name
+        target = {"apiVersion": "v1", "kind": "Node", "name": node}
+        binding = {"metadata": {"name": name}, "target": target}
+        await self._until_bound(gpu_pod(name, {}, schedulerName="nobody"), binding)
+
+    def _next_name(self) -> str:
         self._number += 1
-        name = f"waits-{self._number}"
+        return f"waits-{self._number}"
+
+    async def _until_bound(self, body: Json, binding: Json | None = None) -> None:
+        """Create it, bind it if a Binding is given, and delete it once it is seen bound."""
+        name, path = body["metadata"]["name"], pods_of(VICTIM)
         seen = self._bound[name] = asyncio.Event()
         client = self._attack.victor
-        await client.request("POST", pods_of(VICTIM), body=gpu_pod(name), timeout_s=CREATE_S)
+        await client.request("POST", path, body=body, timeout_s=CREATE_S)
+        if binding is not None:
+            await self._attack.admin.create(f"{path}/{name}/binding", binding)
         await seen.wait()
-        await client.delete(f"{pods_of(VICTIM)}/{name}")
+        await client.delete(f"{path}/{name}")
 
     async def _watch(self) -> None:
         async with aclosing(

@@ -22,6 +22,7 @@ class _LastCondition:
     message: str
     reason: WaitingReason
     at: float
+    is_long: bool
 
     def shows(self, diagnosis: Diagnosis) -> bool:
         return self.message == message_of(diagnosis) and self.reason is diagnosis.reason
@@ -57,13 +58,19 @@ class ConditionQueue:
         """Whether this process wrote or read the pod's condition lately: it is False."""
         return uid in self._published
 
-    def reported(self, report: ReportWaiting, now: float) -> None:
-        """The condition was written."""
+    def is_long(self, uid: PodUid) -> bool:
+        """Whether it is known of a pod that it is long."""
+        published = self._published.get(uid)
+        return published is not None and published.is_long
+
+    def reported(self, report: ReportWaiting, now: float, *, is_long: bool = False) -> None:
+        """The condition was written, on a pod that is long or not."""
         self._published[report.uid] = _LastCondition(
             reasons=report.diagnosis.reasons,
             message=message_of(report.diagnosis),
             reason=report.diagnosis.reason,
             at=now,
+            is_long=is_long,
         )
         self._finish(report.uid, now)
 

@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 import datetime
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 
 from kubeshare_py.domain.effects import (
@@ -48,6 +48,9 @@ WORKERS = 4
 MAX_SCHEDULED = 100_000
 #: While binds are in flight, each worker still does one thing per this time (s).
 PATIENCE_S = 1.0
+#: From how many bytes of JSON on a pod is long. To write one line on a pod of 600 KB takes the API
+#: server .2 s of CPU; such pods are written one after the other, with a pause as long as each took.
+LONG_BYTES = 64 << 10
 TICK_S = 60.0
 RETRY_FIRST_S, RETRY_LONGEST_S = 1.0, 60.0
 
@@ -87,6 +90,7 @@ class ReportLane:
         self._dropped = 0
         self._binding: set[PodUid] = set()
         self._patching: dict[PodUid, asyncio.Event] = {}
+        self._long: asyncio.Queue[_Patch] = asyncio.Queue()
         self._no_binds = asyncio.Event()
         self._no_binds.set()
         self._wakeup = asyncio.Event()
@@ -182,6 +186,7 @@ class ReportLane:
         async with asyncio.TaskGroup() as group:
             for _ in range(self._workers):
                 group.create_task(self._work())
+            group.create_task(self._work_on_long_pods())
             group.create_task(self._tick())
 
     async def _work(self) -> None:
@@ -219,10 +224,24 @@ class ReportLane:
             self._events.tick(self._now())
             self._wakeup.set()
 
+    async def _work_on_long_pods(self) -> None:
+        while True:
+            patch = await self._long.get()
+            await self._stand_back()
+            began = self._now()
+            await self._settle(patch.report, self._send(patch), is_long=True)
+            await asyncio.sleep(self._now() - began)
+
     async def _report_condition(self, report: ReportWaiting) -> None:
-        """Write one condition, if the pod does not show it already."""
+        """Write one condition, if the pod does not show it already; on a long pod later."""
+        await self._settle(report, self._patch_condition(report))
+
+    async def _settle(
+        self, report: ReportWaiting, writing: Awaitable[bool | None], *, is_long: bool = False
+    ) -> None:
+        """Await a write, and take in its outcome; nothing if it goes on elsewhere (None)."""
         try:
-            written = await self._patch_condition(report)
+            written = await writing
         except KubeFailure as error:
             is_definite = isinstance(error, KubeError) and _is_definite(error)
             if not (isinstance(error, KubeError) and is_definite and error.is_gone):
@@ -235,13 +254,14 @@ class ReportLane:
             return
         self._failures = 0
         if written:
-            self._conditions.reported(report, self._now())
-        else:
+            self._conditions.reported(report, self._now(), is_long=is_long)
+        elif written is not None:
             self._conditions.gone(report.uid)
 
-    async def _patch_condition(self, report: ReportWaiting) -> bool:
-        """Write the condition; False if it is not needed any more."""
-        uid, changed, version = report.uid, None, ""
+    async def _patch_condition(self, report: ReportWaiting) -> bool | None:
+        """Write the condition; False if it is not needed any more, None if it is long."""
+        uid, patch = report.uid, _Patch(report)
+        is_long = self._conditions.is_long(uid)
         if not self._conditions.is_known(uid):
             # The time of the last transition must survive a restart of the scheduler.
             published = await read_condition(self._client, report)
@@ -250,12 +270,21 @@ class ReportLane:
             if published.shows(message_of(report.diagnosis), report.diagnosis.reason):
                 return True
             changed = None if published.status_is_false else self._clock()
-            version = published.version
+            patch = _Patch(report, changed, published.version)
+            is_long = published.pod_bytes >= LONG_BYTES
+        if is_long:
+            self._long.put_nowait(patch)
+            return None
+        return await self._send(patch)
+
+    async def _send(self, patch: "_Patch") -> bool:
+        """Patch the pod; False if it is being bound."""
+        uid = patch.report.uid
         if uid in self._binding:
             return False
         done = self._patching[uid] = asyncio.Event()
         try:
-            await patch_condition(self._client, report, changed, version)
+            await patch_condition(self._client, patch.report, patch.changed, patch.version)
         finally:
             del self._patching[uid]
             done.set()
@@ -307,6 +336,15 @@ class ReportLane:
     @staticmethod
     def _now() -> float:
         return asyncio.get_running_loop().time()
+
+
+@dataclass(frozen=True, slots=True)
+class _Patch:
+    """A condition to write: when its status changed, and to which version (`patch_condition`)."""
+
+    report: ReportWaiting
+    changed: datetime.datetime | None = None
+    version: str = ""
 
 
 def _is_definite(error: KubeError) -> bool:

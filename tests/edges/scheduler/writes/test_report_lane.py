@@ -26,12 +26,13 @@ from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.edges.scheduler.writes.event_series import RepeatedEvent
-from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
+from kubeshare_py.edges.scheduler.writes.report_lane import LONG_BYTES, ReportLane
 from kubeshare_py.edges.scheduler.writes.report_requests import send_event
 from kubeshare_py.manifests.reports import ReportedEvent, regarding_pod
 from kubeshare_py.manifests.watch import Codec, ListResult
 from tests.edges.bare_server import client_of, status
 from tests.embedded_cluster.embedded import PODS, cluster, create_pod, scheduled_condition
+from tests.patience import PATIENCE_S
 
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 FULL = Diagnosis(nodes=3, counts=(("full", 3),))
@@ -451,3 +452,39 @@ async def test_a_bind_waits_for_a_condition_that_is_being_written() -> None:
             order.append("patched")
             recorder.hold_patches.set()
     assert order == ["patched", "bind"]
+
+
+async def test_long_pods_are_written_one_at_a_time_and_hold_up_no_others() -> None:
+    others, long = [f"other-{one}" for one in range(8)], [f"long-{one}" for one in range(6)]
+    written: asyncio.Queue[str] = asyncio.Queue()
+    others_written, reads, now, most = asyncio.Event(), 0, 0, 0
+
+    async def answer(request: web.Request) -> web.Response:
+        nonlocal reads, now, most
+        name = request.path.split("/")[6]
+        is_long = name in long
+        if request.method == "GET":
+            reads += 1
+            spec = {"image": "x" * LONG_BYTES * is_long}
+            return web.json_response({"metadata": {"uid": f"u-{name}"}, "spec": spec})
+        if request.path.endswith("/status"):
+            now, most = now + is_long, max(most, now + is_long)
+            if is_long:
+                await others_written.wait()
+            now -= is_long
+            written.put_nowait(name)
+        return web.json_response({})
+
+    async with client_of(answer) as client:
+        lane = ReportLane(client, instance="test")
+        for name in long + others:
+            lane.waiting(waiting(f"u-{name}", name))
+        async with running(lane), asyncio.timeout(PATIENCE_S):
+            assert {await written.get() for _ in others} == {*others}
+            others_written.set()
+            assert {await written.get() for _ in long} == {*long}
+            for name in long[:-1]:
+                lane.waiting(waiting(f"u-{name}", name, TAINTED))
+            assert {await written.get() for _ in long[:-1]} == {*long[:-1]}
+    assert most == 1
+    assert reads == len(long) + len(others), "what is known to be long is not read again"
