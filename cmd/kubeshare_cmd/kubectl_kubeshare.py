@@ -1,12 +1,13 @@
 """`kubectl kubeshare`: parse the command line; `programs.kubectl_kubeshare` does the rest."""
 
-import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
 from kubeshare_cmd.kubectl_parser import make_parser
+from kubeshare_cmd.kubectl_texts import COMMANDS
+from kubeshare_cmd.kubectl_usage import UsageParser
 from kubeshare_py.edges.cli.access import ApiAccess
 
 _REPEATED = ("names", "as_group", "as_user_extra")
@@ -16,6 +17,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code, and argparse exits with 2 for wrong usage."""
     parser = make_parser()
     given = vars(parser.parse_args(arguments))
+    if given.get("command") is None:
+        parser.error(f"which command? {', '.join(COMMANDS)}")
+    if given["command"] == "why":
+        if given.get("names") is None:
+            parser.error("why is about a pod: why POD, or why KIND/NAME such as why job/lstm")
+        given["names"] = [given["names"]]
     given |= {name: tuple(given[name]) for name in _REPEATED if name in given}
     access = ApiAccess(
         **{one.name: given.pop(one.name) for one in fields(ApiAccess) if one.name in given}
@@ -32,12 +39,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run(question)
 
 
-def _check(parser: argparse.ArgumentParser, given: Mapping[str, Any], access: ApiAccess) -> int:
+def _check(parser: UsageParser, given: Mapping[str, Any], access: ApiAccess) -> int:
     from kubeshare_py.programs.kubectl_check import CheckQuestion, run  # noqa: PLC0415
 
     files, output = tuple(given.get("files") or ()), given.get("output", "table")
     if not files:
-        parser.error("check needs files: -f FILE, or -f - for standard input")
+        parser.error("check needs manifests: -f FILE, or -f - for standard input")
     question = CheckQuestion(
         files=files,
         output=output,

@@ -10,10 +10,14 @@ CHECK_OUTPUTS = ("table", "json", "yaml")
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-def add_options(add: Callable[..., object]) -> None:
-    """Add the options with argparse's `add_argument`."""
+def add_output(add: Callable[..., object]) -> None:
+    """Add the options about the form of answers with argparse's `add_argument`."""
     add("-o", "--output", type=_output, metavar="FORM", help=f"{', '.join(OUTPUTS)}, jsonpath=…")
     add("--no-headers", action="store_true", help="tables without their first line")
+
+
+def add_connection(add: Callable[..., object]) -> None:
+    """Add the options about the way to the scheduler."""
     add_api_server(add)
     add("--scheduler", metavar="URL", help="https://HOST:PORT, past the API server")
     add("--ca-file", metavar="FILE", help="what to trust at --scheduler; default: the system's")
@@ -21,8 +25,7 @@ def add_options(add: Callable[..., object]) -> None:
 
 
 def add_api_server(add: Callable[..., object]) -> None:
-    """Add kubectl's options about the API server and the namespace."""
-    add("-n", "--namespace", metavar="NS", help="default: the context's")
+    """Add kubectl's options about the API server."""
     add("--kubeconfig", metavar="FILE", help="default: $KUBECONFIG or ~/.kube/config")
     for name, text in (
         ("context", "of the kubeconfig; default: its current one"),
@@ -41,7 +44,7 @@ def add_api_server(add: Callable[..., object]) -> None:
     add("--client-key", metavar="FILE", help="of the user")
     add("--tls-server-name", metavar="NAME", help="the name in the API server's certificate")
     add("--insecure-skip-tls-verify", action="store_true", help="trust any API server")
-    add("--request-timeout", type=_seconds, metavar="TIME", help="as 5, 30s or 2m; 0 for none")
+    add("--request-timeout", type=seconds, metavar="TIME", help="as 5, 30s or 2m; 0 for none")
 
 
 def _output(text: str) -> str:
@@ -50,7 +53,8 @@ def _output(text: str) -> str:
     raise argparse.ArgumentTypeError(f"{text!r} is not one of {', '.join(OUTPUTS)}, jsonpath=…")
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """A time such as 5, 30s or 2m in seconds; argparse's error for anything else."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text)
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 5, 30s or 2m")

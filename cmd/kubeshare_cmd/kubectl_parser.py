@@ -3,22 +3,52 @@
 import argparse
 from typing import Any
 
-from kubeshare_cmd.kubectl_options import CHECK_OUTPUTS, add_api_server, add_options
-from kubeshare_cmd.kubectl_texts import CHECK, CHECK_EPILOG, COMMANDS, EPILOG
+from kubeshare_cmd.kubectl_options import (
+    CHECK_OUTPUTS,
+    add_api_server,
+    add_connection,
+    add_output,
+    seconds,
+)
+from kubeshare_cmd.kubectl_texts import CHECK_EPILOG, COMMANDS, EPILOG
+from kubeshare_cmd.kubectl_usage import COMMANDS_TITLE, UsageParser
+
+#: What stands behind each command in its usage.
+_NAMES = {
+    "gpus": "[NODE ...] ",
+    "pods": "[POD ...] ",
+    "why": "POD | KIND/NAME ",
+    "check": "-f FILE ",
+}
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> UsageParser:
     """The parser with all commands and options; completion reads them from it."""
-    top = argparse.ArgumentParser(prog="kubectl kubeshare", allow_abbrev=False)
+    top = UsageParser(prog="kubectl kubeshare", usage="kubectl kubeshare COMMAND [options]")
     every = "".join(examples for _, examples in COMMANDS.values())
     _describe(top, "how kubeshare-scheduler shares GPUs, and why pods wait", every)
-    top.add_argument("--version", action=_VersionAction, help="print the version")
-    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = top.add_subparsers(
+        dest="command", title=COMMANDS_TITLE, metavar="COMMAND", parser_class=UsageParser
+    )
     for name, (text, examples) in COMMANDS.items():
-        one = commands.add_parser(name, help=text, allow_abbrev=False)
+        usage = f"kubectl kubeshare {name} {_NAMES.get(name, '')}[options]"
+        one = commands.add_parser(name, prog=f"{top.prog} {name}", help=text, usage=usage)
         _describe(one, text, examples)
         _add_own(name, one)
+        _add_shared(name, one)
+    top.add_argument("--version", action=_VersionAction, help="print the version")
+    _add_shared("", top)
     return top
+
+
+def _add_shared(name: str, parser: UsageParser) -> None:
+    """The options that may stand before and after the command."""
+    parser.add_argument("-n", "--namespace", metavar="NS", help="default: the context's")
+    if name == "check":
+        add_api_server(parser.connection.add_argument)
+        return
+    add_output(parser.add_argument)
+    add_connection(parser.connection.add_argument)
 
 
 def _add_own(name: str, parser: argparse.ArgumentParser) -> None:
@@ -33,7 +63,7 @@ def _add_own(name: str, parser: argparse.ArgumentParser) -> None:
         add("names", nargs="*", metavar="POD", help="only these pods")
         add("-A", "--all-namespaces", action="store_true", help="of all namespaces")
     if name == "why":
-        add("names", nargs=1, metavar="POD", help="or KIND/NAME: job/x, deployment/x, …")
+        add("names", nargs="?", metavar="POD", help="or KIND/NAME: job/x, deployment/x, …")
     if name in ("gpus", "pods"):
         add("-l", "--selector", metavar="LABELS", help="of nodes or pods, as in kubectl get")
         add("-w", "--watch", action="store_true", help="print what changes from now on")
@@ -45,20 +75,13 @@ def _add_own(name: str, parser: argparse.ArgumentParser) -> None:
         add("-o", "--output", choices=CHECK_OUTPUTS, metavar="FORM", help=", ".join(CHECK_OUTPUTS))
         add("--config", metavar="FILE", help="the scheduler's configuration, for its profiles")
         add("--offline", action="store_true", help="do not ask the API server what it would do")
-        add_api_server(add)
     if name not in ("why", "check"):
-        add("--interval", dest="interval_s", type=float, metavar="S", help="of -w and top; 2")
+        add("--interval", dest="interval_s", type=seconds, metavar="S", help="of -w and top; 2")
 
 
-def _describe(parser: argparse.ArgumentParser, text: str, examples: str) -> None:
-    """Add help, and the options that may stand before and after the command."""
-    epilog = CHECK_EPILOG if examples == CHECK else EPILOG
+def _describe(parser: UsageParser, text: str, examples: str) -> None:
+    epilog = CHECK_EPILOG if parser.prog.endswith(" check") else EPILOG
     parser.description, parser.epilog = f"Show {text}.", epilog.format(examples)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    # An option that is not given must not hide the same one given before the command.
-    parser.argument_default = argparse.SUPPRESS
-    if examples != CHECK:
-        add_options(parser.add_argument)
 
 
 class _VersionAction(argparse.Action):

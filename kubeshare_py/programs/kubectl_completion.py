@@ -9,11 +9,13 @@ https://github.com/spf13/cobra/blob/main/site/content/completions/_index.md
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from kubeshare_py.edges.cli.kubeconfig_reading import kubeconfig_names
+from kubeshare_py.edges.cli.pod_lookup import names_of
 from kubeshare_py.edges.cli.state_client import StateClient
 from kubeshare_py.edges.cli.state_errors import StateError
-from kubeshare_py.manifests.workloads import WORKLOADS
+from kubeshare_py.manifests.workloads import WORKLOADS, named
 from kubeshare_py.programs.kubectl_words import CommandLine, CommandOption
 
 #: Cobra's directives, which may be added: complete file names, no space after the word, no file
@@ -33,15 +35,21 @@ def candidates(line: CommandLine) -> tuple[list[str], int]:
     if not line.command:
         return _matching(line.word, line.commands.items()), NO_FILES
     if line.command == "why":
-        names = [] if line.given else _asked(line, _pods)
-        kinds = [f"{kind.names[0]}/" for kind in WORKLOADS] if "/" not in line.word else []
-        found = _matching(line.word, _plain(names))
-        if found or line.given:
-            return found, NO_FILES
-        return _matching(line.word, _plain(kinds)), NO_FILES | NO_SPACE
+        return ([], NO_FILES) if line.given else _subjects(line)
     asks = {"gpus": _nodes, "pods": _pods}
     names = _asked(line, asks[line.command]) if line.command in asks else []
     return _matching(line.word, _plain(name for name in names if name not in line.given)), NO_FILES
+
+
+def _subjects(line: CommandLine) -> tuple[list[str], int]:
+    """What `why` may be about: pods, or kinds, or the objects of a kind."""
+    if "/" in line.word:
+        return _matching(line.word, _plain(_asked(line, partial(_of_kind, line.word)))), NO_FILES
+    found = _matching(line.word, _plain(_asked(line, _pods)))
+    if found:
+        return found, NO_FILES
+    kinds = (f"{kind.names[0]}/" for kind in WORKLOADS)
+    return _matching(line.word, _plain(kinds)), NO_FILES | NO_SPACE
 
 
 def _values(line: CommandLine) -> tuple[list[str], int]:
@@ -75,6 +83,17 @@ def _nodes(client: StateClient) -> Iterable[str]:
 
 def _pods(client: StateClient) -> Iterable[str]:
     return (pod.name for pod in client.pods(client.api.namespace()).pods)
+
+
+def _of_kind(word: str, client: StateClient) -> Iterable[str]:
+    """`job/NAME` for all jobs of the namespace, for a word that begins so; nothing for no kind."""
+    kind, _, _ = word.partition("/")
+    try:
+        workload = named(f"{kind}/x").kind
+    except ValueError:
+        return []
+    names = names_of(client.api, client.api.namespace(), workload)
+    return (f"{kind}/{name}" for name in names)
 
 
 def _namespaces(client: StateClient) -> Iterable[str]:

@@ -8,11 +8,20 @@ from rich.text import Text
 from kubeshare_py.domain.printable import printable
 from kubeshare_py.edges.cli.screen import pause, wall_clock
 from kubeshare_py.edges.cli.state_client import StateClient
-from kubeshare_py.edges.cli.state_errors import StateRefused, StateUnreachable
+from kubeshare_py.edges.cli.state_errors import HasEnded, StateRefused, StateUnreachable
 from kubeshare_py.manifests.json_templates import template
 from kubeshare_py.programs.kubectl_answers import gpus, pods
 from kubeshare_py.programs.kubectl_failure import OK, fail
-from kubeshare_py.programs.kubectl_question import JSON, JSONPATH, NAME, YAML, Question, Shown
+from kubeshare_py.programs.kubectl_question import (
+    JSON,
+    JSONPATH,
+    NAME,
+    TABLE,
+    WIDE,
+    YAML,
+    Question,
+    Shown,
+)
 from kubeshare_py.programs.kubectl_top import top
 from kubeshare_py.programs.kubectl_why import why
 from kubeshare_py.terminal import documents
@@ -48,6 +57,10 @@ def answer(
         _print(question, shown, out)
         while question.watch and wait(question.interval_s):
             shown = _again(question, client, shown, out, err)
+    except HasEnded as ended:
+        if question.output not in (TABLE, WIDE):
+            return fail(ended, err)
+        out.print(Text(printable(str(ended))), soft_wrap=True)
     except (StateRefused, StateUnreachable) as error:
         return fail(error, err)
     except BrokenPipeError:

@@ -2,8 +2,14 @@
 
 from kubeshare_py.edges.cli.pod_lookup import find_pod, find_sharepod
 from kubeshare_py.edges.cli.state_client import StateClient
-from kubeshare_py.edges.cli.state_errors import NotFound, StateError, StateRefused, StateUnreachable
-from kubeshare_py.terminal.foreign_pods import foreign_sentence
+from kubeshare_py.edges.cli.state_errors import (
+    HasEnded,
+    NotFound,
+    StateError,
+    StateRefused,
+    StateUnreachable,
+)
+from kubeshare_py.terminal.foreign_pods import ENDED, foreign_sentence
 from kubeshare_py.views.view import WhyView
 
 
@@ -24,7 +30,7 @@ def unknown_pod(client: StateClient, namespace: str, name: str, error: NotFound)
         node=pod.spec.node_name,
         message=pod.message,
     )
-    return StateRefused(sentence)
+    return HasEnded(sentence) if pod.status.phase in ENDED else StateRefused(sentence)
 
 
 def why_of_sharepod(client: StateClient, namespace: str, name: str) -> WhyView:

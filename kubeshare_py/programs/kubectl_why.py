@@ -6,7 +6,7 @@ from rich.text import Text
 
 from kubeshare_py.edges.cli.pod_lookup import pods_of
 from kubeshare_py.edges.cli.state_client import StateClient
-from kubeshare_py.edges.cli.state_errors import NotFound, StateRefused
+from kubeshare_py.edges.cli.state_errors import HasEnded, NotFound, StateRefused
 from kubeshare_py.manifests.workloads import POD, SHAREPOD, NamedWorkload, named
 from kubeshare_py.programs.kubectl_question import Question, Shown
 from kubeshare_py.programs.kubectl_unknown_pods import unknown_pod, why_of_sharepod
@@ -64,4 +64,8 @@ def _of_workload(client: StateClient, namespace: str, target: NamedWorkload) -> 
         raise StateRefused(f"{kind} has no pods")
     (_, first), *_ = sorted(selected)
     absent = NotFound(f"the scheduler knows none of the pods of {kind}")
-    raise unknown_pod(client, namespace, first, absent)
+    reason = unknown_pod(client, namespace, first, absent)
+    if isinstance(reason, HasEnded):
+        pods = "its pod" if len(selected) == 1 else f"each of its {len(selected)} pods"
+        raise HasEnded(f"{kind} has ended, and so has {pods}: nothing waits, nothing is held")
+    raise reason

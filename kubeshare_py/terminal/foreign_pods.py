@@ -2,13 +2,15 @@
 
 #: The schedulerName of kubeshare-scheduler's first profile by default.
 OUR_NAME = "kubeshare-scheduler"
+#: The phases of pods that have ended.
+ENDED = ("Succeeded", "Failed")
 
 
 def foreign_sentence(
     pod: str, *, scheduler: str, phase: str = "", node: str = "", message: str = ""
 ) -> str:
     """`pod` is NAMESPACE/NAME, `message` why its scheduler says that it waits."""
-    if phase in ("Succeeded", "Failed"):
+    if phase in ENDED:
         return f"pod {pod} has ended ({phase}): it holds nothing any more"
     if scheduler == OUR_NAME:
         return f"the scheduler has not seen pod {pod} yet, or serves no profile {scheduler}"

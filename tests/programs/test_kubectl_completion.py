@@ -52,6 +52,11 @@ async def test_names_are_asked_for(tmp_path: Path, capsys: Captured) -> None:
         assert await completed(capsys, *given, "-n", "team", "why", "") == (["big"], ":4")
         assert await completed(capsys, "why", "big", *given, "-n", "team", "") == ([], ":4")
         assert await completed(capsys, *given, "why", "job") == (["job/"], ":6")
+        spec = {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}
+        job = {"metadata": {"name": "lstm"}, "spec": {"template": {"spec": spec}}}
+        await behind.client.create("/apis/batch/v1/namespaces/default/jobs", job)
+        assert await completed(capsys, *given, "why", "job/") == (["job/lstm"], ":4")
+        assert await completed(capsys, *given, "why", "service/") == ([], ":4")
         assert await completed(capsys, *given, "pods", "-n", "") == (["default", "team"], ":4")
 
 

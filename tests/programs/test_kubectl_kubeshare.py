@@ -290,12 +290,49 @@ async def test_why_of_an_unknown_pod_says_whose_it_is(tmp_path: Path) -> None:
                 ("none", 'Error from server (NotFound): pods "none" not found'),
                 ("plain", "scheduled by default-scheduler, which says: 0/3 nodes; kubeshare-"),
                 ("new", "Error: the scheduler has not seen pod default/new yet"),
-                ("ended", "Error: pod default/ended has ended (Succeeded)"),
             ):
                 asked = Question(command=command_name, names=(name,), access=access)
                 code, out, err = await ask(asked)
                 assert (code, out) == (1, "")
                 assert told in err
+
+
+async def test_what_has_ended_is_said_to_have_ended_which_is_no_failure(tmp_path: Path) -> None:
+    async with behind_api_server(tmp_path) as (behind, _):
+        await create_pod(behind, "ended", nodeName="n1", labels={"job-name": "lstm"})
+        pod = "/api/v1/namespaces/default/pods/ended/status"
+        await behind.client.merge_patch(pod, {"status": {"phase": "Succeeded"}})
+        await behind.client.create(
+            "/apis/batch/v1/namespaces/default/jobs",
+            {
+                "metadata": {"name": "lstm"},
+                "spec": {
+                    "manualSelector": True,
+                    "selector": {"matchLabels": {"job-name": "lstm"}},
+                    "template": {
+                        "metadata": {"labels": {"job-name": "lstm"}},
+                        "spec": {
+                            "restartPolicy": "Never",
+                            "containers": [{"name": "c", "image": "i"}],
+                        },
+                    },
+                },
+            },
+        )
+        access = ApiAccess(kubeconfig=behind.kubeconfig)
+        for name, told in (
+            ("ended", "pod default/ended has ended (Succeeded): it holds nothing any more"),
+            (
+                "job/lstm",
+                "job default/lstm has ended, and so has its pod: nothing waits, nothing is held",
+            ),
+        ):
+            asked = Question(command="why", names=(name,), access=access)
+            assert await ask(asked) == (0, f"{told}\n", "")
+        machine = replace(asked, output="json")
+        code, out, err = await ask(machine)
+        assert (code, out) == (1, "")
+        assert err.startswith("Error: job default/lstm has ended")
 
 
 async def test_without_an_api_server_the_schedulers_own_words_are_shown(tmp_path: Path) -> None:
@@ -388,7 +425,34 @@ def test_wrong_usage_is_told_apart(arguments: tuple[str, ...], capsys: Captured)
     with pytest.raises(SystemExit) as left:
         main(arguments)
     assert left.value.code == 2
-    assert "usage: kubectl kubeshare" in capsys.readouterr().err
+    sentence, help_line = capsys.readouterr().err.splitlines()
+    assert sentence.startswith("Error: ")
+    assert help_line.startswith("See `kubectl kubeshare")
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("gups", 'unknown command "gups"; did you mean gpus?'),
+        ("version", 'unknown command "version"; it is an option: kubectl kubeshare --version'),
+        ("pods --namspace x", "unknown option --namspace; did you mean --namespace?"),
+        ("pods --state waiting", "unknown option --state"),
+        ("why job lstm", '"job" is a kind; did you mean why job/lstm?'),
+        ("why a b", 'unexpected word "b"; why is about one pod, or one KIND/NAME'),
+        ("why", "why is about a pod: why POD, or why KIND/NAME such as why job/lstm"),
+        ("check pod.yaml", 'unexpected word "pod.yaml"; did you mean -f pod.yaml?'),
+        ("check", "check needs manifests: -f FILE, or -f - for standard input"),
+        ("check -f x -o yml", '-o/--output: "yml" is none of its values; did you mean yaml?'),
+        ("top x", 'unexpected word "x"'),
+        ("top --interval soon", "--interval: 'soon' is not a time such as 5, 30s or 2m"),
+        ("gpus --context", "--context: needs a value"),
+        ("", "which command? gpus, pods, why, check, top"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(line: str, told: str, capsys: Captured) -> None:
+    with pytest.raises(SystemExit):
+        main(line.split())
+    assert capsys.readouterr().err.splitlines()[0] == f"Error: {told}"
 
 
 @pytest.mark.parametrize("arguments", [(), ("gpus",), ("pods",), ("why",), ("top",)], ids=" ".join)
@@ -398,6 +462,11 @@ def test_help_has_examples_at_each_level(arguments: tuple[str, ...], capsys: Cap
     assert left.value.code == 0
     shown = capsys.readouterr().out
     assert f"\n  kubectl kubeshare {' '.join(arguments) or 'gpus'}" in shown
+    # What the command does comes first, the connection last and in short.
+    own, _, connection = shown.partition("connection (kubectl's")
+    assert "--kubeconfig" in connection
+    assert "--kubeconfig" not in own
+    assert len(own.splitlines()) < 22
     assert "exit codes:" in shown
 
 

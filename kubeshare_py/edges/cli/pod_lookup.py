@@ -68,9 +68,14 @@ def pods_of(api: ApiServerRoute, namespace: str, workload: NamedWorkload) -> set
     return matching_pods(api, namespace, selector)
 
 
-def _matching(api: ApiServerRoute, path: str, selector: str) -> set[PodName]:
+def names_of(api: ApiServerRoute, namespace: str, kind: Workload) -> set[str]:
+    """The names of all objects of a kind in a namespace. Raises StateError."""
+    return {name for _, name in _matching(api, collection_path(kind.api, kind.plural, namespace))}
+
+
+def _matching(api: ApiServerRoute, path: str, selector: str = "") -> set[PodName]:
     """All pages of a list, names only: the API server sends only metadata if asked to."""
-    query = {"labelSelector": selector, "limit": str(_PAGE)}
+    query = {"limit": str(_PAGE), **({"labelSelector": selector} if selector else {})}
     found: set[PodName] = set()
     while True:
         answer = _got(api, f"{path}?{urlencode(query)}", accept=_NAMES_ONLY)

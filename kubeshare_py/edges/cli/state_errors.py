@@ -13,5 +13,9 @@ class StateRefused(StateError):
     """The scheduler or the API server refused the request."""
 
 
+class HasEnded(StateError):
+    """What is asked about has ended, so that there is nothing to say of its cards; no failure."""
+
+
 class NotFound(StateRefused):
     """The requested object does not exist."""
