@@ -63,7 +63,7 @@ def main() -> int:
     )
     try:
         factories = with_entry_points(IN_TREE)
-        configuration = configuration_file.load(arguments.config, _WARN, factories)
+        configuration = configuration_file.load(demo.chosen(arguments.config), _WARN, factories)
         work = demo.main(options, configuration, factories)
         return process.run(work, log_level="warning")
     except (ConfigurationError, DocumentProblem) as error:

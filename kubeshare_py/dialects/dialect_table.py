@@ -34,6 +34,11 @@ def mark(resource: str, dialect: str) -> str:
     return f"{resource} of {dialect}"
 
 
+def mark_of_any(resource: str, dialects: Collection[str]) -> str:
+    """The same for nodes on which the name is that of any of these dialects."""
+    return mark(resource, " or ".join(sorted(dialects)))
+
+
 class DialectConflict(ValueError):
     """Two dialects own the same key, or one owns what it must not."""
 
@@ -62,6 +67,11 @@ class DialectTable:
         self.annotations: frozenset[str] = frozenset().union(
             *(one.owns.annotations for one in self.dialects)
         )
+        #: The dialects that own a name on some nodes only, by that name.
+        self.contesting: Mapping[str, tuple[str, ...]] = {
+            name: tuple(one.name for one in self.dialects if name in one.owns.contested)
+            for name in sorted({name for one in self.dialects for name in one.owns.contested})
+        }
         self._results = tuple(
             one.result_keys
             for one in self.dialects
@@ -138,14 +148,21 @@ class DialectTable:
     def marks(self, request: GpuRequest, containers: Sequence[ContainerAmounts]) -> tuple[str, ...]:
         """The marks of nodes that the request's dialect may use for these containers.
 
-        Those of its own, and those of nodes on which it owns a contested name that they ask for.
+        Those of its own, and those of nodes on which it owns a contested name that they ask for;
+        for whole cards also nodes on which another dialect of the profile owns the name.
         """
         owner = next((one for one in self.dialects if one.name == request.dialect), None)
         if owner is None or not owner.owns.contested:
             return () if owner is None else owner.marks
         asked = {name for one in containers for name, amount in one.amounts if amount}
         contested = sorted(asked & owner.owns.contested)
-        return (*owner.marks, *(mark(name, owner.name) for name in contested))
+        if not all(one.claim.exclusive for one in request.claims):
+            return (*owner.marks, *(mark(name, owner.name) for name in contested))
+        # Whole cards mean the same to all who contest the name: the pod may go to nodes of each.
+        return (
+            *owner.marks,
+            *(mark_of_any(name, self.contesting[name]) for name in contested),
+        )
 
     def _is_result(self, key: str) -> bool:
         return results.is_result(key) or any(keys.has(key) for keys in self._results)

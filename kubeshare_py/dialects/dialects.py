@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from kubeshare_py.dialects.cambricon.cambricon_dialect import Cambricon
 from kubeshare_py.dialects.dialect import Dialect, NodeCard, NodeKeys, PlacedNode
 from kubeshare_py.dialects.dialect_calls import has_mark_by, owns_by, results_by
-from kubeshare_py.dialects.dialect_table import DialectTable
+from kubeshare_py.dialects.dialect_table import DialectTable, mark, mark_of_any
 from kubeshare_py.dialects.gpushare.gpushare_dialect import Gpushare
 from kubeshare_py.dialects.hami.hami_dialect import Hami
 from kubeshare_py.dialects.nano_gpu.dialect import NanoGpu
@@ -76,6 +76,16 @@ class Dialects:
                 if owns_by(dialect, resource, node):
                     owners[resource] = dialect.name
         return tuple(sorted(owners.items()))
+
+    def owner_marks(self, owners: Owners) -> tuple[str, ...]:
+        """The marks of a node whose contested names have these owners."""
+        found = {mark(resource, dialect) for resource, dialect in owners}
+        for table in self._tables.values():
+            for resource, dialect in owners:
+                contesting = table.contesting.get(resource, ())
+                if dialect in contesting:
+                    found.add(mark_of_any(resource, contesting))
+        return tuple(sorted(found))
 
     def marks(self, node: NodeKeys) -> tuple[str, ...]:
         """The marks of dialects that this node has."""

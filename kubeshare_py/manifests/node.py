@@ -9,7 +9,6 @@ import msgspec
 
 from kubeshare_py.dialects.agent_annotation import read_agent
 from kubeshare_py.dialects.dialect import NodeKeys
-from kubeshare_py.dialects.dialect_table import mark
 from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
 from kubeshare_py.dialects.hami.keys import DEVICE_CORDON
 from kubeshare_py.domain.bounds import CARDS_OF_NODE, NODE_IMAGES, NODE_RESOURCES
@@ -127,11 +126,10 @@ def _unbounded(node: NodeFields, allocatable: dict[str, int], dialects: Dialects
     offered = node.status.allocatable or {}
     owned = {name: allocatable[name] for name in dialects.every.resources & allocatable.keys()}
     keys = NodeKeys(meta.name, meta.labels or {}, meta.annotations or {}, owned)
-    owners = dict(dialects.owners(keys))
-    native = dialects.contested - owners.keys()
+    owners = dialects.owners(keys)
+    native = dialects.contested - {resource for resource, _ in owners}
     names = dialects.every.resources - native - offered.keys()
-    marks = [mark(resource, dialect) for resource, dialect in owners.items()]
-    return dict.fromkeys((*names, *marks, *dialects.marks(keys)), MAX)
+    return dict.fromkeys((*names, *dialects.owner_marks(owners), *dialects.marks(keys)), MAX)
 
 
 def _allocatable(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kubeshare_py.embedded_cluster.programs.demo_cluster import define
 from kubeshare_py.embedded_cluster.serving.demo_files import find, read_nodes, read_workloads
 from tests.conftest import NewCluster
 from tests.patience import PATIENCE_S
@@ -56,6 +57,7 @@ async def stage(tmp_path: Path, new_cluster: NewCluster) -> AsyncIterator[Stage]
     nodes = read_nodes(None)
     async with new_cluster(tmp_path, nodes) as cluster:
         stage = Stage(cluster, nodes, tmp_path)
+        await define(cluster)
         async with stage.scheduler():
             await stage.warm_up()
             yield stage

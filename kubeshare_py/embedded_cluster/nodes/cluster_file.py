@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -32,13 +32,14 @@ _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedNode:
-    """One node: its name, labels, allocatable (Kubernetes quantities) and cards."""
+    """One node: name, labels, annotations, allocatable (Kubernetes quantities) and cards."""
 
     name: NodeName
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
     allocatable: Mapping[str, str]
     cards: tuple[Gpu, ...]
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_cluster(text: bytes | str, source: str = "cluster file") -> tuple[SimulatedNode, ...]:
@@ -60,8 +61,8 @@ def read_cluster(text: bytes | str, source: str = "cluster file") -> tuple[Simul
                 _within("count", SIMULATED_NODES, len(seen))
                 nodes.append(node)
         except _FieldProblem as problem:
-            field, rule = problem.args
-            raise DocumentProblem(source, f"nodes[{number}].{field}", rule) from problem
+            place, rule = problem.args
+            raise DocumentProblem(source, f"nodes[{number}].{place}", rule) from problem
     return tuple(nodes)
 
 
@@ -81,6 +82,7 @@ class _ClusterGroup(msgspec.Struct, forbid_unknown_fields=True):
     name: str
     count: int = 1
     labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
     taints: list[_ClusterTaint] = []
     allocatable: dict[str, str | int] = {}
     gpus: list[_ClusterCards] = []
@@ -113,6 +115,7 @@ def _nodes(group: _ClusterGroup, wiring: Wiring) -> Iterator[SimulatedNode]:
             taints=taints,
             allocatable=allocatable,
             cards=wired(_cards(name, kinds), wiring),
+            annotations=dict(group.annotations),
         )
 
 

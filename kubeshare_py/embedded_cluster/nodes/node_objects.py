@@ -20,10 +20,16 @@ def node_object(node: SimulatedNode, address: str, now: float) -> Json:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": node.name, "labels": dict(node.labels)},
+        "metadata": node_metadata(node),
         "spec": {"taints": taints(node.taints)} if node.taints else {},
         "status": node_status(node, address, now),
     }
+
+
+def node_metadata(node: SimulatedNode) -> Json:
+    """Its name, labels and annotations, as far as it has any of these."""
+    noted = {"annotations": dict(node.annotations)} if node.annotations else {}
+    return {"name": node.name, "labels": dict(node.labels), **noted}
 
 
 def node_status(node: SimulatedNode, address: str, now: float) -> Json:

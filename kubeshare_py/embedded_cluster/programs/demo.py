@@ -5,15 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kubeshare_py.configuration.scheduler import SchedulerConfiguration, isolation_choices
+from kubeshare_py.configuration.scheduler import SchedulerConfiguration
 from kubeshare_py.documents.problems import DocumentProblem
 from kubeshare_py.edges.kube.errors import KubeError
-from kubeshare_py.edges.process.configured_dialects import configured
+from kubeshare_py.embedded_cluster.programs.demo_cluster import demo_cluster
 from kubeshare_py.embedded_cluster.programs.live_screen import show
-from kubeshare_py.embedded_cluster.programs.scheduler import running_scheduler
-from kubeshare_py.embedded_cluster.protocol.mutation import environment
-from kubeshare_py.embedded_cluster.serving.cluster import embedded_cluster
-from kubeshare_py.embedded_cluster.serving.demo_files import read_nodes, read_workloads
+from kubeshare_py.embedded_cluster.serving.demo_files import find, read_nodes, read_workloads
 from kubeshare_py.framework.profile_making import PluginFactory
 from kubeshare_py.scheduling.explain.explanation import cluster_portions
 
@@ -40,6 +37,11 @@ class DemoOptions:
     seconds: float | None = None
 
 
+def chosen(configuration: str | None) -> str:
+    """The path of the scheduler's configuration: this one, or the demo's own."""
+    return configuration or str(find("demo-scheduler.yaml"))
+
+
 async def main(
     options: DemoOptions,
     configuration: SchedulerConfiguration,
@@ -51,14 +53,9 @@ async def main(
     """
     nodes = read_nodes(options.cluster)
     workloads = () if options.without_workloads else read_workloads(options.workloads)
-    dialects = configured(configuration)
-    mutation = environment(isolation_choices(configuration), dialects)
-    async with (
-        embedded_cluster(options.directory, nodes, port=options.port, mutation=mutation) as cluster,
-        running_scheduler(
-            cluster, options.directory, configuration, in_tree, dialects=dialects
-        ) as machine,
-    ):
+    async with demo_cluster(
+        options.directory, nodes, configuration, in_tree, port=options.port
+    ) as (cluster, machine):
         for _ in range(PAUSES_FOR_INVENTORY):
             if machine.inventory_read:
                 break

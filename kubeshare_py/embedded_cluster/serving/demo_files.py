@@ -1,4 +1,4 @@
-"""Files that come with the package: the demo's cluster and its workloads."""
+"""Files that come with the package: the demo's cluster, workloads and definitions."""
 
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,12 @@ from kubeshare_py.edges.process.document_files import read_bytes
 from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode, read_cluster
 
 _PACKAGE = Path(__file__).parents[2]
-#: In a wheel they are in the package, in a checkout in `config/`.
-_PLACES = (_PACKAGE / "config", _PACKAGE.parent / "config")
+#: In a wheel they are in the package, in a checkout in `config/` and in the chart.
+_PLACES = (
+    _PACKAGE / "config",
+    _PACKAGE.parent / "config",
+    _PACKAGE.parent / "deploy/chart/kubeshare",
+)
 
 
 def find(name: str) -> Path:

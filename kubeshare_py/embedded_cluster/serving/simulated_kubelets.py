@@ -33,6 +33,7 @@ from kubeshare_py.embedded_cluster.nodes.node_objects import (
     lost_taints,
     node_address,
     node_lease,
+    node_metadata,
     node_object,
     node_status,
     ready_taints,
@@ -132,7 +133,7 @@ class SimulatedKubelets:
             # Left by an earlier process, or created by our own request whose answer was lost.
             status = {"status": node_status(node, address, now)}
             made = await self._strategic(f"{path}/status", status)
-            await self._merge(path, {"metadata": {"labels": dict(node.labels)}})
+            await self._merge(path, {"metadata": node_metadata(node)})
         # API servers give new nodes a not-ready taint, for a node controller to take away.
         wanted = taints(node.taints)
         if (made.get("spec", {}).get("taints") or []) != wanted:

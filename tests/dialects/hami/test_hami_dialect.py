@@ -6,6 +6,7 @@ from kubeshare_py.dialects.card_visibility import CardVisibility
 from kubeshare_py.dialects.dialect import NodeKeys, PodAsk
 from kubeshare_py.dialects.dialect_calls import owns_by
 from kubeshare_py.dialects.dialect_table import DialectTable
+from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.dialects.nvidia_dialect import Nvidia
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.domain.node import AGENT_ANNOTATION, slices_of
@@ -42,6 +43,21 @@ def test_its_pods_go_where_it_owns_the_count() -> None:
     assert found.dialect == "hami"
     assert TABLE.marks(found, asked) == ("nvidia.com/gpu of hami",)
     assert [rule.label for rule in TABLE.node_rules(found)] == ["gpu"]
+
+
+def test_whole_cards_go_where_either_dialect_owns_the_count() -> None:
+    """A share goes to slices only; whole cards to those and to nodes of the dialect nvidia."""
+    asked = containers({GPU: 1})
+    found = TABLE.read(PodAsk({}, {}, asked))
+    assert isinstance(found, GpuRequest)
+    [mark] = TABLE.marks(found, asked)
+    assert mark == "nvidia.com/gpu of hami or nvidia"
+    both = Dialects({"kubeshare-scheduler": (SHAREDGPU, Nvidia(), HAMI)})
+    alone = Dialects({"kubeshare-scheduler": (SHAREDGPU, HAMI)})
+    for owner in ("hami", "nvidia"):
+        assert mark in both.owner_marks(((GPU, owner),))
+    assert mark not in both.owner_marks(())
+    assert alone.owner_marks(((GPU, "hami"),)) == ("nvidia.com/gpu of hami",)
 
 
 def test_a_pod_cannot_use_it_beside_labels_of_kubeshare() -> None:

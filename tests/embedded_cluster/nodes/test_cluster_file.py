@@ -7,6 +7,7 @@ import pytest
 from kubeshare_py.documents.problems import DocumentProblem
 from kubeshare_py.domain.node import Taint
 from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
+from kubeshare_py.embedded_cluster.nodes.node_objects import node_object
 
 DEMO = Path(__file__).parents[3] / "config" / "demo-cluster.yaml"
 
@@ -120,3 +121,9 @@ def test_mistakes_name_file_field_and_rule(text: str, problem: str) -> None:
     with pytest.raises(DocumentProblem) as raised:
         read_cluster(text, "c.yaml")
     assert str(raised.value).startswith(problem)
+
+
+def test_annotations_are_those_of_the_registered_node() -> None:
+    [plain, noted] = read_cluster("nodes: [{name: a}, {name: b, annotations: {x.io/y: z}}]")
+    assert "annotations" not in node_object(plain, "10.0.0.1", 0.0)["metadata"]
+    assert node_object(noted, "10.0.0.2", 0.0)["metadata"]["annotations"] == {"x.io/y": "z"}

@@ -1,0 +1,119 @@
+"""The demo's cluster: a scheduler, and what pods of its predecessors find in a cluster besides it.
+
+Definitions of SharePods and PodGroups, the controller of SharePods, admission that gives pods of
+every dialect their scheduler, and a default-scheduler for pods that ask for no GPU.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+
+from kubeshare_py.admission.dialect_pods import OptIn
+from kubeshare_py.configuration.kube_scheduler import DEFAULT_SCHEDULER
+from kubeshare_py.configuration.scheduler import (
+    EnabledDialect,
+    Points,
+    ProfileConfiguration,
+    SchedulerConfiguration,
+    isolation_choices,
+)
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.process.configured_dialects import configured
+from kubeshare_py.edges.scheduler.leadership import OnlyScheduler
+from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode
+from kubeshare_py.embedded_cluster.programs.scheduler import running_scheduler
+from kubeshare_py.embedded_cluster.protocol.mutation import environment
+from kubeshare_py.embedded_cluster.serving.cluster import (
+    PAUSE_S,
+    EmbeddedCluster,
+    embedded_cluster,
+)
+from kubeshare_py.embedded_cluster.serving.demo_files import find, read_workloads
+from kubeshare_py.framework.profile_making import PluginFactory
+from kubeshare_py.programs import controller
+from kubeshare_py.scheduling.machine import Machine
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_FILES = ("sharepod-crd.yaml", "demo-pod-groups.yaml")
+
+
+@asynccontextmanager
+async def demo_cluster(
+    directory: Path,
+    nodes: Sequence[SimulatedNode],
+    configuration: SchedulerConfiguration,
+    in_tree: Mapping[str, PluginFactory],
+    *,
+    port: int = 0,
+) -> AsyncIterator[tuple[EmbeddedCluster, Machine]]:
+    """The cluster and its scheduler, while entered.
+
+    Raises ConfigurationError if the directory, the port or a dialect cannot be used.
+    """
+    choices, scheduler = isolation_choices(configuration), configuration.profiles[0].scheduler_name
+    configuration = with_default_scheduler(configuration)
+    dialects = configured(configuration)
+    mutation = environment(choices, dialects, OptIn.ALL, contested=True)
+    async with (
+        embedded_cluster(directory, nodes, port=port, mutation=mutation) as cluster,
+        running_scheduler(cluster, directory, configuration, in_tree, dialects=dialects) as machine,
+        share_pod_controller(cluster, scheduler),
+    ):
+        await define(cluster)
+        yield cluster, machine
+
+
+def with_default_scheduler(configuration: SchedulerConfiguration) -> SchedulerConfiguration:
+    """The configuration with a profile `default-scheduler`, unless it has one.
+
+    It stands in for kube-scheduler, as a profile of the same process: two schedulers that know
+    nothing of each other would give away the same processors twice.
+    """
+    profiles = configuration.profiles
+    if any(one.scheduler_name == DEFAULT_SCHEDULER for one in profiles):
+        return configuration
+    # All profiles share one queue, so that its order is theirs too.
+    default = ProfileConfiguration(
+        scheduler_name=DEFAULT_SCHEDULER,
+        plugins=Points(queue_sort=profiles[0].plugins.queue_sort),
+        dialects=(EnabledDialect("sharedgpu"),),
+    )
+    return msgspec.structs.replace(configuration, profiles=(*profiles, default))
+
+
+async def define(cluster: EmbeddedCluster) -> None:
+    """Make the definitions; return when their kinds are served."""
+    for file in _FILES:
+        for definition in read_workloads(str(find(file))):
+            await cluster.apply(definition)
+            await _established(cluster, definition["metadata"]["name"])
+
+
+@asynccontextmanager
+async def share_pod_controller(cluster: EmbeddedCluster, scheduler: str) -> AsyncIterator[None]:
+    """The controller of SharePods, while entered; `scheduler` is for those that name none."""
+    settings = controller.ControllerSettings(address="127.0.0.1", port=0, scheduler=scheduler)
+    async with (
+        KubeClient(load(str(cluster.kubeconfig))) as client,
+        asyncio.TaskGroup() as group,
+    ):
+        running = group.create_task(
+            controller.run(settings, client, OnlyScheduler(), controller.ELECTION.resource_name)
+        )
+        try:
+            yield
+        finally:
+            running.cancel()
+
+
+async def _established(cluster: EmbeddedCluster, name: str) -> None:
+    while True:
+        found = await cluster.client.get(f"{DEFINITIONS}/{name}")
+        conditions = found.get("status", {}).get("conditions") or []
+        if any((one["type"], one["status"]) == ("Established", "True") for one in conditions):
+            return
+        await asyncio.sleep(PAUSE_S)
