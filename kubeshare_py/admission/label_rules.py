@@ -276,7 +276,13 @@ def _advice() -> str:
     few = matches("variables.memory", sharedgpu.FEW_BYTES)
     count = digits("variables.memory")
     units = literal(f" {sharedgpu.FEW_BYTES_ADVICE}")
-    return first([(few, f"{literal(f'{sharedgpu.MEMORY} is ')} + {count} + {units}")])
+    alone = "variables.group != '' && (variables.headcount == '' || variables.threshold == '')"
+    return first(
+        [
+            (few, f"{literal(f'{sharedgpu.MEMORY} is ')} + {count} + {units}"),
+            (alone, literal(standing.NO_GROUP_ADVICE)),
+        ]
+    )
 
 
 def _is_memory(text: str) -> str:

@@ -35,6 +35,10 @@ PRIORITY_RULE = f"must be an integer from {LOWEST_PRIORITY} to {HIGHEST_PRIORITY
 MAX_MEMBERS_RULE = f"must be at most {GROUP_MEMBERS.most}"
 HEADCOUNT_RULE = "must be an integer of at least 1"
 THRESHOLD_RULE = "must be a decimal number above 0, such as 0.5"
+#: A pod that names a group and does not describe it.
+NO_GROUP_ADVICE = (
+    f"{GROUP} makes no group without {HEADCOUNT} and {THRESHOLD}: the pod starts alone"
+)
 # Each distinct text is parsed once; a cluster has few distinct values and many pods.
 _REMEMBERED = 4096
 
@@ -72,6 +76,14 @@ def _standing(priority: str, name: str, headcount: str, threshold: str) -> Stand
     if isinstance(rank, InvalidRequest):
         return Standing(group=group, problem=rank)
     return Standing(rank, group)
+
+
+def advice(labels: Mapping[str, str]) -> str:
+    """A warning about a group that is hardly meant, as admission gives it too; or ""."""
+    get = labels.get
+    if not (get(GROUP) or get(GROUP_OTHER_NAME)) or (get(HEADCOUNT) and get(THRESHOLD)):
+        return ""
+    return NO_GROUP_ADVICE
 
 
 def _priority(text: str) -> int | InvalidRequest:

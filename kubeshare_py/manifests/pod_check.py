@@ -5,7 +5,7 @@ from difflib import get_close_matches
 
 import msgspec
 
-from kubeshare_py.dialects import sharedgpu
+from kubeshare_py.dialects import sharedgpu, standing
 from kubeshare_py.dialects.dialect import Dialect, PodAsk
 from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.dialects.pod_keys import PREFIX
@@ -80,7 +80,8 @@ def check(
     refused = (*taken.refused, *(_problems(pod) if taken.is_known else ()), *_forged(pod))
     if admission.refusal and not any(sentence in admission.refusal for sentence in refused):
         refused = (*refused, admission.refusal)
-    advice = sharedgpu.advice(fields.metadata.labels or {})
+    labels = fields.metadata.labels or {}
+    advice = filter(None, (sharedgpu.advice(labels), standing.advice(labels)))
     return CheckedPod(
         template.owner,
         taken.scheduler,
@@ -89,7 +90,7 @@ def check(
         refused,
         _words(used),
         template.path if template.is_one_of_several else "",
-        tuple(dict.fromkeys((*taken.notes, *((advice,) if advice else ()), *admission.notes))),
+        tuple(dict.fromkeys((*taken.notes, *advice, *admission.notes))),
     )
 
 

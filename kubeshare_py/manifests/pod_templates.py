@@ -43,13 +43,14 @@ class PodTemplate:
 
 @dataclass(frozen=True, slots=True)
 class NoTemplate:
-    """An object of another group than Kubernetes' own in which no pod template was found."""
+    """An object in which no pod template was found; `is_known` if it is of a Kubernetes' kind."""
 
     owner: str
+    is_known: bool = False
 
 
 def pod_templates(document: object, lists: int = _MAX_LISTS) -> Iterator[PodTemplate | NoTemplate]:
-    """The pods of one document. Nothing for Kubernetes' own kinds that make no pods.
+    """The pods of one document, or that it makes none.
 
     Raises ValueError for no object.
     """
@@ -75,8 +76,8 @@ def pod_templates(document: object, lists: int = _MAX_LISTS) -> Iterator[PodTemp
         return
     searched = list(_templates("", document))
     yield from (PodTemplate(owner, path, pod, namespace, True) for path, pod in searched)
-    if not searched and not _is_of_kubernetes(version):
-        yield NoTemplate(owner)
+    if not searched:
+        yield NoTemplate(owner, _is_of_kubernetes(version))
 
 
 def _place(version: object, kind: str) -> tuple[str, ...] | None:

@@ -66,7 +66,9 @@ def answer(question: CheckQuestion, out: Console, err: Console) -> int:
         pods = [
             check(one, schedulers, dry_runs.namespace, dry_runs.admission(one)) for one in templates
         ]
-    skipped = [one.owner for one in found if isinstance(one, NoTemplate)]
+    without = [one for one in found if isinstance(one, NoTemplate)]
+    skipped = [one.owner for one in without if not one.is_known]
+    podless = [one.owner for one in without if one.is_known]
     if question.output in ("json", "yaml"):
         document = {"pods": msgspec.to_builtins(pods), "skipped": skipped}
         write = as_json if question.output == "json" else as_yaml
@@ -74,11 +76,13 @@ def answer(question: CheckQuestion, out: Console, err: Console) -> int:
     else:
         for line in checked_lines(pods):
             out.print(line, soft_wrap=True)
-    _say_about(err, dry_runs.problem, skipped, has_pods=bool(pods))
+    _say_about(err, dry_runs.problem, skipped, podless, has_pods=bool(pods))
     return REFUSED if any(one.refused for one in pods) else OK
 
 
-def _say_about(err: Console, problem: str, skipped: list[str], *, has_pods: bool) -> None:
+def _say_about(
+    err: Console, problem: str, skipped: list[str], podless: list[str], *, has_pods: bool
+) -> None:
     if problem:
         text = f"Warning: the API server is not asked: {printable(problem)}"
         err.print(Text(text, style="yellow"), soft_wrap=True)
@@ -86,6 +90,8 @@ def _say_about(err: Console, problem: str, skipped: list[str], *, has_pods: bool
         names = printable(listed(skipped))
         text = f"Not checked, because no template of pods was found in it: {names}"
         err.print(Text(text, style="yellow"), soft_wrap=True)
+    if podless:
+        err.print(Text(f"No pods come of: {printable(listed(podless))}"), soft_wrap=True)
     if not has_pods:
         err.print("No pods found, and no templates of pods.")
 

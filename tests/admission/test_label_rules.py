@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kubeshare_py.admission.label_table import template, variables
+from kubeshare_py.dialects import sharedgpu, standing
 from kubeshare_py.dialects.pod_request import first_problem
 from tests.admission.any_labels import labels_and_annotations
 from tests.admission.evaluated import Rules
@@ -68,6 +69,9 @@ def test_the_charts_rules_are_those_of_the_code() -> None:
 @given(labels_and_annotations())
 def test_policy_and_scheduler_say_the_same(given: tuple[dict[str, str], dict[str, str]]) -> None:
     assert without_hint(said_by_policy(*given)) == without_hint(said_by_dialect(*given))
+    labels, annotations = given
+    advice = sharedgpu.advice(labels) or standing.advice(labels)
+    assert rules().evaluate(labels, annotations)["advice"] == advice
 
 
 @examples(300)

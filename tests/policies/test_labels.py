@@ -259,6 +259,25 @@ async def test_who_writes_a_template_is_warned_of_its_pods(
         assert await warned(installed_plane, workload(kind, labels, **spec)) == ""
 
 
+async def test_a_group_that_is_not_described_is_taken_and_warned_of(
+    cluster: Clients, installed_plane: ControlPlane
+) -> None:
+    advice = "sharedgpu/group_name makes no group without sharedgpu/group_headcount and "
+    group = {
+        "sharedgpu/group_name": "g",
+        "sharedgpu/group_headcount": "2",
+        "sharedgpu/group_threshold": "1",
+    }
+    for missing in ("sharedgpu/group_headcount", "sharedgpu/group_threshold"):
+        labels = {key: text for key, text in (SHARE | group).items() if key != missing}
+        pod = a_pod(labels)
+        pod["metadata"]["namespace"] = POLICY
+        assert advice in await warned(installed_plane, pod)
+        assert advice in await warned(installed_plane, workload("Job", labels))
+    pod["metadata"]["labels"] |= group
+    assert await warned(installed_plane, pod) == ""
+
+
 async def test_memory_of_a_few_bytes_is_taken_and_warned_of(
     cluster: Clients, installed_plane: ControlPlane
 ) -> None:

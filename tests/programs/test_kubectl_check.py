@@ -186,6 +186,17 @@ def test_few_bytes_of_memory_are_noted(tmp_path: Path, capsys: Captured) -> None
     assert "sharedgpu/gpu_mem is 8 bytes; units are written" in capsys.readouterr().out
 
 
+def test_a_group_that_is_not_described_is_noted(tmp_path: Path, capsys: Captured) -> None:
+    group = {"sharedgpu/group_name": "g", "sharedgpu/group_headcount": "3"}
+    assert main(["check", "-f", written(tmp_path, pod("a", HALF | group))]) == 0
+    assert (
+        "sharedgpu/group_name makes no group without sharedgpu/group_headcount and "
+        "sharedgpu/group_threshold: the pod starts alone"
+    ) in capsys.readouterr().out
+    assert main(["check", "-f", written(tmp_path, pod("a", HALF))]) == 0
+    assert "makes no group" not in capsys.readouterr().out
+
+
 def test_templates_are_found_in_kinds_that_are_not_known(tmp_path: Path, capsys: Captured) -> None:
     wrong = template({"sharedgpu/gpu_request": "many"})
     jobs = [{"name": "w", "template": {"spec": {"template": wrong}}}]
@@ -218,7 +229,10 @@ def test_what_has_no_template_is_said_to_be_unchecked(tmp_path: Path, capsys: Ca
     other = {"apiVersion": "argoproj.io/v1alpha1", **an_object("Application", "app", {})}
     assert main(["check", "-f", written(tmp_path, plain, rule, other, pod("a", HALF))]) == 0
     said = capsys.readouterr().err
-    assert said == "Not checked, because no template of pods was found in it: application/app\n"
+    assert said == (
+        "Not checked, because no template of pods was found in it: application/app\n"
+        "No pods come of: configmap/c, role/r\n"
+    )
 
 
 def test_a_kubeconfig_that_is_named_and_absent_is_an_error(
@@ -248,4 +262,6 @@ def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
 
 def test_a_file_without_pods_is_fine(tmp_path: Path, capsys: Captured) -> None:
     assert main(["check", "-f", written(tmp_path, an_object("Service", "web", {}), None)]) == 0
-    assert "No pods found" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "No pods found" in told
+    assert "No pods come of: service/web" in told

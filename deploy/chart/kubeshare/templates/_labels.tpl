@@ -157,6 +157,7 @@
 - name: advice
   expression: >-
     variables.memory.matches("^(0*[1-9][0-9]{0,5})$") ? "sharedgpu/gpu_mem is " + variables.memory.find('[1-9][0-9]*$') + " bytes; units are written behind the number, as in 8Gi" :
+    variables.group != '' && (variables.headcount == '' || variables.threshold == '') ? "sharedgpu/group_name makes no group without sharedgpu/group_headcount and sharedgpu/group_threshold: the pod starts alone" :
     ''
 - name: requestProblem
   expression: >-
