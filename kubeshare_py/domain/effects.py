@@ -135,6 +135,7 @@ class PodWarning(StrEnum):
     MISSING = "GPUNotAllocated"  # it asks for cards and was bound without any
     INCOMPLETE = "GangIncomplete"  # too few members of its gang could be bound
     SAME_GROUP = "PodGroupRunsAgain"  # pods of another owner use its group's name at the same time
+    NO_SCHEDULER = "NoScheduler"  # it asks in a dialect, and names a scheduler that is not there
 
 
 @dataclass(frozen=True, slots=True)
