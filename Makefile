@@ -92,4 +92,4 @@ release-lock: $(STAMP)  ## pin what the image is made of, as it is today (needs 
 	@$(BIN)/python -m deploy.release.lock
 
 clean:  ## forget what the targets made
-	rm -rf $(VENV) .demo dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .demo .demo-* dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -46,13 +46,13 @@ def main() -> int:
     parser.add_argument("--workloads", metavar="FILE", help="objects to create at the start")
     parser.add_argument("--no-workloads", action="store_true", help="start with an empty cluster")
     parser.add_argument("--config", metavar="FILE", help="the scheduler's configuration")
-    parser.add_argument("--directory", metavar="DIR", default=".demo", help="kubeconfig goes there")
+    parser.add_argument("--directory", metavar="DIR", help="of the kubeconfig (.demo, .demo-2 ...)")
     parser.add_argument("--port", type=port, default=0, help="API server's port (default: any)")
     parser.add_argument("--plain", action="store_true", help="lines instead of the live view")
     parser.add_argument("--seconds", type=float, metavar="S", help="end after so long")
     arguments = parser.parse_args()
     options = demo.DemoOptions(
-        directory=Path(arguments.directory).resolve(),
+        directory=Path(arguments.directory).resolve() if arguments.directory else None,
         plugin=str(Path(sys.argv[0]).with_name("kubectl-kubeshare")),
         cluster=arguments.cluster,
         workloads=arguments.workloads,

@@ -21,7 +21,6 @@ from kubeshare_py.configuration.scheduler import (
     isolation_choices,
 )
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
 from kubeshare_py.edges.process.configured_dialects import configured
 from kubeshare_py.edges.scheduler.leadership import OnlyScheduler
 from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode
@@ -98,7 +97,7 @@ async def share_pod_controller(cluster: EmbeddedCluster, scheduler: str) -> Asyn
     """The controller of SharePods, while entered; `scheduler` is for those that name none."""
     settings = controller.ControllerSettings(address="127.0.0.1", port=0, scheduler=scheduler)
     async with (
-        KubeClient(load(str(cluster.kubeconfig))) as client,
+        KubeClient(cluster.server.credentials()) as client,
         asyncio.TaskGroup() as group,
     ):
         running = group.create_task(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from rich.console import Console
 from rich.live import Live
+from rich.text import Text
 
 from kubeshare_py.embedded_cluster.programs.change_lines import change_lines
 from kubeshare_py.scheduling.explain.explanation import whole_view
@@ -36,7 +37,7 @@ async def show(
     console = Console()
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
-            if plain or not console.is_terminal:
+            if plain or not console.is_terminal or console.is_dumb_terminal:
                 with _to_the_end():
                     await _lines(view, footer)
             else:
@@ -44,16 +45,23 @@ async def show(
 
 
 async def _screen(view: Callable[[], Iterable[ClusterView]], footer: str, console: Console) -> None:
-    with Live(console=console, screen=True, auto_refresh=False) as live:
+    last = Text()
+    try:
+        with Live(console=console, screen=True, auto_refresh=False) as live:
 
-        def draw(portions: Sequence[ClusterView]) -> None:
-            width, height = console.size
-            shown = whole_view(portions)
-            text = live_view(shown, width=width, height=height - footer.count("\n") - 2)
-            live.update(text + f"\n\n{footer}", refresh=True)
+            def draw(portions: Sequence[ClusterView]) -> None:
+                nonlocal last
+                width, height = console.size
+                shown = whole_view(portions)
+                last = live_view(shown, width=width, height=height - footer.count("\n") - 2)
+                live.update(last + f"\n\n{footer}", refresh=True)
 
-        while True:
-            await _in_turns(view, draw)
+            while True:
+                await _in_turns(view, draw)
+    finally:
+        # The terminal goes back to what was there before; the footer's commands reach nothing now.
+        if last:
+            console.print(last)
 
 
 async def _in_turns(

@@ -94,7 +94,9 @@ class PostFilterTexts:
         nodes, near = diagnosis.nodes, diagnosis.in_reach
         is_above = self._queue.is_above_another(record.pod.uid)
         if record.shape.claims and not (near and is_above):
-            return ""  # nobody would think of evictions: no pod is of lower priority, or in the way
+            return (
+                ""  # no user would think of evictions: no pod is of lower priority, or in the way
+            )
         if not near:
             return histogram(nodes, [(NOT_HELPFUL, nodes)])
         if not is_above:

@@ -1,6 +1,7 @@
 """kubeshare-demo as a process: what it prints, what it leaves."""
 
 import asyncio
+import re
 import signal
 import socket
 import sys
@@ -158,6 +159,35 @@ async def test_nobody_has_to_read_to_the_end(tmp_path: Path) -> None:
         output, errors = await process.communicate()
     assert (process.returncode, errors) == (0, b"")
     assert output.count(b"\n") == 1
+
+
+async def test_a_second_demo_takes_another_folder(tmp_path: Path) -> None:
+    async with running(tmp_path, "demo", "--plain", "--no-workloads") as first:
+        await expect_said(first.stdout, "node a100-1 appeared")
+        kubeconfig = (tmp_path / ".demo/kubeconfig").read_text()
+        options = ("--plain", "--no-workloads", "--seconds", "0.5")
+        code, printed, errors = await run(tmp_path, "demo", *options)
+        assert (code, errors) == (0, "")
+        assert f"export KUBECONFIG={tmp_path}/.demo-2/kubeconfig\n" in printed
+        assert "why preview" not in printed  # no such pod
+        code, _, errors = await run(tmp_path, "demo", *options, "--directory", ".demo")
+        assert (code, errors) == (
+            2,
+            f"kubeshare-demo: another demo uses {tmp_path}/.demo: choose another --directory\n",
+        )
+        assert (tmp_path / ".demo/kubeconfig").read_text() == kubeconfig
+
+
+async def test_the_sample_pods_ask_for_a_scheduler_of_the_configuration(tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text(
+        "apiVersion: kubeshare.io/v1\nkind: KubeShareSchedulerConfiguration\n"
+        "profiles: [{schedulerName: mine}]\n"
+    )
+    options = ("--plain", "--seconds", "1.5", "--config", "own.yaml")
+    code, printed, errors = await run(tmp_path, "demo", *options)
+    assert (code, errors) == (0, "")
+    assert "pod default/mnist bound to" in printed
+    assert re.search("pod default/lstm-.* bound to", printed)  # of a template
 
 
 @pytest.mark.parametrize(
