@@ -105,7 +105,9 @@ def assemble(
         pods.records, queues, charges.reservations, steps, in_use.snapshots, reports, gang_cycles
     )
     reserved = ReservationIterations(pods.records, queues, charges, policy, budget)
-    strays = StrayPods(in_use.profiles)
+    event_handlers = EventHandlers(
+        pods, queues.pods, charges, steps, preemption, synced, in_use.profiles
+    )
     return MachineParts(
         synced=synced,
         profiles=in_use,
@@ -119,10 +121,8 @@ def assemble(
         policy=policy,
         preemption=preemption,
         retries=retries,
-        event_handlers=EventHandlers(
-            pods, queues.pods, charges, steps, preemption, synced, in_use.profiles, strays
-        ),
-        strays=strays,
+        event_handlers=event_handlers,
+        strays=event_handlers.strays,
         iterations=Iterations(
             queues, budget, pod_cycles, gang_cycles, reserved, preemption, retries
         ),

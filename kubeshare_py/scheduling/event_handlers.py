@@ -34,7 +34,6 @@ class EventHandlers:
         preemption: Preemption,
         synced: Synced,
         profiles: Mapping[str, Profile],
-        strays: StrayPods,
     ) -> None:
         """`profiles` are those of this scheduler, by schedulerName."""
         self._table, self._records, self._gangs = pods.table, pods.records, pods.gangs
@@ -46,7 +45,7 @@ class EventHandlers:
         self._preemption = preemption
         self._synced = synced
         self._ours = profiles
-        self._strays = strays
+        self.strays = StrayPods(profiles)
 
     def _as_asked(self, pod: Pod) -> Pod:
         """The pod with what its PodGroup says; without any group if kube-scheduler has it."""
@@ -66,7 +65,7 @@ class EventHandlers:
         elif pod.scheduler_name not in self._ours:
             if record is not None and record.state in UNDECIDED:
                 self._forget(pod.uid)
-            self._strays.seen(pod, now)
+            self.strays.seen(pod, now)
         elif record is None:
             record = self._table.add(pod)
             effects = self._enqueuer.enqueue(record, now, queue_moves.POD_ADD)
@@ -95,7 +94,7 @@ class EventHandlers:
         is_new: bool,
     ) -> list[Effect]:
         is_ours = pod.scheduler_name in self._ours
-        self._strays.left(pod.uid)
+        self.strays.left(pod.uid)
         if record is None:
             record = self._table.add(pod)
         if record.state is PodState.BOUND and record.node == node:
@@ -151,7 +150,7 @@ class EventHandlers:
         A pod whose containers are not known to have stopped may linger.
         """
         uid, lingering = event.uid, self._lingering
-        self._strays.left(uid)
+        self.strays.left(uid)
         effects: list[Effect] = []
         record = self._records.get(uid)
         self._gangs.finish(uid, event.finished)
@@ -188,7 +187,7 @@ class EventHandlers:
         """Take a complete list of pods. Not `decides`: other schedulers may have placed them."""
         effects: list[Effect] = []
         listed = {pod.uid: pod for pod in _in_order_of_arrival(event.pods)}
-        self._strays.listed(listed.keys())
+        self.strays.listed(listed.keys())
         finished = {member.uid: member for member in event.finished}
         for uid in [uid for uid in self._records if uid not in listed]:
             if uid not in event.unreadable:

@@ -94,9 +94,8 @@ class PostFilterTexts:
         nodes, near = diagnosis.nodes, diagnosis.in_reach
         is_above = self._queue.is_above_another(record.pod.uid)
         if record.shape.claims and not (near and is_above):
-            return (
-                ""  # no user would think of evictions: no pod is of lower priority, or in the way
-            )
+            # No pod is of lower priority, or in the way: no user would think of evictions.
+            return ""
         if not near:
             return histogram(nodes, [(NOT_HELPFUL, nodes)])
         if not is_above:

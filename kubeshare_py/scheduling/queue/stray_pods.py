@@ -1,4 +1,4 @@
-"""Pods that ask for GPUs in a dialect of ours and name a scheduler that nobody runs, it seems.
+"""Pods that ask for GPUs in a dialect of ours and name a scheduler that does not run, it seems.
 
 Such a pod waits without a word: this scheduler decides on pods of its own profiles, and others know
 nothing of the dialect. If it still waits after a while, one event says what to do. Predecessors
