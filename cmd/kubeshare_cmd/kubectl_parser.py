@@ -3,15 +3,11 @@
 import argparse
 from typing import Any
 
-from kubeshare_cmd.kubectl_options import (
-    CHECK_OUTPUTS,
-    add_api_server,
-    add_connection,
-    add_output,
-    seconds,
-)
+from kubeshare_cmd.kubectl_commands import add_own
+from kubeshare_cmd.kubectl_help import COMMANDS_TITLE
+from kubeshare_cmd.kubectl_options import add_api_server, add_connection, add_output
 from kubeshare_cmd.kubectl_texts import CHECK_EPILOG, COMMANDS, EPILOG
-from kubeshare_cmd.kubectl_usage import COMMANDS_TITLE, UsageParser
+from kubeshare_cmd.kubectl_usage import UsageParser
 
 #: What stands behind each command in its usage.
 _NAMES = {
@@ -34,7 +30,7 @@ def make_parser() -> UsageParser:
         usage = f"kubectl kubeshare {name} {_NAMES.get(name, '')}[options]"
         one = commands.add_parser(name, prog=f"{top.prog} {name}", help=text, usage=usage)
         _describe(one, text, examples)
-        _add_own(name, one)
+        add_own(name, one)
         _add_shared(name, one)
     top.add_argument("--version", action=_VersionAction, help="print the version")
     _add_shared("", top)
@@ -49,34 +45,6 @@ def _add_shared(name: str, parser: UsageParser) -> None:
         return
     add_output(parser.add_argument)
     add_connection(parser.connection.add_argument)
-
-
-def _add_own(name: str, parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    if name == "gpus":
-        add("names", nargs="*", metavar="NODE", help="only these nodes")
-        form = parser.add_mutually_exclusive_group()
-        form.add_argument("-d", "--details", action="store_true", help="one line for each pod")
-        form.add_argument("-t", "--topology", action="store_true", help="links and islands")
-        form.add_argument("--summary", action="store_true", help="one line for each node, totals")
-    if name == "pods":
-        add("names", nargs="*", metavar="POD", help="only these pods")
-        add("-A", "--all-namespaces", action="store_true", help="of all namespaces")
-    if name == "why":
-        add("names", nargs="?", metavar="POD", help="or KIND/NAME: job/x, deployment/x, …")
-    if name in ("gpus", "pods"):
-        add("-l", "--selector", metavar="LABELS", help="of nodes or pods, as in kubectl get")
-        add("-w", "--watch", action="store_true", help="print what changes from now on")
-    if name == "top":
-        add("--once", action="store_true", help="print once; so it is without a terminal")
-    if name == "check":
-        files = "manifests; - is standard input; may be repeated"
-        add("-f", "--filename", dest="files", action="append", metavar="FILE", help=files)
-        add("-o", "--output", choices=CHECK_OUTPUTS, metavar="FORM", help=", ".join(CHECK_OUTPUTS))
-        add("--config", metavar="FILE", help="the scheduler's configuration, for its profiles")
-        add("--offline", action="store_true", help="do not ask the API server what it would do")
-    if name not in ("why", "check"):
-        add("--interval", dest="interval_s", type=seconds, metavar="S", help="of -w and top; 2")
 
 
 def _describe(parser: UsageParser, text: str, examples: str) -> None:

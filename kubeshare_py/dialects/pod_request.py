@@ -112,7 +112,7 @@ def with_others(
     """The first problem of a pod with those that are left when its key is mended."""
     given = labels or _NOTHING, annotations or _NOTHING
     others = _other_problems(problem, *given, pod_group, table, containers)
-    return replace(problem, others=tuple(others))
+    return replace(problem, others=tuple(map(str, others)))
 
 
 def _other_problems(

@@ -78,7 +78,9 @@ class Shape:
     node and cards to its profile. `inter_pod` is None for a pod that asks nothing about
     other pods and that no term of a placed pod selects, `volumes` for a pod that mounts neither
     claims nor disks, `device_claims` for a pod without ResourceClaims. `avoided` are nodes to
-    which the API server refuses to bind the pod, sorted.
+    which the API server refuses to bind the pod, sorted. `namespace` and `labels` are the pod's, as
+    far as plugins of its profile declare that they read them: "" and empty otherwise, so that pods
+    of one kind share one shape.
     """
 
     resources: tuple[tuple[str, int], ...] = ()
@@ -102,6 +104,8 @@ class Shape:
     volumes: PodVolumes | None = None
     device_claims: DeviceClaims | None = None
     avoided: tuple[NodeName, ...] = ()
+    namespace: str = ""
+    labels: Labels = ()
     _identity: tuple[object, ...] = field(init=False, repr=False)
     _hash: int = field(init=False, repr=False)
     #: See `remembered.weight_of`; 0 until it is computed.
@@ -131,6 +135,8 @@ class Shape:
             self.volumes,
             self.device_claims,
             self.avoided,
+            self.namespace,
+            self.labels,
         )
         object.__setattr__(self, "_identity", identity)
         object.__setattr__(self, "_hash", hash(identity))
@@ -144,6 +150,10 @@ class Shape:
     def claim(self) -> GpuClaim | None:
         """The only claim; None if there are none or several."""
         return self.claims[0] if len(self.claims) == 1 else None
+
+    def label(self, key: str) -> str | None:
+        """The pod's label, for a plugin that declares it in `reads_labels`; None without it."""
+        return next((text for name, text in self.labels if name == key), None)
 
     @property
     def is_cluster_wide(self) -> bool:
@@ -190,6 +200,12 @@ def with_device_claims(shape: Shape, claims: DeviceClaims | None) -> Shape:
 def avoiding(shape: Shape, nodes: tuple[NodeName, ...]) -> Shape:
     """The shape of a pod that the API server refuses to bind to these nodes."""
     return replace(shape, avoided=nodes)
+
+
+@remembered(4096)
+def with_origin(shape: Shape, namespace: str, labels: Labels) -> Shape:
+    """The shape of a pod of a profile whose plugins read this namespace and these labels."""
+    return replace(shape, namespace=namespace, labels=labels)
 
 
 @remembered(4096)

@@ -287,18 +287,18 @@ class InvalidRequest:
     """Why a pod's request cannot be understood: the field, its value, and the rule it breaks.
 
     Without a value the rule is about the field itself. The sentence has only the beginnings of long
-    parts. `others` are further problems of the same pod, which it says too.
+    parts. `others` are sentences about further problems of the same pod, which it says too.
     """
 
     field: str
     value: str | None = None
     rule: str
-    others: tuple["InvalidRequest", ...] = ()
+    others: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return "; ".join(map(InvalidRequest._alone, (self, *self.others)))
+        return "; ".join((self._sentence(), *self.others))
 
-    def _alone(self) -> str:
+    def _sentence(self) -> str:
         field = beginning(self.field, _MAX_FIELD)
         rule = beginning(self.rule, _MAX_RULE)
         if self.value is None:

@@ -14,6 +14,12 @@ Answers are cached per shape and row. A plugin declares what they depend on:
   shapes that ask for such things should get a question, because each decision then costs time in
   proportion to the number of nodes.
 
+A shape says what its pod needs, not whose it is. A plugin that depends on that too declares it:
+`reads_namespace = True`, and `reads_labels = ("team",)` with the keys that it reads. Shapes of its
+profile then have `namespace` and `labels` of these keys; each different value makes a shape of its
+own, with answers of its own, so keys with a value for each pod (as a Job's `controller-uid`) do not
+belong here.
+
 The same columns must give the same answers. Answers must not depend on other rows, unless they are
 of the last kind, on time or on chance (except a seeded generator of the plugin's own). Arguments
 are read-only: arrays that are written raise ValueError.

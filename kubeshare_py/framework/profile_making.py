@@ -161,6 +161,7 @@ def _profile(
         extender=profile.extender,
     )
     makers.check_arguments()
+    reads_namespace, reads_labels = _reads_of_pods(path, makers.made)
     in_tree = [made for name, made in makers.made.items() if isinstance(factories[name], Trusted)]
     spreading = (getattr(plugin, "default_spread", ()) for plugin in in_tree)
     ignoring = (getattr(plugin, "ignores_resource", None) for plugin in in_tree)
@@ -168,10 +169,30 @@ def _profile(
         result,
         trusted=frozenset(map(id, in_tree)),
         reads_images=any(getattr(plugin, "reads_images", False) for plugin in in_tree),
+        reads_namespace=reads_namespace,
+        reads_labels=reads_labels,
         default_spread=next(filter(None, spreading), ()),
         ignores_resource=next((found for found in ignoring if found is not None), None),
     )
     return result, makers.entry_of(sorts[0][0])
+
+
+def _reads_of_pods(path: str, made: Mapping[str, object]) -> tuple[bool, frozenset[str]]:
+    """What plugins declare that they read of pods: `reads_namespace`, and keys `reads_labels`."""
+    keys: set[str] = set()
+    reads_namespace = False
+    for name, plugin in made.items():
+        declared = getattr(plugin, "reads_labels", ())
+        reads = getattr(plugin, "reads_namespace", False)
+        is_list = isinstance(declared, tuple | list | frozenset | set)
+        if not is_list or not all(isinstance(key, str) and key for key in declared):
+            rule = "reads_labels must be keys of labels, as a tuple"
+            raise ConfigurationError(f"{path}: plugin {name}: {rule}")
+        if not isinstance(reads, bool):
+            raise ConfigurationError(f"{path}: plugin {name}: reads_namespace must be a bool")
+        keys.update(declared)
+        reads_namespace |= reads
+    return reads_namespace, frozenset(keys)
 
 
 def _capacities(path: str, given: Mapping[str, int]) -> Capacities:

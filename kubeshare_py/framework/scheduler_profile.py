@@ -49,6 +49,8 @@ class Profile:
     of plugins whose `id` is in `trusted` are not checked, because tests of this project do.
     `isolation` is what keeps the tenants of a card apart; `capacities` relates shares of different
     models. `reads_images`: shapes have the images of their pods, because a score depends on them.
+    `reads_namespace` and `reads_labels`: shapes have the namespaces of their pods, and of their
+    labels these, because plugins depend on them.
     `default_spread` are constraints for pods without any of their own, if Services select them or
     they have a controller; which pods they count follows from these, and not from their selectors.
     `ignores_resource` says which resources need not be free; None if all must. `extender`:
@@ -72,6 +74,8 @@ class Profile:
     isolation: IsolationChoice = NOTHING_TO_CHOOSE
     capacities: Capacities = NO_CAPACITIES
     reads_images: bool = False
+    reads_namespace: bool = False
+    reads_labels: frozenset[str] = frozenset()
     default_spread: tuple[SpreadConstraint, ...] = ()
     ignores_resource: Callable[[str], bool] | None = None
     extender: bool = False

@@ -83,7 +83,7 @@ async def test_what_a_scheduler_did_is_the_same_again_in_another_process(
     code, output, _ = await run(tmp_path, "replay", "events", "--pod", "default/d")
     assert code == 0
     assert "seen: unbound" in output
-    assert "waits: impossible: no node has a GPU of a model that it takes" in output
+    assert "waits: impossible: no card here is called" in output
     code, output, _ = await run(tmp_path, "replay", "events", "--profile", "spread.yaml")
     assert code == 1, output
     assert "default/b: n" in output

@@ -72,7 +72,7 @@ async def test_a_model_is_asked_for_by_its_name_with_dashes(stage: Stage) -> Non
     await stage.expect_running("a")
     await stage.create("b", gpu("0.5", gpu_model="A100"))
     assert await stage.expect_reasons("b") == (
-        "impossible: no node has a GPU of a model that it takes; there is T4. "
+        'impossible: no card here is called "A100"; there are T4 (2). '
         "0/1 nodes are available: 1 no GPU of model A100."
     )
 

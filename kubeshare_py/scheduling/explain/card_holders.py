@@ -24,7 +24,7 @@ def held_cards(shape: Shape, ledger: Ledger, records: Mapping[PodUid, Record], s
     """`a Tesla-T4: all 4 (t4-1) are held by default/a`; "" if the pod lacks something else.
 
     Each card of a model that the pod takes must be in use, and have too little for the pod. Cards
-    that no pod may get (cordoned, faulty, reserved) would be another story.
+    that take no pod at all (cordoned, faulty, reserved) are another matter.
     """
     claim = shape.claim
     if claim is None or not (claim.models or claim.preferred) or claim.is_named:

@@ -94,8 +94,7 @@ class PostFilterTexts:
         nodes, near = diagnosis.nodes, diagnosis.in_reach
         is_above = self._queue.is_above_another(record.pod.uid)
         if record.shape.claims and not (near and is_above):
-            # No pod is of lower priority, or in the way: no user would think of evictions.
-            return ""
+            return ""  # no pod ranks lower, or none is in the way
         if not near:
             return histogram(nodes, [(NOT_HELPFUL, nodes)])
         if not is_above:

@@ -21,6 +21,7 @@ from kubeshare_py.domain.pod import (
     with_images,
     with_inter_pod,
     with_isolation,
+    with_origin,
     without_resources,
 )
 from kubeshare_py.domain.remembered import remembered
@@ -48,6 +49,8 @@ class AskedShapes:
     def of(self, pod: Pod, profile: Profile) -> Shape | None:
         """The pod's shape; None if that is the one that it has without any additions."""
         asked = _asked(pod, profile)
+        if asked is not None and (profile.reads_namespace or profile.reads_labels):
+            asked = _with_origin(pod, asked, profile)
         if asked is not None and profile.default_spread:
             asked = self._spread(pod, asked, profile.default_spread)
         if asked is not None and (self._terms or asked.inter_pod is not None):
@@ -83,6 +86,14 @@ def _asked(pod: Pod, profile: Profile) -> Shape | None:
     if shape is None or backend is None or backend is IsolationBackend.NONE:
         return shape
     return with_isolation(shape, backend)
+
+
+def _with_origin(pod: Pod, shape: Shape, profile: Profile) -> Shape:
+    """The shape with what the profile's plugins read of the pod."""
+    namespace = pod.key.namespace if profile.reads_namespace else ""
+    read = profile.reads_labels
+    labels = tuple(label for label in pod.labels if label[0] in read) if read else ()
+    return with_origin(shape, namespace, labels) if namespace or labels else shape
 
 
 @remembered(4096)
