@@ -104,7 +104,7 @@ from kubeshare_py.topology.card_sets import CardSets
 from kubeshare_py.topology.gang_context import GangContext
 
 #: The version of all that is exported here and by `kubeshare_py.testing`.
-API_VERSION = (1, 2)
+API_VERSION = (1, 3)
 
 __all__ = [
     "ABSENT",
