@@ -15,6 +15,7 @@ from kubeshare_py.dialects.dialect import ContainerAmounts, Dialect, OwnedKeys, 
 from kubeshare_py.dialects.dialect_calls import failure, read_by, visibility_by
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.domain.needs.node_rules import NodeRule
+from kubeshare_py.domain.node import CONTESTED_OF
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.domain.request import GpuRequest, InvalidRequest
 
@@ -27,11 +28,8 @@ Reader = Callable[[PodAsk], GpuRequest | InvalidRequest | None]
 
 
 def mark(resource: str, dialect: str) -> str:
-    """The resource that marks nodes on which a contested resource name is this dialect's.
-
-    No resource of Kubernetes has such a name.
-    """
-    return f"{resource} of {dialect}"
+    """The resource that marks nodes on which a contested resource name is this dialect's."""
+    return f"{resource}{CONTESTED_OF}{dialect}"
 
 
 def mark_of_any(resource: str, dialects: Collection[str]) -> str:

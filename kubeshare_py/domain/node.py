@@ -55,6 +55,9 @@ class AgentWords:
 
 
 NO_AGENT = AgentWords()
+#: In the name of a resource that marks nodes: between a contested name and the dialects whose it is
+#: there. No resource of Kubernetes has such a name.
+CONTESTED_OF = " of "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from kubeshare_py.cluster.columns import ABSENT, Columns, IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import AllRows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.node import CONTESTED_OF
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.printable import listed
 from kubeshare_py.domain.request import TOO_MUCH, CardRelation, GpuClaim
@@ -243,7 +244,13 @@ def _resources(shape: Shape, columns: Columns) -> Iterator[str]:
         if asked <= 0 or (offered is not None and offered.max() >= asked):
             continue
         if offered is None or not offered.max():
-            yield f"no node has any {name}"
+            served, is_contested, dialects = name.partition(CONTESTED_OF)
+            yield (
+                f"no node is set up for pods of {dialects}: on none is {served} served by its "
+                "device plugin or by the node agent (docs/dialects.md)"
+                if is_contested
+                else f"no node has any {name}"
+            )
         else:
             row = _largest(columns, np.where(columns.present, offered, -1))
             needed, largest = amounts(name, asked, offered.item(row))

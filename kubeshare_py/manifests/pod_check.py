@@ -1,6 +1,6 @@
 """What schedulers would make of a pod of a manifest, before there is such a pod."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 import msgspec
@@ -72,9 +72,12 @@ def check(
     except msgspec.ValidationError as error:
         place = f" of {template.path}" if template.path else ""
         return CheckedPod(template.owner, "", "", (), (f"{error}{place}{_advice(error)}",))
-    namespace = fields.metadata.namespace or template.namespace or namespace
+    namespace = fields.metadata.namespace or template.namespace or namespace or "default"
     used = _dialect_of(fields, known.installed)
-    taken = _taken_by(fields, used, known, namespace, is_admitted=admission.pod is not None)
+    is_admitted = admission.pod is not None
+    taken = _taken_by(fields, used, known, namespace, is_admitted=is_admitted)
+    if is_admitted and _was_given(template.pod, taken, known):
+        taken = replace(taken, reads_all=True, notes=())
     pod = _waiting(fields, known, taken, namespace)
     request = pod.request
     refused = (*taken.refused, *(_problems(pod) if taken.is_known else ()), *_forged(pod))
@@ -99,17 +102,32 @@ def _waiting(fields: PodFields, known: KnownSchedulers, taken: "_Taken", namespa
     spec = msgspec.structs.replace(fields.spec, node_name="", scheduler_name=taken.scheduler)
     metadata = msgspec.structs.replace(fields.metadata, namespace=namespace)
     waiting = msgspec.structs.replace(fields, spec=spec, metadata=metadata)
-    return to_domain(waiting, known.dialects if taken.is_known else known.installed)
+    reads_own = taken.is_known and not taken.reads_all
+    return to_domain(waiting, known.dialects if reads_own else known.installed)
+
+
+def _was_given(pod: object, taken: "_Taken", known: KnownSchedulers) -> bool:
+    """Whether the API server gave a pod that names none its scheduler, of unknown configuration.
+
+    Admission knows the dialects of the scheduler's profiles: it takes pods of no others.
+    """
+    spec = pod.get("spec") if isinstance(pod, dict) else None
+    named = spec.get("schedulerName", "") if isinstance(spec, dict) else ""
+    return not known.are_configured and taken.is_known and named in _NONE_NAMED
 
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """The scheduler that takes a pod, and what that depends on."""
+    """The scheduler that takes a pod, and what that depends on.
+
+    `reads_all`: its profile has the pod's dialect, whether it is configured here or not.
+    """
 
     scheduler: str
     is_known: bool
     refused: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    reads_all: bool = False
 
 
 def _taken_by(

@@ -89,9 +89,25 @@ class _WorkloadCondition(msgspec.Struct):
     message: str = ""
 
 
+class _WorkloadResources(msgspec.Struct):
+    limits: dict[str, str] | None = None
+    requests: dict[str, str] | None = None
+
+
+class _WorkloadContainer(msgspec.Struct):
+    resources: _WorkloadResources = msgspec.field(default_factory=_WorkloadResources)
+
+
+class _WorkloadPodMetadata(msgspec.Struct):
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
 class _WorkloadPodSpec(msgspec.Struct, rename="camel"):
     scheduler_name: str = ""
     node_name: str = ""
+    containers: list[_WorkloadContainer] | None = None
+    init_containers: list[_WorkloadContainer] | None = None
 
 
 class _WorkloadPodStatus(msgspec.Struct):
@@ -100,10 +116,24 @@ class _WorkloadPodStatus(msgspec.Struct):
 
 
 class ForeignPod(msgspec.Struct):
-    """The fields of a pod that say which scheduler is responsible for it."""
+    """The fields of a pod that say which scheduler is responsible for it, and what it asks for."""
 
+    metadata: _WorkloadPodMetadata = msgspec.field(default_factory=_WorkloadPodMetadata)
     spec: _WorkloadPodSpec = msgspec.field(default_factory=_WorkloadPodSpec)
     status: _WorkloadPodStatus = msgspec.field(default_factory=_WorkloadPodStatus)
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The keys of its labels and annotations."""
+        meta = self.metadata
+        return frozenset((*(meta.labels or ()), *(meta.annotations or ())))
+
+    @property
+    def resources(self) -> frozenset[str]:
+        """The names of what its containers ask for."""
+        every = (*(self.spec.containers or ()), *(self.spec.init_containers or ()))
+        amounts = ((one.resources.limits, one.resources.requests) for one in every)
+        return frozenset(name for pair in amounts for names in pair for name in names or ())
 
     @property
     def message(self) -> str:

@@ -1,5 +1,6 @@
 """What `kubectl kubeshare` says of pods that the scheduler does not know, and of SharePods."""
 
+from kubeshare_py.dialects.unread_resources import key_of_dialect
 from kubeshare_py.edges.cli.pod_lookup import find_pod, find_sharepod
 from kubeshare_py.edges.cli.state_client import StateClient
 from kubeshare_py.edges.cli.state_errors import (
@@ -29,6 +30,8 @@ def unknown_pod(client: StateClient, namespace: str, name: str, error: NotFound)
         phase=pod.status.phase,
         node=pod.spec.node_name,
         message=pod.message,
+        asks_by=key_of_dialect(pod.keys, pod.resources),
+        namespace=namespace,
     )
     return HasEnded(sentence) if pod.status.phase in ENDED else StateRefused(sentence)
 

@@ -35,7 +35,6 @@ from kubeshare_py.scheduling.queue.pod_table import PodTable
 from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
 from kubeshare_py.scheduling.queue.refused_binds import RefusedBinds
 from kubeshare_py.scheduling.queue.reservations import Reservations
-from kubeshare_py.scheduling.queue.stray_pods import StrayPods
 from kubeshare_py.scheduling.queue.synced import Synced
 from kubeshare_py.scheduling.queue.waiting_reports import WaitingReports
 from kubeshare_py.scheduling.reservations.reservation_iterations import ReservationIterations
@@ -61,7 +60,6 @@ class MachineParts:
     preemption: Preemption
     retries: PluginRetries
     event_handlers: EventHandlers
-    strays: StrayPods
     iterations: Iterations
     extender_binds: ExtenderBinds
 
@@ -105,9 +103,6 @@ def assemble(
         pods.records, queues, charges.reservations, steps, in_use.snapshots, reports, gang_cycles
     )
     reserved = ReservationIterations(pods.records, queues, charges, policy, budget)
-    event_handlers = EventHandlers(
-        pods, queues.pods, charges, steps, preemption, synced, in_use.profiles
-    )
     return MachineParts(
         synced=synced,
         profiles=in_use,
@@ -121,8 +116,9 @@ def assemble(
         policy=policy,
         preemption=preemption,
         retries=retries,
-        event_handlers=event_handlers,
-        strays=event_handlers.strays,
+        event_handlers=EventHandlers(
+            pods, queues.pods, charges, steps, preemption, synced, in_use.profiles
+        ),
         iterations=Iterations(
             queues, budget, pod_cycles, gang_cycles, reserved, preemption, retries
         ),

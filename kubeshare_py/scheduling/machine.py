@@ -387,7 +387,7 @@ class Machine:
             self.preemption.next_at,
             self._retries.next_at,
             self._flush.next_at,
-            self._parts.strays.next_at if self.decides else math.inf,
+            self._event_handlers.strays.next_at if self.decides else math.inf,
         )
         return None if next_at == math.inf else next_at
 
@@ -464,8 +464,8 @@ class Machine:
             effects.extend(self._binding_cycles.send_again(now))
         if now >= self._reports.next_at:
             self._reports.refresh(self.evaluators, now)
-        if self.decides and now >= self._parts.strays.next_at:
-            effects.extend(self._parts.strays.time_passed(now))
+        if self.decides and now >= self._event_handlers.strays.next_at:
+            effects.extend(self._event_handlers.strays.time_passed(now))
         self._retries.look(now)
         self._flush.look(now)
         effects.extend(self._overcommitment.look(now))

@@ -222,6 +222,9 @@ def test_amounts_of_nodes_are_named_too() -> None:
     assert impossible(a_shape(resources=(("memory", 1 << 40),)), ledger) == said
     said = "impossible: no node has any example.com/nic"
     assert impossible(a_shape(resources=(("example.com/nic", 1),)), ledger) == said
+    said = "impossible: no node is set up for pods of hami: on none is nvidia.com/gpu served by"
+    mark = "nvidia.com/gpu of hami"
+    assert impossible(a_shape(resources=((mark, 1),)), ledger).startswith(said)
 
 
 def test_what_is_held_ill_or_cordoned_counts_as_there() -> None:

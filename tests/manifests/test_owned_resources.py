@@ -98,8 +98,16 @@ def test_an_owned_resource_becomes_a_claim() -> None:
 
 def test_where_the_profile_lacks_the_dialect_such_a_pod_is_not_understood() -> None:
     found = a_pod(scheduler="other", half=1)
-    assert (found.request, found.unsupported) == (None, ("resources[example.com/half]",))
-    assert a_pod(scheduler="other", gpu=1).unsupported == ("resources[nvidia.com/gpu]",)
+    assert (found.request, found.unsupported) == (None, ())
+    assert str(found.problem) == (
+        "resources[example.com/half] is not read by profile other, but by another one: "
+        "name that as schedulerName (docs/dialects.md)"
+    )
+    assert str(a_pod(scheduler="other", gpu=1).problem) == (
+        "resources[nvidia.com/gpu] is not read by profile other: add the dialect nvidia (whole "
+        "cards) or hami (shares) to it, or take schedulerName out so that kube-scheduler places "
+        "the pod (docs/dialects.md)"
+    )
 
 
 def test_the_ledger_decides_where_no_node_offers_the_resource() -> None:

@@ -32,7 +32,7 @@ from kubeshare_py.manifests.pods.pod_fields import (
 )
 from kubeshare_py.manifests.pods.required_features import required_features
 from kubeshare_py.manifests.pods.summed_requests import Demand
-from kubeshare_py.manifests.pods.unsupported import unsupported_fields
+from kubeshare_py.manifests.pods.unsupported import unread_resources, unsupported_fields
 
 MAX_TERMS = 500
 #: Lines in all terms.
@@ -110,8 +110,8 @@ def node_needs(
         return NodeNeeds(shape)
     if problem is not None:
         return NodeNeeds(shape, problem)
-    unsupported = unsupported_fields(spec, needs.resources, owned.own, owned.foreign)
-    return NodeNeeds(shape, None, needs.problems + unsupported)
+    unread = unread_resources(needs.resources, owned.own, owned.foreign, spec.scheduler_name)
+    return NodeNeeds(shape, unread, needs.problems + unsupported_fields(spec))
 
 
 @remembered(1024)

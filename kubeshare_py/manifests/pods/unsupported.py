@@ -8,7 +8,9 @@ them, are unsupported.
 import re
 from collections.abc import Iterator
 
+from kubeshare_py.dialects.unread_resources import unread
 from kubeshare_py.domain.remembered import remembered
+from kubeshare_py.domain.request import InvalidRequest
 from kubeshare_py.manifests.pods.pod_device_claims import unreadable_claims
 from kubeshare_py.manifests.pods.pod_fields import (
     NodeSelectorFields,
@@ -30,18 +32,9 @@ _OWNERS = "|".join(one.replace(".", "[.]") for one in (*_GPU_DOMAINS, _DEVICE_CL
 GPU_RESOURCE = f"gpu|(^|[.])nvidia[.]com/mig-|(^|[.])({_OWNERS})/"
 
 
-def unsupported_fields(
-    spec: PodSpec,
-    resources: tuple[tuple[str, int], ...],
-    own: frozenset[str] = frozenset(),
-    foreign: frozenset[str] = frozenset(),
-) -> tuple[str, ...]:
-    """The paths of such fields; empty for nearly every pod.
-
-    `own` are the resource names that dialects of the pod's profile understand, `foreign` those of
-    other profiles.
-    """
-    found = list(_unsupported_resources(resources, own, foreign))
+def unsupported_fields(spec: PodSpec) -> tuple[str, ...]:
+    """The paths of such fields; empty for nearly every pod."""
+    found: list[str] = []
     if spec.affinity and spec.affinity.node_affinity and spec.affinity.node_affinity.required:
         found += _node_affinity(spec.affinity.node_affinity.required)
     for volume in spec.volumes or ():
@@ -58,14 +51,23 @@ def unsupported_fields(
 
 
 @remembered(4096)
-def _unsupported_resources(
-    resources: tuple[tuple[str, int], ...], own: frozenset[str], foreign: frozenset[str]
-) -> tuple[str, ...]:
-    return tuple(
-        f"resources[{name}]"
-        for name, _ in resources
-        if name not in own and (name in foreign or _is_anothers(name))
+def unread_resources(
+    resources: tuple[tuple[str, int], ...],
+    own: frozenset[str],
+    foreign: frozenset[str],
+    scheduler: str,
+) -> InvalidRequest | None:
+    """The problem of a pod that asks for GPUs by names that its profile does not read.
+
+    `own` are the resource names that dialects of the pod's profile understand, `foreign` those of
+    other profiles.
+    """
+    found = tuple(
+        name for name, _ in resources if name not in own and (name in foreign or _is_anothers(name))
     )
+    if not found:
+        return None
+    return unread(found, scheduler, elsewhere=any(name in foreign for name in found))
 
 
 def _is_anothers(resource: str) -> bool:

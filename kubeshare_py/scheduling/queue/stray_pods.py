@@ -13,6 +13,7 @@ from difflib import get_close_matches
 
 from kubeshare_py.domain.effects import PodWarning, ReportPodWarning
 from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.domain.node import CONTESTED_OF
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.remembered import remembered
 
@@ -22,8 +23,6 @@ PATIENCE_S = 30.0
 MOST = 1000
 #: The schedulerName of pods that name none.
 DEFAULT = "default-scheduler"
-#: Ends the name of a resource whose owner differs between nodes (`dialect_table.mark`).
-_CONTESTED = " of "
 #: How alike a name must be to one of ours to be taken for a misspelling of it.
 _ALIKE = 0.7
 
@@ -102,7 +101,7 @@ class StrayPods:
 
 def _is_native(pod: Pod) -> bool:
     """Whether it asks for whole cards by a name that other schedulers and device plugins know."""
-    contested = any(_CONTESTED in name for name, _ in pod.shape.resources)
+    contested = any(CONTESTED_OF in name for name, _ in pod.shape.resources)
     return contested and all(claim.exclusive for claim in pod.shape.claims)
 
 

@@ -68,7 +68,8 @@ def test_a_volume_that_is_anywhere_does_not_matter(source: str) -> None:
 def test_a_gpu_asked_for_in_another_dialect_is_named(name: str) -> None:
     limits = {"name": "x", "resources": {"limits": {name: "1"}}}
     found = pod({"containers": [limits]})
-    assert found.unsupported == (f"resources[{name}]",)
+    assert found.problem is not None
+    assert found.problem.field == f"resources[{name}]"
     assert (name, 1) in found.shape.resources
     assert pod({"containers": [limits], "nodeName": "n"}).unsupported == ()
     none = {"name": "x", "resources": {"limits": {name: "0"}}}
