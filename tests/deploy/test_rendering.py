@@ -886,11 +886,24 @@ def test_where_nothing_patches_pods_nothing_refuses_those_that_are_not_patched()
         assert "kubeshare-ephemeral" not in text
 
 
-def notes(by: str) -> str:
+def notes(by: str, *more: str) -> str:
     """What Helm says after an installation."""
-    done = helm("install", "k", CHART, "--dry-run=client", f"--set=admission.by={by}")
+    done = helm("install", "k", CHART, "--dry-run=client", f"--set=admission.by={by}", *more)
     assert done.returncode == 0, done.stderr
     return done.stdout.partition("NOTES:")[2]
+
+
+def test_the_notes_say_which_pods_are_taken_and_what_would_take_more() -> None:
+    said = notes("policy")
+    assert "Its profiles read the dialects sharedgpu, gpushare, nano-gpu, sharepod." in said
+    assert "wait until config.profiles[].dialects has hami as well" in said
+    assert "kubectl label namespace NAMESPACE kubeshare.io/dialects=true" in said
+    every = '--set-json=config.profiles=[{"dialects":[{"name":"sharedgpu"},{"name":"hami"}]}]'
+    said = notes("policy", "--set=admission.dialectPods=all", every)
+    assert "Its profiles read the dialects sharedgpu, hami." in said
+    assert "has hami as well" not in said
+    assert "in every namespace without the label kubeshare.io/dialects=false" in said
+    assert "admission.dialectPods or admission.schedulerName takes none" in notes("none")
 
 
 def test_the_notes_say_what_gives_containers_their_cards() -> None:
