@@ -2,7 +2,7 @@
 
 import argparse
 
-from kubeshare_cmd.kubectl_options import CHECK_OUTPUTS, seconds
+from kubeshare_cmd.kubectl_options import CHECK_OUTPUTS, SORTS, seconds
 
 
 def add_own(name: str, parser: argparse.ArgumentParser) -> None:
@@ -19,8 +19,12 @@ def add_own(name: str, parser: argparse.ArgumentParser) -> None:
         add("-A", "--all-namespaces", action="store_true", help="of all namespaces")
     if name == "why":
         add("names", nargs="?", metavar="POD", help="or KIND/NAME: job/x, deployment/x, …")
-    if name in ("gpus", "pods"):
+    if name in ("gpus", "top"):
+        add("--sort", choices=SORTS, metavar="BY", help=f"of nodes: {', '.join(SORTS)}")
+        add("--model", metavar="TEXT", help="only cards whose model contains this, as a100")
+    if name in ("gpus", "pods", "top"):
         add("-l", "--selector", metavar="LABELS", help="of nodes or pods, as in kubectl get")
+    if name in ("gpus", "pods"):
         add("-w", "--watch", action="store_true", help="print what changes from now on")
     if name == "top":
         add("--once", action="store_true", help="print once; so it is without a terminal")

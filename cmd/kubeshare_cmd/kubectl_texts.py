@@ -16,6 +16,7 @@ WHY = """  kubectl kubeshare why train-0         why it waits, what would help; 
 """
 TOP = """  kubectl kubeshare top                 cards as bars, and who waits, every two seconds
   kubectl kubeshare top --once          the same as text
+  kubectl kubeshare top --model a100 --sort free
 """
 CHECK = """  kubectl kubeshare check -f pod.yaml   which scheduler takes its pods, what they ask for
   helm template . | kubectl kubeshare check -f -

@@ -91,18 +91,28 @@ def _card_cells(node: NodeView, card: CardView) -> list[str]:
         card.model,
         _share(card.used_milli),
         f"{card.used_bytes / _GIB:.0f}/{card.memory_bytes / _GIB:.0f}GiB",
-        _state(node, card),
+        state_of(node, card),
         ",".join(pods),
         card.uuid,
     ]
 
 
-def _state(node: NodeView, card: CardView) -> str:
+def state_of(node: NodeView, card: CardView) -> str:
+    """What keeps new pods off the card, `Ready` if nothing does; as kubectl shows Nodes."""
     if not card.known:
         return "Unknown"
+    words = []
     if not card.healthy:
-        return "ClaimedTwice" if card.claimed_by else "Unhealthy"
-    return "Silent" if node.silent else "Ready"
+        words.append("ClaimedTwice" if card.claimed_by else "Unhealthy")
+    if card.cordoned:
+        words.append("Cordoned")
+    if node.not_ready:
+        words.append("NotReady")
+    if node.unschedulable:
+        words.append("SchedulingDisabled")
+    if node.silent:
+        words.append("Silent")
+    return ",".join(words) or "Ready"
 
 
 def _share(milli: int) -> str:

@@ -1,5 +1,6 @@
 """The answers of `kubectl kubeshare gpus` and `pods`: from views to what is shown."""
 
+from collections.abc import Iterable
 from functools import partial
 
 from rich.text import Text
@@ -10,13 +11,14 @@ from kubeshare_py.edges.cli.state_errors import NotFound
 from kubeshare_py.programs.kubectl_question import Question, Shown
 from kubeshare_py.programs.kubectl_unknown_pods import unknown_pod
 from kubeshare_py.terminal import documents
-from kubeshare_py.terminal.cards import warnings
+from kubeshare_py.terminal.cards import of_model, sorted_nodes, warnings
 from kubeshare_py.terminal.gpu_details import pod_details
 from kubeshare_py.terminal.gpu_tables import card_table, shown_nodes, summary
 from kubeshare_py.terminal.grid import joined
 from kubeshare_py.terminal.pod_table import pod_table, shown_pods
 from kubeshare_py.terminal.table import Table, table_lines
 from kubeshare_py.terminal.topology_tables import topology_tables
+from kubeshare_py.views.view import NodeView
 
 
 def gpus(question: Question, client: StateClient, _now: float) -> Shown:
@@ -29,10 +31,7 @@ def gpus(question: Question, client: StateClient, _now: float) -> Shown:
     for name in question.names:
         if name not in known:
             raise NotFound(f'nodes "{name}" not found among those that the scheduler knows')
-    nodes = shown_nodes(view, question.names)
-    if question.selector:
-        found = matching_nodes(client.api, question.selector)
-        nodes = [node for node in nodes if node.name in found]
+    nodes = chosen_nodes(question, client, shown_nodes(view, question.names))
     table = None
     if question.topology:
         text = partial(topology_tables, nodes)
@@ -52,6 +51,21 @@ def gpus(question: Question, client: StateClient, _now: float) -> Shown:
         warnings=warnings(view),
         empty="" if has_cards or table is None else "No GPUs found.",
     )
+
+
+def chosen_nodes(
+    question: Question, client: StateClient, nodes: Iterable[NodeView]
+) -> list[NodeView]:
+    """Those of the nodes with the labels and the model of the question, in its order.
+
+    Raises StateError.
+    """
+    if question.selector:
+        found = matching_nodes(client.api, question.selector)
+        nodes = [node for node in nodes if node.name in found]
+    if question.model:
+        nodes = of_model(nodes, question.model)
+    return sorted_nodes(nodes, question.sort)
 
 
 def pods(question: Question, client: StateClient, now: float) -> Shown:

@@ -17,6 +17,7 @@ from kubeshare_py.edges.cli.state_client import StateClient
 from kubeshare_py.edges.cli.state_errors import StateError
 from kubeshare_py.manifests.workloads import WORKLOADS, named
 from kubeshare_py.programs.kubectl_words import CommandLine, CommandOption
+from kubeshare_py.terminal.cards import SORTS
 
 #: Cobra's directives, which may be added: complete file names, no space after the word, no file
 #: names.
@@ -60,6 +61,8 @@ def _values(line: CommandLine) -> tuple[list[str], int]:
             words = ("json", "yaml")
     elif line.option in ("context", "cluster", "user"):
         words = kubeconfig_names(line.access, line.option)
+    elif line.option == "sort":
+        words = SORTS
     elif line.option == "namespace":
         words = _asked(line, _namespaces)
     else:

@@ -8,6 +8,7 @@ from rich.text import Text
 from kubeshare_py.edges.cli.access import ApiAccess
 from kubeshare_py.manifests.json_templates import template
 from kubeshare_py.manifests.workloads import named
+from kubeshare_py.terminal.cards import NAME_ORDER
 from kubeshare_py.terminal.documents import ViewDocument
 from kubeshare_py.terminal.table import Table
 
@@ -19,7 +20,8 @@ class Question:
     """`command` is gpus, pods, why or top; `names` are nodes, pods, or the subject of `why`.
 
     `output` is one of the constants, or the template behind `jsonpath=`. `interval_s` is the pause
-    between updates of `watch` and `top`.
+    between updates of `watch` and `top`. `sort` is one of `terminal.cards.SORTS`, and `model` part
+    of the models to show.
     """
 
     command: str
@@ -31,6 +33,8 @@ class Question:
     summary: bool = False
     all_namespaces: bool = False
     selector: str = ""
+    sort: str = NAME_ORDER
+    model: str = ""
     watch: bool = False
     once: bool = False
     interval_s: float = 2.0

@@ -45,7 +45,7 @@ class EventHandlers:
         self._preemption = preemption
         self._synced = synced
         self._ours = profiles
-        #: Unbound pods that are nobody's, it seems.
+        #: Unbound pods that no scheduler places, it seems.
         self.strays = StrayPods(profiles)
 
     def _as_asked(self, pod: Pod) -> Pod:

@@ -20,6 +20,18 @@ def gpus(milli: int) -> str:
     return f"{'-' if milli < 0 else ''}{whole}.{places}"
 
 
+def gpu_count(milli: int) -> str:
+    """Thousandths of a GPU as a number of cards, as nodes are counted: `4`, `2.5`, `28,320`."""
+    whole, rest = divmod(abs(milli), WHOLE_MILLI)
+    places = f".{rest:03d}".rstrip("0") if rest else ""
+    return f"{'-' if milli < 0 else ''}{whole:,}{places}"
+
+
+def rounded_gib(amount: int) -> str:
+    """A card's size in whole GiB, as its name has it: `40 GiB`; a smaller one exactly."""
+    return f"{(amount + GIB // 2) // GIB} GiB" if amount >= GIB else memory(amount)
+
+
 def gib(amount: int) -> str:
     """Bytes as GiB with one place, rounded to the nearest: 20 GiB is `20.0`."""
     tenths = (abs(amount) * 10 + GIB // 2) // GIB

@@ -1,6 +1,6 @@
 """One card as a bar with its tenants' names, in the available columns.
 
-A tenant has the same colour on every card; without colours, neighbours differ by their pattern.
+A namespace has the same colour on every card; pods beside each other differ by their pattern.
 """
 
 from collections.abc import Iterator
@@ -20,18 +20,22 @@ _LABEL = 2
 _SHORTEST_BAR, _LONGEST_BAR = 4, 20
 _COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "bright_red", "bright_cyan")
 _PATTERNS = "█▓"
-_FREE = "░"
+_FREE, _CLOSED = "░", "╌"
 _LEVELS = "·▁▂▃▄▅▆▇█"
 _BROKEN = "x"
+#: What the characters mean.
+_TROUBLES = f"{_CLOSED} takes no new pods  {_BROKEN} unhealthy"
+BARS = f"{_PATTERNS} pods, a colour for each namespace  {_FREE} free  {_TROUBLES}"
+LEVELS = f"{_LEVELS[0]} free  {_LEVELS[2]} to {_LEVELS[-1]} how full  {_TROUBLES}"
 #: A pod that the reader may not see.
 _UNNAMED = "(other)"
 
 
-def card_cell(card: CardView, width: int, *, with_namespace: bool) -> Text:
-    """`0 ████▓▓░░ a, b`, exactly `width` columns."""
+def card_cell(card: CardView, width: int, *, with_namespace: bool, takes_pods: bool = True) -> Text:
+    """`0 ████▓▓░░ a, b`, exactly `width` columns. Not `takes_pods`: what is free is not."""
     cell = Text(f"{shortened(printable(card_label(card)), _LABEL):>{_LABEL}} ", no_wrap=True)
     length = max(_SHORTEST_BAR, min(_LONGEST_BAR, (width - _LABEL) // 4))
-    cell.append_text(_bar(card, length)).append(" ")
+    cell.append_text(_bar(card, length, takes_pods=takes_pods)).append(" ")
     room = width - cell.cell_len
     trouble = _trouble(card)
     if trouble and not card.tenants:
@@ -43,21 +47,27 @@ def card_cell(card: CardView, width: int, *, with_namespace: bool) -> Text:
     return cell
 
 
-def level(card: CardView) -> tuple[str, str]:
+def level(card: CardView, *, takes_pods: bool = True) -> tuple[str, str]:
     """One character for how full a card is, and its style."""
-    if _trouble(card):
+    if _is_broken(card):
         return _BROKEN, "red"
     used, whole = _fullness(card)
     if used <= 0:
-        return _LEVELS[0], "dim"
+        return (_LEVELS[0], "dim") if takes_pods else (_CLOSED, "yellow")
     step = min(used, whole) * (len(_LEVELS) - 1) // whole
     return _LEVELS[max(1, step)], "cyan" if used < whole else "green"
+
+
+def _is_broken(card: CardView) -> bool:
+    return not (card.known and card.healthy)
 
 
 def _trouble(card: CardView) -> str:
     if not card.known:
         return "not in inventory"
-    return "" if card.healthy else "unhealthy"
+    if not card.healthy:
+        return "unhealthy"
+    return "cordoned" if card.cordoned else ""
 
 
 def _name(tenant: TenantView, with_namespace: bool) -> str:
@@ -66,12 +76,13 @@ def _name(tenant: TenantView, with_namespace: bool) -> str:
     return f"{tenant.namespace}/{tenant.name}" if with_namespace else tenant.name
 
 
-def _bar(card: CardView, length: int) -> Text:
+def _bar(card: CardView, length: int, *, takes_pods: bool) -> Text:
     bar = Text()
     for at, (tenant, cells) in enumerate(_segments(card, length)):
-        colour = _COLOURS[crc32(f"{tenant.namespace}/{tenant.name}".encode()) % len(_COLOURS)]
+        colour = _COLOURS[crc32(tenant.namespace.encode()) % len(_COLOURS)]
         bar.append(_PATTERNS[at % len(_PATTERNS)] * cells, style=colour)
-    bar.append((_BROKEN if _trouble(card) else _FREE) * (length - bar.cell_len), style="dim")
+    rest = _BROKEN if _is_broken(card) else _FREE if takes_pods else _CLOSED
+    bar.append(rest * (length - bar.cell_len), style="dim")
     return bar
 
 

@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from kubeshare_py.domain.gpu import WHOLE_MILLI
-from kubeshare_py.terminal.amounts import counted, gpus
+from kubeshare_py.terminal.amounts import counted, gpu_count, gpus, rounded_gib
 from kubeshare_py.views.card_scaling import of_cards, scaling_words
+from kubeshare_py.views.natural_order import natural_order
 from kubeshare_py.views.view import CardView, ClusterView, NodeView, PodView
 
 UNREAD = "unread"
@@ -36,6 +38,8 @@ def card_state(node: NodeView, card: CardView, overcommitted: frozenset[tuple[st
         words.append(_claim(card))
     elif not card.healthy:
         words.append("unhealthy")
+    if card.cordoned:
+        words.append("cordoned")
     if (node.name, card.uuid) in overcommitted:
         words.append("overcommitted")
     if card.reserved_for:
@@ -98,6 +102,8 @@ def node_state(node: NodeView) -> str:
     words = []
     if not node.known:
         words.append("unknown node")
+    if node.not_ready:
+        words.append("NotReady")
     if node.unschedulable:
         words.append("SchedulingDisabled")
     if node.silent:
@@ -114,6 +120,30 @@ def held_labels(pod: PodView) -> str:
     """The cards of its node that a pod has: `0,1`; uuids if no index is known."""
     known = sorted(one.index for one in pod.holds if one.index >= 0)
     return ",".join([*map(str, known), *(one.uuid for one in pod.holds if one.index < 0)])
+
+
+#: Ways to sort nodes; by the second and third the nodes with the most come first.
+NAME_ORDER, FREE_ORDER, USED_ORDER = "name", "free", "used"
+SORTS = (NAME_ORDER, FREE_ORDER, USED_ORDER)
+
+
+def sorted_nodes(nodes: Iterable[NodeView], by: str = NAME_ORDER) -> list[NodeView]:
+    """The nodes in one of these orders, equal ones by name, and those without cards last."""
+    found = sorted(nodes, key=lambda node: (not node.cards, natural_order(node.name)))
+    if by == FREE_ORDER:
+        found.sort(key=lambda node: -free_milli((node,)))
+    elif by == USED_ORDER:
+        found.sort(key=lambda node: -used_milli((node,)))
+    return found
+
+
+def of_model(nodes: Iterable[NodeView], text: str) -> list[NodeView]:
+    """The nodes with cards whose model contains a text, in any case, with only these cards."""
+    found = (
+        replace(node, cards=tuple(c for c in node.cards if text.lower() in c.model.lower()))
+        for node in nodes
+    )
+    return [node for node in found if node.cards]
 
 
 def used_milli(nodes: Iterable[NodeView]) -> int:
@@ -134,6 +164,45 @@ def total_bytes(nodes: Iterable[NodeView]) -> int:
 def total_milli(nodes: Iterable[NodeView]) -> int:
     """What pods may hold of all cards that the inventory shows, in milli."""
     return sum(card.capacity_milli for node in nodes for card in node.cards if card.known)
+
+
+def is_open(node: NodeView, card: CardView) -> bool:
+    """Whether new pods may get part of a card, if it is free."""
+    is_closed = node.unschedulable or node.not_ready or not node.known
+    return card.known and card.healthy and not (card.cordoned or is_closed)
+
+
+def free_milli(nodes: Iterable[NodeView]) -> int:
+    """The share of cards that new pods may get, in milli."""
+    return sum(
+        max(0, card.capacity_milli - card.used_milli - card.reserved_milli)
+        for node in nodes
+        for card in node.cards
+        if is_open(node, card) and not any(one.exclusive for one in card.tenants)
+    )
+
+
+def closed_cards(nodes: Iterable[NodeView]) -> int:
+    """How many cards of the inventory take no new pods."""
+    return sum(card.known and not is_open(node, card) for node in nodes for card in node.cards)
+
+
+def free_and_closed(nodes: Sequence[NodeView]) -> str:
+    """What new pods may get: `1.5 free, 2 cards take no new pods`."""
+    closed = closed_cards(nodes)
+    words = f"{counted(closed, 'card')} take{'s' if closed == 1 else ''} no new pods"
+    return f"{gpu_count(free_milli(nodes))} free" + (f", {words}" if closed else "")
+
+
+def models(nodes: Iterable[NodeView]) -> str:
+    """The models of nodes' cards and a card's memory: `Tesla-T4 15 GiB`, several by a comma."""
+    found = {
+        f"{card.model} {rounded_gib(card.memory_bytes)}": None
+        for node in nodes
+        for card in ordered(node.cards)
+        if card.known and card.model
+    }
+    return ", ".join(found)
 
 
 def scaling(cards: Iterable[CardView]) -> tuple[str, ...]:

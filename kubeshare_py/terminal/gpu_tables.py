@@ -7,14 +7,18 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from kubeshare_py.terminal.amounts import gib, gpus, percent
+from kubeshare_py.terminal.amounts import gib, gpu_count, gpus, percent
 from kubeshare_py.terminal.card_matrix import MatrixRow, by_index, card_matrix
 from kubeshare_py.terminal.cards import (
     UNNAMED,
+    card_label,
     card_state,
+    free_and_closed,
     isolation,
+    models,
     node_state,
     ordered,
+    sorted_nodes,
     total_bytes,
     total_milli,
     used_bytes,
@@ -32,10 +36,10 @@ _OWN = ("", "sharedgpu")
 
 
 def shown_nodes(view: ClusterView, names: Sequence[str] = ()) -> list[NodeView]:
-    """The nodes to show: the named ones, whatever is in them, or all that have cards."""
-    if names:
-        return [node for node in view.nodes if node.name in names]
-    return [node for node in view.nodes if node.cards]
+    """The nodes to show, by name: the named ones, whatever is in them, or all that have cards."""
+    return sorted_nodes(
+        node for node in view.nodes if (node.name in names if names else node.cards)
+    )
 
 
 def card_table(view: ClusterView, nodes: Sequence[NodeView], *, wide: bool = False) -> Table:
@@ -68,19 +72,21 @@ def summary(view: ClusterView, nodes: Sequence[NodeView], width: int | None) -> 
     """One line for each node with a column for each card, then the cluster's totals."""
     lines: list[Text] = []
     if nodes:
-        lines += [*_matrix(nodes, width), Text()]
+        lines += [*_matrix(nodes, frozenset(view.overcommitted), width), Text()]
     return joined([*lines, *totals(view)])
 
 
 def totals(view: ClusterView) -> list[Text]:
-    """The whole cluster's memory and share."""
+    """The whole cluster's memory and share, and what of it new pods may get."""
     used, total = used_bytes(view.nodes), total_bytes(view.nodes)
     share, cards = used_milli(view.nodes), total_milli(view.nodes)
     return [
         Text("Allocated/Total GPU Memory In Cluster:"),
         Text(f"{gib(used)}/{gib(total)} GiB ({percent(used, total)}%)", style="bold"),
         Text("Allocated/Total GPUs In Cluster:"),
-        Text(f"{gpus(share)}/{gpus(cards)} ({percent(share, cards)}%)", style="bold"),
+        Text(f"{gpu_count(share)}/{gpu_count(cards)} ({percent(share, cards)}%)", style="bold"),
+        Text("Free GPUs In Cluster:"),
+        Text(free_and_closed(view.nodes), style="bold"),
     ]
 
 
@@ -126,10 +132,26 @@ def _behind(tenant: TenantView) -> str:
     return " ".join(filter(None, words))
 
 
-def _matrix(nodes: Sequence[NodeView], width: int | None) -> list[Text]:
+def _states(node: NodeView, overcommitted: frozenset[tuple[str, str]]) -> str:
+    """What is special about a node and its cards: `SchedulingDisabled, GPU 3 unhealthy`."""
+    by_state: dict[str, list[str]] = {}
+    for card in ordered(node.cards):
+        state = card_state(node, card, overcommitted)
+        if state:
+            by_state.setdefault(state, []).append(card_label(card))
+    words = [f"GPU {','.join(labels)} {state}" for state, labels in by_state.items()]
+    return SEPARATOR.join(filter(None, (node_state(node), *words))) or "ok"
+
+
+def _matrix(
+    nodes: Sequence[NodeView], overcommitted: frozenset[tuple[str, str]], width: int | None
+) -> list[Text]:
     rows = [
         MatrixRow(
-            lead=(node.name, node.address or "unknown"),
+            lead=(
+                *(node.name, node.address or "unknown"),
+                *(models((node,)) or NONE, _states(node, overcommitted)),
+            ),
             by_card={label: _fraction(cards) for label, cards in by_index(node.cards).items()},
             tail=_fraction(node.cards),
         )
@@ -137,7 +159,7 @@ def _matrix(nodes: Sequence[NodeView], width: int | None) -> list[Text]:
     ]
     return card_matrix(
         rows,
-        heads=("NAME", "IPADDRESS", "GPU Memory(GiB)"),
+        heads=("NAME", "IPADDRESS", "MODEL", "STATE", "GPU Memory(GiB)"),
         amount="Allocated/Total",
         empty="0/0",
         width=width,

@@ -6,22 +6,28 @@ cluster gets one character per card, an even bigger one only its busiest nodes.
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.text import Text
 
 from kubeshare_py.domain.printable import printable
-from kubeshare_py.terminal.amounts import asks, counted, gib, gpus, percent
-from kubeshare_py.terminal.card_bars import MIN_CELL, card_cell, level
+from kubeshare_py.terminal.amounts import asks, counted, gib, gpu_count, gpus, percent
+from kubeshare_py.terminal.card_bars import BARS, LEVELS, MIN_CELL, card_cell, level
 from kubeshare_py.terminal.cards import (
+    NAME_ORDER,
+    free_and_closed,
+    is_open,
+    models,
     node_state,
     ordered,
+    sorted_nodes,
     total_bytes,
     total_milli,
     used_bytes,
     used_milli,
     warnings,
 )
-from kubeshare_py.terminal.grid import joined, shortened
+from kubeshare_py.terminal.grid import SEPARATOR, joined, shortened
 from kubeshare_py.views.view import ClusterView, NodeView, PodView
 
 _LONGEST_NODE = 20
@@ -29,16 +35,26 @@ _GAP = 2
 _BOUND = "bound"
 _PLACED = frozenset({"assumed", "unconfirmed", _BOUND})
 _MAX_CELLS = 160
+#: The narrowest screens (columns) with states and with models of nodes, and the longest such text.
+_STATES_FROM, _MODELS_FROM, _LONGEST_ABOUT = 60, 100, 40
+#: The lowest screen with a legend.
+_LEGEND_FROM = 10
 
 
-def live_view(view: ClusterView, *, width: int, height: int) -> Text:
-    """At most `height` lines of at most `width` columns."""
+def live_view(
+    view: ClusterView, *, width: int, height: int, sort: str = NAME_ORDER, skip: int = 0
+) -> Text:
+    """At most `height` lines of at most `width` columns; the first `skip` nodes are left out."""
+    view = replace(view, nodes=tuple(sorted_nodes(view.nodes, sort)))
     lines = _totals(view, width)
     lines += [Text(_cut(printable(one), width), style="yellow") for one in warnings(view)]
     waiting = [pod for pod in view.pods if pod.state not in _PLACED]
     # A third of the screen for waiting pods, more if the nodes leave room.
     some = min(len(waiting) + 1, max(3, (height - len(lines)) // 3)) if waiting else 0
-    nodes = _nodes(view, width, max(1, height - len(lines) - some))
+    legend = int(height >= _LEGEND_FROM and bool(total_milli(view.nodes)))
+    shown = replace(view, nodes=view.nodes[skip:]) if skip else view
+    nodes, meaning = _nodes(shown, width, max(1, height - len(lines) - some - legend))
+    nodes += [Text(_cut(meaning, width), style="dim")] * legend
     left = height - len(lines) - len(nodes)
     lines += nodes + (_waiting(waiting, width, left) if waiting else [])
     return joined(lines[:height])
@@ -51,31 +67,43 @@ def _totals(view: ClusterView, width: int) -> list[Text]:
     pods = ", ".join(f"{count:,} {state}" for state, count in sorted(states.items())) or "none"
     texts = [
         f"{view.scheduler}: {counted(len(view.nodes), 'node')}; pods: {pods}",
-        f"{gpus(share)} of {gpus(cards)} GPUs ({percent(share, cards)}%), "
-        f"{gib(used)} of {gib(total)} GiB ({percent(used, total)}%)",
+        f"{gpu_count(share)} of {gpu_count(cards)} GPUs ({percent(share, cards)}%), "
+        f"{gib(used)} of {gib(total)} GiB ({percent(used, total)}%); "
+        f"{free_and_closed(view.nodes)}",
     ]
     return [Text(_cut(printable(text), width), style="bold") for text in texts]
 
 
-def _nodes(view: ClusterView, width: int, height: int) -> list[Text]:
+def _nodes(view: ClusterView, width: int, height: int) -> tuple[list[Text], str]:
+    """Lines of nodes, and what their characters mean."""
     names = max((len(node.name) for node in view.nodes), default=0)
     name = min(names, _LONGEST_NODE, width // 4)
-    room = width - name - _GAP
+    about = _about_width(view.nodes, width)
+    room = width - name - _GAP - about
     with_namespace = len({pod.namespace for pod in view.pods}) > 1
     for cells in range(1, min(room // (MIN_CELL + 1), _MAX_CELLS) + 1):
         if sum(max(1, -(-len(node.cards) // cells)) for node in view.nodes) <= height:
             lines = []
             for node in view.nodes:
-                lines += _bars(node, view, name, room, cells, with_namespace)
-            return lines
-    return _levels(view.nodes, name, width, height)
+                lines += _bars(node, view, (name, about), room, cells, with_namespace)
+            return lines, BARS
+    return _levels(view.nodes, name, width, height), LEVELS
 
 
 def _bars(
-    node: NodeView, view: ClusterView, name: int, room: int, cells: int, with_namespace: bool
+    node: NodeView,
+    view: ClusterView,
+    lead: tuple[int, int],
+    room: int,
+    cells: int,
+    with_namespace: bool,
 ) -> list[Text]:
-    """One node with `cells` cards per line."""
+    """One node with `cells` cards per line; `lead` is the width of its name, and of what it is."""
+    name, about = lead
     heading = _heading(node, name)
+    if about:
+        words = shortened(printable(_about(node, room + name + about + _GAP)), about - _GAP)
+        heading.append(f"{words:<{about}}", style="dim")
     if not node.cards:
         others = sum(pod.node == node.name and pod.state in _PLACED for pod in view.pods)
         pods = f", {counted(others, 'pod')}" if others else ""
@@ -83,9 +111,11 @@ def _bars(
     cards, width = ordered(node.cards), room // cells - 1
     lines = []
     for start in range(0, len(cards), cells):
-        line = heading if not start else Text(" " * (name + _GAP))
+        line = heading if not start else Text(" " * (name + _GAP + about))
         for card in cards[start : start + cells]:
-            line.append_text(card_cell(card, width, with_namespace=with_namespace)).append(" ")
+            takes_pods = is_open(node, card)
+            cell = card_cell(card, width, with_namespace=with_namespace, takes_pods=takes_pods)
+            line.append_text(cell).append(" ")
         line.rstrip()
         lines.append(line)
     return lines
@@ -113,7 +143,7 @@ def _levels(nodes: Sequence[NodeView], name: int, width: int, height: int) -> li
         lines.append(line)
     if rest:
         used, cards = used_milli(rest), total_milli(rest)
-        text = f"… {counted(len(rest), 'more node')}, {gpus(used)} of {gpus(cards)} GPUs"
+        text = f"… {counted(len(rest), 'more node')}, {gpu_count(used)} of {gpu_count(cards)} GPUs"
         lines.append(Text(_cut(text, width), style="dim"))
     return lines
 
@@ -121,9 +151,22 @@ def _levels(nodes: Sequence[NodeView], name: int, width: int, height: int) -> li
 def _level_text(node: NodeView, name: int) -> Text:
     line = _heading(node, name)
     for card in ordered(node.cards):
-        line.append(*level(card))
+        line.append(*level(card, takes_pods=is_open(node, card)))
     used, whole = used_milli((node,)), total_milli((node,))
-    return line.append(f" {gpus(used)}/{gpus(whole)}" if node.cards else "no GPUs")
+    state = f" {node_state(node)}" if node_state(node) else ""
+    return line.append(f" {gpus(used)}/{gpus(whole)}{state}" if node.cards else "no GPUs")
+
+
+def _about(node: NodeView, width: int) -> str:
+    """A node's state, and on wide screens the models of its cards."""
+    words = (node_state(node), models((node,)) if width >= _MODELS_FROM else "")
+    return SEPARATOR.join(filter(None, words))
+
+
+def _about_width(nodes: Sequence[NodeView], width: int) -> int:
+    """The columns for that, 0 for none."""
+    longest = max((len(_about(node, width)) for node in nodes), default=0)
+    return min(longest, _LONGEST_ABOUT) + _GAP if longest and width >= _STATES_FROM else 0
 
 
 def _heading(node: NodeView, name: int) -> Text:

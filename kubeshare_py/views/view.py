@@ -82,6 +82,7 @@ class CardView:
     (thousandths) is not 1000, that is its own memory times this; `capacity_milli` of an own 1000 is
     its share's. At most `max_tenants` pods may be on it; 0 is no limit.
 
+    `cordoned`: an administrator keeps new pods off it.
     `unheld` are parts (memory, time) that are not enforced for some tenant. `reserved_milli`
     belong to the waiting pods `reserved_for`, and are not in use. `isolation` has the back-ends
     that pods here may use, without `none`. `claimed_by` are other nodes that list the card, or
@@ -94,6 +95,7 @@ class CardView:
     model: str = ""
     known: bool = True
     healthy: bool = True
+    cordoned: bool = False
     memory_bytes: int = 0
     capacity_milli: int = 1000
     memory_scaling: int = 1000
@@ -154,6 +156,8 @@ class RingView:
 class NodeView:
     """One node. `silent`: its collector does not answer, and its cards are the last known ones.
 
+    `not_ready`: its kubelet does not say that it is ready, or says nothing.
+
     `native_gpus` are GPUs that the kubelet gave to pods and that no agent names: as many idle cards
     are held back. `topology` is set if it was requested and is known.
     """
@@ -162,6 +166,7 @@ class NodeView:
     address: str = ""
     known: bool = True
     unschedulable: bool = False
+    not_ready: bool = False
     silent: bool = False
     native_gpus: int = 0
     cards: tuple[CardView, ...] = ()

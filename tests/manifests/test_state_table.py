@@ -59,12 +59,15 @@ def test_pods_that_may_not_be_named_are_counted() -> None:
     ("node", "card", "state"),
     [
         ({}, {"known": False, "healthy": False}, "Unknown"),
-        ({"silent": True}, {"healthy": False}, "Unhealthy"),
+        ({"silent": True}, {"healthy": False}, "Unhealthy,Silent"),
+        ({"unschedulable": True}, {}, "SchedulingDisabled"),
+        ({"not_ready": True, "unschedulable": True}, {}, "NotReady,SchedulingDisabled"),
+        ({}, {"cordoned": True}, "Cordoned"),
         ({"silent": True}, {}, "Silent"),
         ({}, {}, "Ready"),
     ],
 )
-def test_the_worst_that_is_known_of_a_card_is_its_state(
+def test_a_card_is_ready_unless_something_keeps_new_pods_off_it(
     node: dict[str, Any], card: dict[str, Any], state: str
 ) -> None:
     shown = replace(a_small_view().nodes[0], cards=(a_card(0, **card),), **node)

@@ -2,6 +2,11 @@
 
 import asyncio
 import io
+import os
+import pty
+import subprocess
+import sys
+import tty
 from collections.abc import Callable
 from pathlib import Path
 
@@ -69,7 +74,7 @@ async def test_it_draws_until_the_user_quits_and_says_when_nothing_answers(tmp_p
         access = ApiAccess(kubeconfig=behind.kubeconfig)
         code, drawn, err = await shown(access, terminal=True, wait=wait)
     assert (code, err, looks) == (0, "", ["2.0"] * 3)
-    screens = drawn.split("Every 2 s; q or Ctrl-C ends.")
+    screens = drawn.split("Every 2 s; q or Ctrl-C ends. Arrows scroll.")
     # Two screens as usual; between them one with the same cards and another last line.
     assert len(screens) == 3
     assert "does not serve" in screens[1]
@@ -84,3 +89,40 @@ async def test_what_cannot_be_reached_at_all_is_a_failure(tmp_path: Path) -> Non
     code, out, err = await shown(access, terminal=True, wait=never)
     assert (code, out) == (3, "")
     assert err.startswith("Error: cannot reach the scheduler at")
+
+
+async def test_only_the_asked_cards_are_shown_in_the_asked_order(tmp_path: Path) -> None:
+    async with served(tmp_path) as state:
+        for model, there in (("a100", True), ("T4", False)):
+            out = console(terminal=False)
+            client = StateClient(direct(state), {"HOME": "/nonexistent"})
+            question = Question(command="top", access=direct(state), model=model, sort="free")
+            await asyncio.to_thread(top, question, client, out, out, never)
+            client.close()
+            assert ("n1  " in printed(out)) == there
+
+
+def test_arrows_scroll_and_escape_quits() -> None:
+    """On a pseudo-terminal in a process of its own, whose standard input it is."""
+    program = (
+        "from rich.console import Console\n"
+        "from kubeshare_py.edges.cli.screen import Screen\n"
+        "screen = Screen(Console(file=open('/dev/null', 'w')))\n"
+        "print('ready', flush=True)\n"
+        "while screen.wait(10):\n"
+        "    print(screen.take_moves(), flush=True)\n"
+        "print('quit', flush=True)\n"
+    )
+    keyboard, terminal = pty.openpty()
+    tty.setcbreak(terminal)
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=terminal, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        said = [process.stdout.readline().strip()]
+        for key in ("\x1b[B", "k", " ", "x", "\x1b"):
+            os.write(keyboard, key.encode())
+            said.append(process.stdout.readline().strip())
+    os.close(keyboard)
+    os.close(terminal)
+    assert said == ["ready", "1", "-1", "10", "0", "quit"]

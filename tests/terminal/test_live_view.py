@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.embedded_cluster.programs.change_lines import change_lines
+from kubeshare_py.terminal.card_bars import BARS, LEVELS, card_cell
 from kubeshare_py.terminal.live_view import live_view
 from kubeshare_py.views.holding import HoldingView
 from kubeshare_py.views.view import CardView, ClusterView, NodeView
@@ -34,12 +35,13 @@ def screen(view: ClusterView, width: int = 80, height: int = 24) -> list[str]:
 def test_cards_are_bars_with_names_and_waiting_pods_have_reasons() -> None:
     assert screen(a_small_view()) == [
         "kubeshare-scheduler: 3 nodes; pods: 2 bound, 1 waiting",
-        "2.5 of 4.0 GPUs (62%), 100.0 of 160.0 GiB (62%)",
+        "2.5 of 4 GPUs (62%), 100.0 of 160.0 GiB (62%); 1.5 free",
         "n1    0 █████████░░░░░░░░░ default/one",
         "      1 ░░░░░░░░░░░░░░░░░░",
         "n2    0 ██████████████████ default/two",
         "      1 ██████████████████ default/two",
         "cpu  no GPUs",
+        BARS,
         "waiting:",
         "team/big  4 GPUs: 0/3 nodes are available: 1 no GPU, 2 Insufficient GPU.",
     ]
@@ -78,30 +80,78 @@ def test_broken_cards_are_named() -> None:
     assert "xxxx not in inventory" in lines[3]
 
 
+def test_nodes_and_cards_that_take_no_pods_are_seen_and_not_counted_as_free() -> None:
+    cards = tuple(a_card(index) for index in range(2))
+    view = a_view(
+        NodeView(name="n1", unschedulable=True, cards=cards),
+        NodeView(name="n2", not_ready=True, cards=cards),
+        NodeView(name="n3", cards=(a_card(0, cordoned=True), a_card(1, a_tenant("a", 300)))),
+    )
+    lines = screen(view)
+    assert lines[1].endswith("; 0.7 free, 5 cards take no new pods")
+    assert lines[2].startswith("n1  SchedulingDisabled  ")
+    assert lines[4].startswith("n2  NotReady            ")
+    assert all("╌╌╌╌" in lines[at] for at in (2, 3, 4, 5, 6))
+    assert "cordoned" in lines[6]
+    assert "░░░░" in lines[7]
+    many = tuple(replace(view.nodes[0], name=f"n{at}") for at in range(40))
+    assert "n7   ╌╌ 0.0/2.0 SchedulingDisabled" in "\n".join(screen(a_view(*many), 120))
+
+
+def test_nodes_are_in_the_order_of_their_numbers_or_of_what_is_free() -> None:
+    view = a_view(
+        NodeView(name="n10", cards=(a_card(0, a_tenant("a", 300)),)),
+        NodeView(name="n2", cards=(a_card(0, a_tenant("b", 900)),)),
+        NodeView(name="n1", unschedulable=True, cards=(a_card(0),)),
+    )
+
+    def order(sort: str, skip: int = 0) -> list[str]:
+        lines = live_view(view, width=50, height=20, sort=sort, skip=skip).plain.splitlines()
+        return [line.split()[0] for line in lines[2:-1]]
+
+    assert order("name") == ["n1", "n2", "n10"]
+    assert order("free") == ["n10", "n2", "n1"]
+    assert order("used") == ["n2", "n10", "n1"]
+    assert order("name", skip=1) == ["n2", "n10"]
+
+
+def test_wide_screens_show_models_and_the_size_of_their_cards() -> None:
+    (line,) = [one for one in screen(a_small_view(), width=120) if one.startswith("n1 ")]
+    assert line.startswith("n1   NVIDIA-A100-SXM4-40GB 40 GiB  ")
+
+
+def test_pods_of_one_namespace_have_one_colour() -> None:
+    teams = [a_tenant(name, 200, 5, namespace=team) for name, team in ("am", "bm", "cx")]
+    spans = card_cell(a_card(0, *teams), 60, with_namespace=True).spans
+    first, second, third = [span.style for span in spans if span.style][:3]
+    assert first == second != third
+
+
 def test_more_cards_share_a_line_as_the_screen_gets_fuller() -> None:
     tall, short = (screen(a_view(*nodes(4, 8)), height=height) for height in (40, 12))
-    assert len(tall) == 2 + 32
-    assert len(short) == 2 + 8
+    assert len(tall) == 2 + 32 + 1
+    assert len(short) == 2 + 8 + 1
 
 
 def test_a_large_cluster_gets_one_character_a_card() -> None:
     lines = screen(a_view(*nodes(30, 8)))
     assert "n1   ▂▂▂▂▂▂▂▂ 2.4/8.0" in lines[2]
-    assert "n29  ▄▄▄▄▄▄▄▄ 4.8/8.0" in lines[-1]
+    assert "n29  ▄▄▄▄▄▄▄▄ 4.8/8.0" in lines[-2]
+    assert lines[-1] == LEVELS
 
 
 def test_a_huge_cluster_shows_its_busiest_nodes() -> None:
     lines = screen(a_view(*nodes(5000, 8)))
     assert len(lines) == 24
-    assert lines[-1].startswith("… 4,937 more nodes, ")
-    assert all("4.8/8.0" in line for line in lines[2:-1])
+    assert lines[-2].startswith("… 4,940 more nodes, ")
+    assert all("4.8/8.0" in line for line in lines[2:-2])
 
 
 def test_many_waiting_pods_leave_room_for_nodes() -> None:
     pods = tuple(a_pod_view(f"w{at}", "waiting", message="no") for at in range(100))
     lines = screen(a_view(*nodes(2, 2), pods=pods))
     assert len(lines) == 24
-    assert lines[-1] == "… and 84 more pods"
+    assert lines[-1] == "… and 85 more pods"
 
 
 @examples(40)

@@ -49,7 +49,9 @@ TOTALS = """\
 Allocated/Total GPU Memory In Cluster:
 100.0/160.0 GiB (62%)
 Allocated/Total GPUs In Cluster:
-2.5/4.0 (62%)"""
+2.5/4 (62%)
+Free GPUs In Cluster:
+1.5 free"""
 
 
 def card_lines(view: ClusterView, width: int | None = None, **options: bool) -> list[str]:
@@ -115,13 +117,30 @@ def test_the_summary_is_a_line_a_node_then_the_cluster() -> None:
     view = a_small_view()
     assert summary(view, shown_nodes(view), None).plain == (
         """\
-NAME  IPADDRESS  GPU0(Allocated/Total)  GPU1(Allocated/Total)  GPU Memory(GiB)
-n1    10.0.0.1   20.0/40.0              0.0/40.0               20.0/80.0
-n2    10.0.0.2   40.0/40.0              40.0/40.0              80.0/80.0
+NAME  IPADDRESS  MODEL                         STATE  GPU0(Allocated/Total)  GPU1(Allocated/Total)\
+  GPU Memory(GiB)
+n1    10.0.0.1   NVIDIA-A100-SXM4-40GB 40 GiB  ok     20.0/40.0              0.0/40.0             \
+  20.0/80.0
+n2    10.0.0.2   NVIDIA-A100-SXM4-40GB 40 GiB  ok     40.0/40.0              40.0/40.0            \
+  80.0/80.0
 
 """
         + TOTALS
     )
+
+
+def test_the_summary_says_what_takes_no_pods() -> None:
+    sick = (a_card(0, healthy=False), a_card(1, cordoned=True), a_card(2))
+    view = a_view(
+        NodeView(name="n10", cards=(a_card(0),)),
+        NodeView(name="n2", cards=sick),
+        NodeView(name="n1", unschedulable=True, not_ready=True, cards=(a_card(0),)),
+    )
+    lines = summary(view, shown_nodes(view), None).plain.splitlines()
+    assert [line.split()[0] for line in lines[1:4]] == ["n1", "n2", "n10"]
+    assert "NotReady, SchedulingDisabled  " in lines[1]
+    assert "GPU 0 unhealthy, GPU 1 cordoned  " in lines[2]
+    assert lines[-1] == "2 free, 3 cards take no new pods"
 
 
 def test_pods_that_the_reader_may_not_see_are_counted() -> None:
@@ -135,16 +154,17 @@ def test_the_summary_of_a_narrow_terminal_lists_the_cards() -> None:
     view = a_small_view()
     lines = summary(view, shown_nodes(view), 76).plain.splitlines()
     assert lines[:3] == [
-        "NAME  IPADDRESS  GPU Memory(GiB)  GPU:Allocated/Total",
-        "n1    10.0.0.1   20.0/80.0        0:20.0/40.0 1:0.0/40.0",
-        "n2    10.0.0.2   80.0/80.0        0:40.0/40.0 1:40.0/40.0",
+        "NAME  IPADDRESS  MODEL                         STATE  GPU Memory(GiB)",
+        "    GPU:Allocated/Total",
+        "n1    10.0.0.1   NVIDIA-A100-SXM4-40GB 40 GiB  ok     20.0/80.0",
     ]
 
 
 def test_nodes_with_fewer_cards_show_nothing_of_nothing() -> None:
     view = a_view(NodeView(name="n1", cards=(a_card(0),)), NodeView(name="n2"))
     lines = summary(view, view.nodes, None).plain.splitlines()
-    assert "n2    unknown    0/0                    0.0/0.0" in lines
+    (line,) = [one for one in lines if one.startswith("n2")]
+    assert line.split()[-2:] == ["0/0", "0.0/0.0"]
 
 
 def test_a_node_without_cards_is_shown_only_when_named() -> None:

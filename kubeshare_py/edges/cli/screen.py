@@ -1,6 +1,7 @@
 """A terminal that a command redraws until its user quits, and the pauses between."""
 
 import contextlib
+import os
 import select
 import sys
 import time
@@ -15,6 +16,15 @@ if sys.platform != "win32":
     import tty
 
 _QUIT = ("q", "Q", "\x03", "\x1b")
+#: By how many nodes keys scroll; arrows and page keys are sequences of several characters.
+_MOVES = {
+    **dict.fromkeys(("j", "\x1b[B", "\x1bOB"), 1),
+    **dict.fromkeys(("k", "\x1b[A", "\x1bOA"), -1),
+    **dict.fromkeys((" ", "\x1b[6~"), 10),
+    **dict.fromkeys(("b", "\x1b[5~"), -10),
+    **dict.fromkeys(("g", "\x1b[H", "\x1b[1~"), -1_000_000),
+}
+_LONGEST_KEY = 8
 
 
 def wall_clock() -> float:
@@ -38,6 +48,7 @@ class Screen:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._live = Live(console=console, screen=True, auto_refresh=False)
+        self._moves = 0
 
     @property
     def size(self) -> tuple[int, int]:
@@ -55,11 +66,24 @@ class Screen:
         self._live.update(text, refresh=True)
 
     def wait(self, seconds: float) -> bool:
-        """Wait `seconds`; False at once when the user types q or Escape."""
+        """Wait `seconds`, or until a key: False when the user types q or Escape.
+
+        What other keys scroll is for `take_moves`.
+        """
         if sys.platform == "win32" or not sys.stdin.isatty():
             return pause(seconds)
         readable, _, _ = select.select([sys.stdin], [], [], seconds)
-        return not (readable and sys.stdin.read(1) in _QUIT)
+        if not readable:
+            return True
+        # At once, past Python's buffer: an arrow begins as Escape does.
+        key = os.read(sys.stdin.fileno(), _LONGEST_KEY).decode(errors="replace")
+        self._moves += _MOVES.get(key, 0)
+        return key not in _QUIT
+
+    def take_moves(self) -> int:
+        """By how many nodes the user scrolled since the last call."""
+        moves, self._moves = self._moves, 0
+        return moves
 
 
 @contextlib.contextmanager

@@ -25,7 +25,8 @@ from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
 from kubeshare_py.scheduling.queue.refused_binds import RefusedBinds
 from kubeshare_py.views.ages import duration
-from kubeshare_py.views.view import ClusterView, PodView, WhyView
+from kubeshare_py.views.natural_order import NaturalKey, natural_order
+from kubeshare_py.views.view import ClusterView, NodeView, PodView, WhyView
 
 T = TypeVar("T")
 #: About 5 ms each.
@@ -62,7 +63,7 @@ def cluster_portions(
     yield overview(machine)
     empty = ClusterView(scheduler=machine.name, ready=machine.ready, inventory="")
     rows = machine.ledger.columns.row_of
-    for names in _portions(sorted(rows), NODES_A_PORTION):
+    for names in _portions(sorted(rows, key=natural_order), NODES_A_PORTION):
         nodes = tuple(node_view(machine, name, topology, sees) for name in names if name in rows)
         yield replace(empty, nodes=nodes)
     for uids in _portions(list(machine.records), PODS_A_PORTION):
@@ -86,13 +87,13 @@ def pod_portions(
                 held.setdefault(pod.node, set()).update(pod.cards)
         yield replace(empty, pods=pods)
     rows = machine.ledger.columns.row_of
-    for names in _portions(sorted(held), NODES_A_PORTION):
+    for names in _portions(sorted(held, key=natural_order), NODES_A_PORTION):
         there = [node_view(machine, one, False, sees) for one in rows.keys() & {*names}]
         nodes = (
             replace(node, cards=tuple(card for card in node.cards if card.uuid in held[node.name]))
             for node in there
         )
-        yield replace(empty, nodes=tuple(sorted(nodes, key=lambda node: node.name)))
+        yield replace(empty, nodes=tuple(sorted(nodes, key=_by_natural_name)))
 
 
 def overview(machine: Machine) -> ClusterView:
@@ -230,6 +231,10 @@ def _refused(refused: RefusedBinds, uid: PodUid, left_s: Callable[[float], int])
         return ""
     left = duration(left_s(min(until)))
     return f"{refused.in_words(uid)} Other nodes are tried for {left} more."
+
+
+def _by_natural_name(view: NodeView) -> NaturalKey:
+    return natural_order(view.name)
 
 
 def _by_name(view: PodView) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from kubeshare_py.cluster.columns import ABSENT, UNHEALTHY
+from kubeshare_py.cluster.columns import ABSENT, CORDONED, UNHEALTHY
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import NodeName, PodUid
@@ -17,6 +17,10 @@ from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.isolation_hold import hold_on
 from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.views.view import BackendView, CardView, LingeringView, NodeView, TenantView
+
+#: The node controller's taints, which it sets by the Node's condition Ready:
+#: https://kubernetes.io/docs/reference/labels-annotations-taints/#node-kubernetes-io-not-ready
+_NOT_READY = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
 
 
 def node_view(machine: Machine, name: NodeName, topology: bool, sees: Sees = sees_all) -> NodeView:
@@ -33,6 +37,7 @@ def node_view(machine: Machine, name: NodeName, topology: bool, sees: Sees = see
         address=node.address if node else "",
         known=node is not None,
         unschedulable=node.unschedulable if node else False,
+        not_ready=any(taint.key in _NOT_READY for taint in node.taints) if node else False,
         silent=name in machine.silent_nodes,
         native_gpus=machine.ledger.held_back_on(name),
         cards=tuple(_card_views(machine, name, row, sees)),
@@ -65,6 +70,7 @@ def _card_views(machine: Machine, name: NodeName, row: int, sees: Sees) -> list[
                 model=columns.model_names[columns.model[row, slot]],
                 known=not flags & ABSENT,
                 healthy=not flags & UNHEALTHY,
+                cordoned=bool(flags & CORDONED),
                 memory_bytes=capacity,
                 capacity_milli=milli,
                 memory_scaling=gpu.memory_scaling if gpu else WHOLE_MILLI,

@@ -10,8 +10,16 @@ from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.allocation import Allocation, CardCharge
-from kubeshare_py.domain.events import NodeGone, PodGone, PodSeen
+from kubeshare_py.domain.events import (
+    InventoryRead,
+    NodeGone,
+    NodesListed,
+    PodGone,
+    PodSeen,
+    PodsListed,
+)
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
+from kubeshare_py.domain.node import Taint
 from kubeshare_py.domain.pod import PodGroup, Shape
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.reasons import ReasonTable
@@ -27,7 +35,7 @@ from kubeshare_py.scheduling.explain.explanation import (
 from kubeshare_py.scheduling.explain.shortfalls import MAX_CALLS, Shortfalls
 from kubeshare_py.scheduling.explain.steps import completed
 from kubeshare_py.scheduling.machine import Machine
-from tests.builders import GIB, a_claim, a_pod, a_shape, whole
+from tests.builders import GIB, a_claim, a_machine, a_node, a_pod, a_shape, some_gpus, whole
 from tests.scheduling.binding.test_volume_binding_of_pods import StorageDriver, mounting
 from tests.scheduling.device_driver import DeviceDriver, a_claim_of
 from tests.scheduling.driver import Driver
@@ -240,3 +248,21 @@ def test_a_step_asks_about_all_nodes_twice_at_most() -> None:
     rows = driver.machine.ledger.columns.rows
     assert sum(asked) > 6 * rows  # shares were tried one after the other
     assert max(asked) <= 2 * rows
+
+
+def test_what_keeps_pods_off_nodes_and_cards_is_seen() -> None:
+    machine = a_machine()
+    taint = Taint("node.kubernetes.io/unreachable", effect="NoSchedule")
+    nodes = (
+        a_node("n10", taints=(taint,)),
+        a_node("n2", unschedulable=True),
+        a_node("n1", cordoned=(GpuUuid("GPU-n1-1"),)),
+    )
+    cards = tuple((node.name, some_gpus(node.name, 2)) for node in nodes)
+    for event in (PodsListed((), 0.0), NodesListed(nodes), InventoryRead(cards)):
+        machine.handle(event, 0.0)
+    first, second, last = cluster_view(machine).nodes
+    assert [one.name for one in (first, second, last)] == ["n1", "n2", "n10"]
+    assert [card.cordoned for card in first.cards] == [False, True]
+    assert [one.unschedulable for one in (first, second, last)] == [False, True, False]
+    assert [one.not_ready for one in (first, second, last)] == [False, False, True]
