@@ -22,6 +22,9 @@ _NEXT = """\
 Next, after a look at `git diff` (docs/developers/releasing.md):
   git commit --all --message "release: cut {version}" && git tag --sign v{version}
   skopeo copy oci-archive:{folder}/kubeshare-scheduler-{version}-amd64.tar docker://REGISTRY/kubeshare-scheduler:{version}
+  helm push {folder}/kubeshare-{version}.tgz oci://REGISTRY
+  (or serve the folder: helm repo add kubeshare URL reads its index.yaml)
+  twine upload {folder}/*.whl {folder}/*.tar.gz
 """
 
 

@@ -4,7 +4,10 @@ import os
 import shutil
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
+
+import yaml
 
 from deploy.release import archive, bill, debian, image, python_packages
 
@@ -42,7 +45,10 @@ def build(
     image.check_bases((source / DOCKERFILE).read_text())
     build_python(source, output, epoch)
     chart = archive.tar_of(source / CHART, epoch=epoch, under="kubeshare/")
-    (output / f"kubeshare-{version}.tgz").write_bytes(archive.gzipped(chart))
+    packed = archive.gzipped(chart)
+    (output / f"kubeshare-{version}.tgz").write_bytes(packed)
+    described = (source / CHART / "Chart.yaml").read_text()
+    (output / "index.yaml").write_text(chart_index(described, packed, epoch))
     shutil.copyfile(source / MANIFESTS, output / f"kubeshare-{version}.yaml")
     root = scratch / "root"
     packages = debian.pinned((source / "deploy/release" / debian.LOCK.name).read_text())
@@ -67,6 +73,25 @@ def build(
     (output / f"kubeshare-scheduler-{version}-amd64.tar").write_bytes(
         image.layout_tar(layout, epoch)
     )
+
+
+def chart_index(described: str, packed: bytes, epoch: int) -> str:
+    """The index of a chart repository: this folder behind any web server.
+
+    `described` is Chart.yaml, `packed` the package. The format is that of
+    https://helm.sh/docs/topics/chart_repository/#the-index-file; addresses without a host are
+    below that of the index, so that the folder may be served anywhere.
+    """
+    chart = yaml.safe_load(described)
+    created = datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    entry = {
+        **chart,
+        "created": created,
+        "digest": archive.sha256(packed),
+        "urls": [f"{chart['name']}-{chart['version']}.tgz"],
+    }
+    index = {"apiVersion": "v1", "entries": {chart["name"]: [entry]}, "generated": created}
+    return yaml.safe_dump(index, sort_keys=True)
 
 
 def build_python(source: Path, output: Path, epoch: int) -> None:

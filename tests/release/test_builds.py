@@ -11,6 +11,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -78,6 +79,17 @@ def test_a_layout_leads_from_its_index_to_every_blob(tmp_path: Path) -> None:
     assert config["rootfs"]["diff_ids"] == [f"sha256:{archive.sha256(one)}" for one in unpacked]
     assert config["config"]["User"] == "65532:65532"
     assert only["annotations"] == {"org.opencontainers.image.ref.name": "9.8.7"}
+
+
+def test_the_index_leads_to_the_chart_wherever_it_is_served() -> None:
+    described = (ROOT / build.CHART / "Chart.yaml").read_text()
+    index = yaml.safe_load(build.chart_index(described, b"packed", EPOCH))
+    chart = yaml.safe_load(described)
+    [entry] = index["entries"]["kubeshare"]
+    assert entry.items() > chart.items()
+    assert entry["urls"] == [f"kubeshare-{chart['version']}.tgz"]
+    assert entry["digest"] == hashlib.sha256(b"packed").hexdigest()
+    assert (index["apiVersion"], entry["created"]) == ("v1", "2026-09-21T14:13:20Z")
 
 
 def test_every_package_of_debian_is_pinned_to_one_file() -> None:
