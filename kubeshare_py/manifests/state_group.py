@@ -13,13 +13,13 @@ ROOT = f"/apis/{API_VERSION}"
 API_SERVICE = f"{VERSION}.{GROUP}"
 GPUS, PODS = "gpus", "pods"
 #: The kinds: one pod with the reasons for where it is, many pods, all cards.
-POD, POD_LIST, GPU_LIST = "PodState", "PodStateList", "GPUList"
+POD, POD_LIST, GPU, GPU_LIST = "PodState", "PodStateList", "GPU", "GPUList"
 
 Json = dict[str, Any]
 
 _DISCOVERY = "apidiscovery.k8s.io"
 _KINDS: Mapping[str, tuple[str, str, bool, tuple[str, ...]]] = {
-    GPUS: ("GPU", "gpu", False, ("list",)),
+    GPUS: (GPU, "gpu", False, ("get", "list")),
     PODS: (POD, "podstate", True, ("get", "list")),
 }
 _REASONS = {
@@ -125,11 +125,6 @@ def openapi_v2() -> Json:
 def openapi_v3() -> Json:
     """GET /openapi/v3: the path of each group's document."""
     return {"paths": {ROOT.lstrip("/"): {"serverRelativeURL": f"/openapi/v3{ROOT}"}}}
-
-
-def openapi_v3_group() -> Json:
-    """GET /openapi/v3/apis/state.kubeshare.io/v1."""
-    return {"openapi": "3.0.0", "info": _info(), "paths": {}, "components": {"schemas": {}}}
 
 
 def _group() -> Json:

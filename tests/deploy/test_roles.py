@@ -45,6 +45,7 @@ OF_SCHEDULER = {"kubeshare-scheduler", "kubeshare-scheduler-front-proxy"}
 #: The rights of all others, as "role: verb what".
 NEEDED = {
     "kubeshare-gpu-reader: list state.kubeshare.io/gpus": LOOKS,
+    "kubeshare-gpu-reader: get state.kubeshare.io/gpus": LOOKS,
     "kubeshare-state-reader: list state.kubeshare.io/pods": READS,
     "kubeshare-state-reader: get state.kubeshare.io/pods": READS,
     "kubeshare-metrics: get /metrics": SCRAPED,

@@ -106,6 +106,18 @@ async def test_the_plugin_says_why_a_pod_waits(kubectl: Kubectl) -> None:
     assert {"mnist", ":4"} <= {*found.splitlines()}
 
 
+async def test_stock_kubectl_reads_cards_as_other_resources(stage: Stage, kubectl: Kubectl) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        await stage.cluster.state_served()
+    names = (await kubectl("get", "gpus", "-o", "name")).split()
+    assert len(names) == 26
+    assert all(name.startswith("gpu.state.kubeshare.io/GPU-") for name in names)
+    assert "State:" in await kubectl("describe", names[0])
+    assert (await kubectl("describe", "gpus")).count("Kind:") == len(names)
+    assert "kind: GPU\n" in await kubectl("get", names[0], "-o", "yaml")
+    assert "usedMilli" in await kubectl("explain", "gpus.status")
+
+
 async def test_apply_again_changes_nothing_and_delete_takes_all_away(kubectl: Kubectl) -> None:
     file = str(find("demo-workloads.yaml"))
     await kubectl("apply", "-f", file)

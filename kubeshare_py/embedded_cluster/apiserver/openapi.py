@@ -19,8 +19,13 @@ _ROOT = "/openapi/v3"
 _V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
 
-def openapi(path: str, accept: str, kinds: Sequence[Resource]) -> ApiResponse:
-    """GET /openapi/v2, /openapi/v3 and one v3 document per group version; 404 for others."""
+def openapi(
+    path: str, accept: str, kinds: Sequence[Resource], aggregated: Sequence[Resource] = ()
+) -> ApiResponse:
+    """GET /openapi/v2, /openapi/v3 and one v3 document per group version; 404 for others.
+
+    Those of `aggregated` kinds are listed; their servers have the documents.
+    """
     if path == "/openapi/v2":
         return _version_2(accept)
     if path.rstrip("/") == _ROOT:
@@ -28,6 +33,9 @@ def openapi(path: str, accept: str, kinds: Sequence[Resource]) -> ApiResponse:
             _prefix(version): {"serverRelativeURL": _url(version, kinds)}
             for version in _versions(kinds)
         }
+        for version in _versions(aggregated):
+            prefix = _prefix(version)
+            paths.setdefault(prefix, {"serverRelativeURL": f"{_ROOT}/{prefix}"})
         return json_response({"paths": paths})
     for version in _versions(kinds):
         if path == f"{_ROOT}/{_prefix(version)}":

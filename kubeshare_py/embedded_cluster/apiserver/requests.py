@@ -149,7 +149,7 @@ class ApiService:
         if first in _PREFIXES:
             return discovery.discover(request, (*self._kinds.served(), *self.aggregated))
         if first == "openapi":
-            return openapi.openapi(path, request.accept, self._kinds.served())
+            return openapi.openapi(path, request.accept, self._kinds.served(), self.aggregated)
         return _NO_PAGE
 
     def _resource(self, request: ApiRequest, parts: list[str], now: float) -> ApiAnswer:

@@ -45,8 +45,12 @@ def registered(store: ApiStore) -> Iterator[Json]:
 
 
 def service_of(store: ApiStore, path: str) -> Json | None:
-    """The APIService that a path below /apis belongs to, if another server serves it."""
-    first, group, version = ([*path.strip("/").split("/"), "", ""])[:3]
+    """The APIService that a path belongs to, if another server serves it.
+
+    Such are paths below /apis, and the OpenAPI documents of their groups.
+    """
+    below = path.strip("/").removeprefix("openapi/v3/")
+    first, group, version = ([*below.split("/"), "", ""])[:3]
     if first != "apis" or not version:
         return None
     named = f"{version}.{group}"

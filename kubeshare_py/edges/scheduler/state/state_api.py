@@ -8,7 +8,7 @@ Each request is authorized here once more, because a token opens these paths dir
 """
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 
 import msgspec
@@ -19,8 +19,9 @@ from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.edges.kube.delegated_auth import Denial, UserInfo
 from kubeshare_py.edges.scheduler.state.state_access import StateAccess, TokenHolder, reading
 from kubeshare_py.edges.scheduler.state.state_stream import ViewStreams
-from kubeshare_py.manifests import state_group
+from kubeshare_py.manifests import state_group, state_objects
 from kubeshare_py.manifests.state_group import GPUS, PODS, ROOT
+from kubeshare_py.manifests.state_objects import card_objects, pod_objects
 from kubeshare_py.manifests.state_table import card_rows, pod_row, pod_rows, table, wants_table
 from kubeshare_py.scheduling.explain.visibility import Sees
 from kubeshare_py.views.view import ClusterView, WhyView
@@ -30,6 +31,11 @@ WhySteps = Callable[[PodKey, Sees], Generator[None, None, WhyView | None]]
 StateAnswer = Callable[[web.Request, StateReader], Awaitable[web.StreamResponse]]
 
 TOO_MANY = "too many read the state; try again"
+#: Parameters by which kubectl and client libraries are known: they expect a list of objects. All
+#: others get the whole view in one object, as documented.
+_OF_LISTS = frozenset(
+    {"limit", "continue", "resourceVersion", "resourceVersionMatch", "timeoutSeconds"}
+)
 _PREFIXES = ("/apis", "/openapi")
 _OBJECTS = f"{ROOT}/namespaces/{{namespace}}/{PODS}"
 
@@ -64,12 +70,13 @@ class StateApi:
             ROOT: state_group.resource_list,
             "/openapi/v2": state_group.openapi_v2,
             "/openapi/v3": state_group.openapi_v3,
-            f"/openapi/v3{ROOT}": state_group.openapi_v3_group,
+            f"/openapi/v3{ROOT}": state_objects.openapi_v3,
         }
         answers: dict[str, StateAnswer] = {
             **{path: _document(made) for path, made in documents.items()},
             "/apis": _groups,
             f"{ROOT}/{GPUS}": self._gpus,
+            f"{ROOT}/{GPUS}/{{name}}": self._gpu,
             f"{ROOT}/{PODS}": self._pods,
             _OBJECTS: self._pods,
             f"{_OBJECTS}/{{name}}": self._pod,
@@ -95,6 +102,8 @@ class StateApi:
         denied = await self._access.refuses(reader, reading("list", GPUS))
         if denied is not None:
             return _denied(denied, GPUS)
+        if (unknown := _not_served(request, GPUS)) is not None:
+            return unknown
         topology = bool(request.query.get("topology"))
         sees = await self._access.sees(reader)
         if isinstance(sees, Denial):
@@ -102,11 +111,31 @@ class StateApi:
         portions = self._views.cluster(topology, sees)
         return await self._list(request, state_group.GPU_LIST, portions)
 
+    async def _gpu(self, request: web.Request, reader: StateReader) -> web.StreamResponse:
+        uuid = request.match_info["name"]
+        denied = await self._access.refuses(reader, reading("get", GPUS, name=uuid))
+        if denied is not None:
+            return _denied(denied, GPUS, uuid)
+        sees = await self._access.sees(reader)
+        if isinstance(sees, Denial):
+            return refusal(sees.status, sees.message)
+        if self._streams.busy:
+            return _too_many()
+        found = await self._streams.make(_with_card(self._views.cluster(False, sees), uuid))
+        if found is None:
+            message = f'{GPUS}.{state_group.GROUP} "{uuid}" not found'
+            return refusal(HTTPStatus.NOT_FOUND, message, GPUS, uuid)
+        if wants_table(_accept(request)):
+            return answer_json(table([*card_rows(found)], of_cards=True))
+        return answer_json(next(card_objects(found)))
+
     async def _pods(self, request: web.Request, reader: StateReader) -> web.StreamResponse:
         namespace = request.match_info.get("namespace", "")
         denied = await self._access.refuses(reader, reading("list", PODS, namespace))
         if denied is not None:
             return _denied(denied, PODS)
+        if (unknown := _not_served(request, PODS)) is not None:
+            return unknown
         sees = await self._access.sees(reader, namespace)
         if isinstance(sees, Denial):
             return refusal(sees.status, sees.message)
@@ -120,6 +149,8 @@ class StateApi:
             return _too_many()
         if wants_table(_accept(request)):
             return await self._streams.send_texts(request, table_texts(portions, kind))
+        if not request.query.keys().isdisjoint(_OF_LISTS):
+            return await self._streams.send_texts(request, list_texts(portions, kind))
         head = {"kind": kind, "apiVersion": state_group.API_VERSION, "metadata": {}}
         return await self._streams.send(request, portions, head)
 
@@ -199,6 +230,55 @@ def table_texts(portions: Iterable[ClusterView], kind: str) -> Iterator[bytes]:
         yield separator + msgspec.json.encode(rows)[1:-1] if rows else b""
         separator = separator or (b"," if rows else b"")
     yield b"]}"
+
+
+def list_texts(portions: Iterable[ClusterView], kind: str) -> Iterator[bytes]:
+    """A list of objects as JSON in pieces, those of each portion together."""
+    of_cards = kind == state_group.GPU_LIST
+    head = {"kind": kind, "apiVersion": state_group.API_VERSION, "metadata": {}, "items": []}
+    yield msgspec.json.encode(head).removesuffix(b"]}")
+    separator = b""
+    for portion in portions:
+        items = [*(card_objects(portion) if of_cards else pod_objects(portion))]
+        if not items and (portion.pods if of_cards else portion.nodes):
+            break  # all objects were in the portions before
+        yield separator + msgspec.json.encode(items)[1:-1] if items else b""
+        separator = separator or (b"," if items else b"")
+    yield b"]}"
+
+
+def _with_card(
+    portions: Iterable[ClusterView], uuid: str
+) -> Generator[None, None, ClusterView | None]:
+    """The card with its node and nothing else; None if there is none."""
+    for portion in portions:
+        for node in portion.nodes:
+            cards = tuple(card for card in node.cards if card.uuid == uuid)
+            if cards:
+                return replace(portion, nodes=(replace(node, cards=cards),), pods=())
+        if portion.pods:
+            break  # all nodes were in the portions before
+        yield
+    return None
+
+
+def _not_served(request: web.Request, resource: str) -> web.Response | None:
+    """A refusal of what a list of this group cannot do, which clients would not notice else."""
+    plugin = f"`kubectl kubeshare {resource}"
+    if request.query.get("watch", "").lower() in ("1", "t", "true"):
+        message = f"{resource}.{state_group.GROUP} cannot be watched: {plugin} -w` shows changes"
+        return refusal(HTTPStatus.METHOD_NOT_ALLOWED, message, resource)
+    if request.query.get("labelSelector"):
+        what = "labels of nodes" if resource == GPUS else "labels of pods"
+        message = f"{resource}.{state_group.GROUP} have no labels: {plugin} -l` takes {what}"
+        return refusal(HTTPStatus.BAD_REQUEST, message, resource)
+    if request.query.get("fieldSelector"):
+        message = (
+            f"{resource}.{state_group.GROUP} cannot be selected by fields: {plugin} NAME` shows "
+            + ("the cards of a node" if resource == GPUS else "a pod")
+        )
+        return refusal(HTTPStatus.BAD_REQUEST, message, resource)
+    return None
 
 
 def _too_many() -> web.Response:

@@ -22,7 +22,7 @@ async def state() -> AsyncIterator[State]:
     """`root` may read everything, `jane` cards and the pods of `default`, `tom` those of `team`."""
     rights = Rights(
         {
-            "root": {(*one, "") for one in (LIST_PODS, LIST_GPUS, GET_POD)},
+            "root": {(*one, "") for one in (LIST_PODS, LIST_GPUS, GET_POD, ("get", "gpus"))},
             "jane": {(*LIST_GPUS, ""), (*LIST_PODS, "default"), (*GET_POD, "default")},
             "tom": {(*LIST_PODS, "team")},
         }
@@ -35,6 +35,60 @@ async def test_cards_are_a_list_with_the_fields_of_the_view(state: State) -> Non
     code, body = await state.ask(GPUS, "root")
     assert (code, body["kind"], body["apiVersion"]) == (200, "GPUList", "state.kubeshare.io/v1")
     assert msgspec.convert(body, ClusterView) == a_small_view()
+
+
+async def test_kubectl_and_client_libraries_get_a_list_of_objects(state: State) -> None:
+    code, body = await state.ask(f"{GPUS}?limit=500", "root")
+    assert (code, body["kind"], body["metadata"]) == (200, "GPUList", {})
+    items = body["items"]
+    assert isinstance(items, list)
+    names = [card.uuid for node in a_small_view().nodes for card in node.cards]
+    assert [one["metadata"]["name"] for one in items] == names
+    first = items[0]
+    assert (first["kind"], first["apiVersion"]) == ("GPU", "state.kubeshare.io/v1")
+    assert (first["status"]["node"], first["status"]["state"]) == ("n1", "Ready")
+    assert first["status"]["pods"][0]["name"] == "one"
+    assert (await state.ask(f"{GPUS}/{names[0]}", "root")) == (200, first)
+    _, body = await state.ask(f"{PODS}?limit=500", "root")
+    pods = body["items"]
+    assert isinstance(pods, list)
+    shown = {(one["kind"], one["metadata"]["name"], one["pod"]["state"]) for one in pods}
+    assert ("PodState", "one", "bound") in shown
+    assert len(pods) == len(a_small_view().pods)
+
+
+async def test_one_card_needs_the_right_to_get_it(state: State) -> None:
+    code, body = await state.ask(f"{GPUS}/GPU-n1-0", "jane")
+    assert (code, body["reason"]) == (403, "Forbidden")
+    code, body = await state.ask(f"{GPUS}/GPU-none", "root")
+    assert (code, body["message"]) == (404, 'gpus.state.kubeshare.io "GPU-none" not found')
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "said"),
+    [
+        ("watch=true", 405, "cannot be watched: `kubectl kubeshare gpus -w` shows changes"),
+        ("labelSelector=a%3Db", 400, "have no labels: `kubectl kubeshare gpus -l` takes labels"),
+        ("fieldSelector=a%3Db", 400, "cannot be selected by fields: `kubectl kubeshare gpus NAME`"),
+    ],
+)
+async def test_what_lists_of_the_group_cannot_do_is_refused_with_a_way(
+    state: State, query: str, code: int, said: str
+) -> None:
+    given, body = await state.ask(f"{GPUS}?{query}", "root")
+    assert given == code
+    assert said in str(body["message"])
+    assert (await state.ask(f"{PODS}?{query}", "root"))[0] == code
+
+
+async def test_the_schema_of_cards_names_every_field_that_they_have(state: State) -> None:
+    _, document = await state.ask("/openapi/v3/apis/state.kubeshare.io/v1", "tom")
+    [schema] = msgspec.to_builtins(document)["components"]["schemas"].values()
+    status = schema["properties"]["status"]["properties"]
+    _, card = await state.ask(f"{GPUS}/GPU-n1-0", "root")
+    given = msgspec.to_builtins(card)["status"]
+    assert status.keys() == given.keys()
+    assert given["pods"][0].keys() == status["pods"]["items"]["properties"].keys()
 
 
 @pytest.mark.parametrize("path", [PODS, f"{ROOT}/namespaces/default/pods"])
@@ -143,7 +197,7 @@ async def test_every_user_discovers_the_group(state: State) -> None:
     resources = listed["resources"]
     assert isinstance(resources, list)
     assert [(one["name"], one["namespaced"], one["verbs"]) for one in resources] == [
-        ("gpus", False, ["list"]),
+        ("gpus", False, ["get", "list"]),
         ("pods", True, ["get", "list"]),
     ]
 
