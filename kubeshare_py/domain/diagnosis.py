@@ -66,7 +66,7 @@ class Diagnosis:
     def _histogram(self) -> str:
         preface = f"{self.preface} " if self.preface else ""
         if self.limit:
-            preface = f"{preface}{self.limit}. "
+            preface = f"{preface}{self.limit}{'' if self.limit.endswith('?') else '.'} "
         remark = f" {self.remark}" if self.remark else ""
         if not self.nodes:
             return f"{preface}no nodes available to schedule pods{remark and f'.{remark}'}"

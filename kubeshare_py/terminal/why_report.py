@@ -97,7 +97,8 @@ def _paragraph(why: WhyView, width: int | None) -> list[Text]:
     called = f" Its namespace calls the GPU {pod.card_name}." if pod.card_name else ""
     isolated = f"{_unheld(pod)}{_unknown(why)}"
     rank = _rank(pod)
-    amounts = f"{',' if rank else ''} and holds {held(pod)}" if pod.holds else ""
+    comma = "," if rank or without_share(pod) else ""
+    amounts = f"{comma} and holds {held(pod)}" if pod.holds else ""
     asked = f"It asks for {_asked(pod)}{rank}{amounts}.{called}{isolated}"
     style = "bold green" if pod.state == "bound" else "bold"
     lines = [Text(text, style=style) for text in wrapped(printable(verdict), width)]

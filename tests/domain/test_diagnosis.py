@@ -19,3 +19,11 @@ def test_what_is_said_of_evictions_comes_after_the_counts_and_before_remarks() -
     of_pod = Diagnosis(nodes=2, counts=(("no claim", UNCOUNTED),))
     assert of_pod.message == "0/2 nodes are available: no claim."
     assert Diagnosis(post_filter="x").message == "no nodes available to schedule pods"
+
+
+def test_a_limit_that_ends_with_a_question_gets_no_full_stop() -> None:
+    counts = (("no GPU of model A100", 1),)
+    asked = Diagnosis(nodes=1, counts=counts, limit="impossible: did you mean T4?")
+    assert asked.message.startswith("impossible: did you mean T4? 0/1 nodes")
+    told = Diagnosis(nodes=1, counts=counts, limit="impossible: there is T4")
+    assert told.message.startswith("impossible: there is T4. 0/1 nodes")
