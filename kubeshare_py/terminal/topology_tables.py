@@ -1,7 +1,7 @@
 """`kubectl kubeshare gpus --topology`: how a node's cards are joined, and its islands."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from rich.text import Text
@@ -10,7 +10,7 @@ from kubeshare_py.domain.printable import printable
 from kubeshare_py.terminal.amounts import counted
 from kubeshare_py.terminal.cards import node_state
 from kubeshare_py.terminal.grid import GridColumn, Row, grid, joined, wrapped
-from kubeshare_py.views.view import CardView, IslandView, NodeView, RingView, TopologyView
+from kubeshare_py.views.view import IslandView, NodeView, RingView, TopologyView
 
 _ITSELF, _UNKNOWN = "X", "-"
 #: Below this, a bandwidth only means that cards are near each other.
@@ -46,8 +46,7 @@ def _node(node: NodeView, width: int | None) -> list[Text]:
         return [*lines, Text("  It is not known how its cards are joined.")]
     labels = _labels(node, node.topology)
     lines += _matrix(node.topology, labels)
-    idle = {card.uuid for card in node.cards if _is_idle(card)}
-    for text in _islands(node.topology.islands, labels, idle):
+    for text in _islands(node.topology.islands, labels):
         first, *rest = wrapped(text, None if width is None else width - 4)
         lines += [Text(f"  {first}"), *(Text(f"    {more}") for more in rest)]
     return lines
@@ -89,36 +88,19 @@ def _matrix(topology: TopologyView, labels: dict[str, str]) -> list[Text]:
     return grid([GridColumn(header=head) for head in heads], rows, None)
 
 
-def _is_idle(card: CardView) -> bool:
-    used = card.tenants or card.lingering or card.used_milli or card.used_bytes
-    return card.known and card.healthy and not used and not card.reserved_milli
-
-
-def _islands(
-    islands: Iterable[IslandView], labels: dict[str, str], idle: Collection[str]
-) -> Iterable[str]:
+def _islands(islands: Iterable[IslandView], labels: dict[str, str]) -> Iterable[str]:
     """A line for each bandwidth."""
     for bandwidth, level in groupby(islands, key=lambda island: island.bandwidth):
         phrases = "; ".join(
-            f"{' '.join(labels[uuid] for uuid in island.cards)} ({_use(island, labels, idle)})"
+            f"{' '.join(labels[uuid] for uuid in island.cards)} "
+            f"({'intact' if island.intact else 'in use'})"
             for island in level
         )
         yield f"{_speed(bandwidth)}: {phrases}"
 
 
-def _use(island: IslandView, labels: dict[str, str], idle: Collection[str]) -> str:
-    """Whether its cards are idle; of an island that is used in part, which ones are."""
-    if island.intact:
-        return "intact"
-    free = [labels[uuid] for uuid in island.cards if uuid in idle]
-    if not free:
-        return "in use"
-    count = len(island.cards)
-    return f"{count - len(free)} of {count} in use, idle: {' '.join(free)}"
-
-
 def _speed(bandwidth: int) -> str:
     """The bandwidth; below a link's there is only nearness, and all cards of a node share it."""
     if bandwidth < _MIN:
-        return "near" if bandwidth else "same node"
+        return "near" if bandwidth else "node"
     return f"{bandwidth / 1000:g} GB/s"

@@ -106,7 +106,7 @@ GPU0  X     NV4   NV4   NV4   0
 GPU1  NV4   X     NV4   NV4   0
 GPU2  NV4   NV4   X     NV4   1
 GPU3  NV4   NV4   NV4   X     1
-  200 GB/s: GPU0 GPU1 GPU2 GPU3 (1 of 4 in use, idle: GPU1 GPU2 GPU3)"""
+  200 GB/s: GPU0 GPU1 GPU2 GPU3 (in use)"""
     )
 
 
@@ -133,7 +133,7 @@ def test_what_is_not_known_is_said() -> None:
         "      GPU0  GPU1  NUMA",
         "GPU0  X     -     -",
         "GPU1  -     X     -",
-        "  same node: GPU0 GPU1 (intact)",
+        "  node: GPU0 GPU1 (intact)",
     ]
     driver.tell(InventoryRead(((N1, ()),)))
     assert shown(driver) == "No node has cards."
