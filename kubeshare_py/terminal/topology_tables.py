@@ -1,14 +1,14 @@
 """`kubectl kubeshare gpus --topology`: how a node's cards are joined, and its islands."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from itertools import groupby
 
 from rich.text import Text
 
 from kubeshare_py.domain.printable import printable
 from kubeshare_py.terminal.amounts import counted
-from kubeshare_py.terminal.cards import node_state
+from kubeshare_py.terminal.cards import is_open, node_state
 from kubeshare_py.terminal.grid import GridColumn, Row, grid, joined, wrapped
 from kubeshare_py.views.view import IslandView, NodeView, RingView, TopologyView
 
@@ -46,7 +46,7 @@ def _node(node: NodeView, width: int | None) -> list[Text]:
         return [*lines, Text("  It is not known how its cards are joined.")]
     labels = _labels(node, node.topology)
     lines += _matrix(node.topology, labels)
-    for text in _islands(node.topology.islands, labels):
+    for text in _islands(node.topology.islands, labels, _idle(node)):
         first, *rest = wrapped(text, None if width is None else width - 4)
         lines += [Text(f"  {first}"), *(Text(f"    {more}") for more in rest)]
     return lines
@@ -88,15 +88,32 @@ def _matrix(topology: TopologyView, labels: dict[str, str]) -> list[Text]:
     return grid([GridColumn(header=head) for head in heads], rows, None)
 
 
-def _islands(islands: Iterable[IslandView], labels: dict[str, str]) -> Iterable[str]:
-    """A line for each bandwidth."""
+def _idle(node: NodeView) -> frozenset[str]:
+    """The cards that nothing is on and that take pods, by uuid."""
+    return frozenset(
+        card.uuid
+        for card in node.cards
+        if is_open(node, card) and not (card.tenants or card.used_milli or card.used_bytes)
+    )
+
+
+def _islands(
+    islands: Iterable[IslandView], labels: dict[str, str], idle: Container[str]
+) -> Iterable[str]:
+    """A line for each bandwidth: islands as a whole, and what is left of those in use."""
     for bandwidth, level in groupby(islands, key=lambda island: island.bandwidth):
         phrases = "; ".join(
-            f"{' '.join(labels[uuid] for uuid in island.cards)} "
-            f"({'intact' if island.intact else 'in use'})"
+            f"{' '.join(labels[uuid] for uuid in island.cards)} ({_left(island, labels, idle)})"
             for island in level
         )
         yield f"{_speed(bandwidth)}: {phrases}"
+
+
+def _left(island: IslandView, labels: dict[str, str], idle: Container[str]) -> str:
+    if island.intact:
+        return "intact"
+    cards = " ".join(labels[uuid] for uuid in island.cards if uuid in idle)
+    return f"in use, idle: {cards}" if cards else "in use, none idle"
 
 
 def _speed(bandwidth: int) -> str:

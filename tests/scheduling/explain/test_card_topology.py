@@ -106,7 +106,7 @@ GPU0  X     NV4   NV4   NV4   0
 GPU1  NV4   X     NV4   NV4   0
 GPU2  NV4   NV4   X     NV4   1
 GPU3  NV4   NV4   NV4   X     1
-  200 GB/s: GPU0 GPU1 GPU2 GPU3 (in use)"""
+  200 GB/s: GPU0 GPU1 GPU2 GPU3 (in use, idle: GPU1 GPU2 GPU3)"""
     )
 
 
@@ -137,3 +137,10 @@ def test_what_is_not_known_is_said() -> None:
     ]
     driver.tell(InventoryRead(((N1, ()),)))
     assert shown(driver) == "No node has cards."
+
+
+def test_an_island_says_which_of_its_cards_are_idle_if_any() -> None:
+    driver = on("hgx-a100-4")
+    for name in ("a", "b", "c", "d"):
+        driver.place(a_pod(name, a_shape(whole(1))))
+    assert shown(driver).endswith("GPU0 GPU1 GPU2 GPU3 (in use, none idle)")
