@@ -99,7 +99,7 @@ async def test_discovery_shows_the_group(people: People) -> None:
     assert "state.kubeshare.io" in {group["name"] for group in groups}
     listed = await client.get(ROOT)
     assert {row["name"]: row["verbs"] for row in listed["resources"]} == {
-        "gpus": ["list"],
+        "gpus": ["get", "list"],
         "pods": ["get", "list"],
     }
 
