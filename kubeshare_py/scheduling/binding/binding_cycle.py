@@ -161,7 +161,8 @@ class BindingCycles:
             return []
         match event.outcome:
             case Bound():
-                bind = self._unanswered.pop(event.token)
+                bind = self._unanswered[event.token]
+                del self._unanswered[event.token]
                 if self._doubts:
                     self._doubts.pop(event.token, None)
                 record.refused = False
