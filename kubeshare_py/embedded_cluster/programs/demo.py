@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from kubeshare_py.configuration.leader_election import LeaderElection
 from kubeshare_py.configuration.scheduler import SCHEDULER_NAME, SchedulerConfiguration
 from kubeshare_py.documents.problems import DocumentProblem
 from kubeshare_py.edges.kube.errors import KubeError
@@ -58,6 +61,7 @@ async def main(
 
     Raises DocumentProblem for files and workloads, ConfigurationError for other options.
     """
+    configuration = patient(configuration)
     nodes = read_nodes(options.cluster)
     workloads = _workloads(options, configuration)
     with own_folder(options.directory) as directory:
@@ -91,6 +95,18 @@ async def _apply(workload: dict[str, Any], cluster: EmbeddedCluster, file: str) 
         raise DocumentProblem(file, f"{workload['kind']} {name}", error.message) from error
     # One after the other, as typed: each is placed before the next comes.
     await asyncio.sleep(PAUSE_S)
+
+
+def patient(configuration: SchedulerConfiguration) -> SchedulerConfiguration:
+    """The same with a Lease that outlasts pauses of the process, unless the file sets another.
+
+    The API server is in the same process: when the process gets no CPU for ten seconds, or a laptop
+    sleeps, no other scheduler could have taken the Lease over, and ending would end the cluster.
+    """
+    if configuration.leader_election != LeaderElection():
+        return configuration
+    election = LeaderElection(lease_duration="10m", renew_deadline="9m")
+    return msgspec.structs.replace(configuration, leader_election=election)
 
 
 def landing(options: DemoOptions, kubeconfig: Path) -> str:

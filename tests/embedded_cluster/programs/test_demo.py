@@ -16,6 +16,8 @@ from tests.patience import PATIENCE_S
 from tests.programs.commands import PIPE, expect_said, run, running
 from tests.stories.command import kubectl_kubeshare
 
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kubeshare-scheduler"
+
 
 def children(pid: int) -> list[int]:
     found = []
@@ -66,7 +68,10 @@ async def test_the_kubeconfig_leads_to_the_demos_cluster(tmp_path: Path) -> None
         await expect_said(process.stdout, "node a100-1 appeared")
         async with KubeClient(load(str(tmp_path / "here" / "kubeconfig"))) as client:
             names = {one["metadata"]["name"] for one in await client.list_all("/api/v1/nodes")}
+            lease = await client.get(LEASE)
     assert {"a100-1", "t4-1", "cpu-1"} <= names
+    # A process that stood still for long, as on a laptop that slept, goes on.
+    assert lease["spec"]["leaseDurationSeconds"] == 600
 
 
 async def test_containers_of_the_sample_pods_see_the_cards_that_they_got(tmp_path: Path) -> None:
