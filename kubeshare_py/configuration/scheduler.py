@@ -109,6 +109,10 @@ DEFAULT_DIALECTS = (
 )
 
 
+#: What the name `all` in a profile stands for: everything for NVIDIA's cards.
+ALL, ALL_DIALECTS = "all", (*DEFAULT_DIALECTS, EnabledDialect("hami"), EnabledDialect("nvidia"))
+
+
 class ProfileConfiguration(ConfigurationStruct, frozen=True):
     """One profile: the plugins that decide for pods with this schedulerName."""
 
@@ -119,7 +123,7 @@ class ProfileConfiguration(ConfigurationStruct, frozen=True):
     isolation: Annotated[tuple[IsolationBackend, ...], Meta(min_length=1)] = (
         IsolationBackend.NONE,
     )
-    #: The dialects of its pods.
+    #: The dialects of its pods; `all` stands for those of `ALL_DIALECTS` that are not listed.
     dialects: Annotated[tuple[EnabledDialect, ...], Meta(min_length=1)] = DEFAULT_DIALECTS
     #: The capacities of models, in any unit; the first name that matches a model counts.
     gpu_capacities: dict[str, Annotated[int, Meta(ge=1, le=10**9)]] = {}
@@ -373,7 +377,31 @@ def checked(configuration: SchedulerConfiguration) -> SchedulerConfiguration:
             raise ConfigurationError(f"profiles[{index}].schedulerName: {name} is there twice")
     for index, profile in enumerate(configuration.profiles):
         _check_extender(f"profiles[{index}].plugins", profile)
-    return configuration
+        _check_all(f"profiles[{index}].dialects", profile)
+    expanded = tuple(map(_with_all_dialects, configuration.profiles))
+    return msgspec.structs.replace(configuration, profiles=expanded)
+
+
+def _check_all(where: str, profile: ProfileConfiguration) -> None:
+    """Raises ConfigurationError for `all` with settings, which are of one dialect."""
+    for place, one in enumerate(profile.dialects):
+        if one.name == ALL and one != EnabledDialect(ALL):
+            raise ConfigurationError(
+                f"{where}[{place}]: all has no args and no requireNodeLabel: "
+                "list the dialect that has them beside it"
+            )
+
+
+def _with_all_dialects(profile: ProfileConfiguration) -> ProfileConfiguration:
+    """The profile with the dialects that `all` stands for, in its place."""
+    listed = {one.name for one in profile.dialects}
+    if ALL not in listed:
+        return profile
+    meant = [one for one in ALL_DIALECTS if one.name not in listed]
+    dialects: list[EnabledDialect] = []
+    for one in profile.dialects:
+        dialects += meant if one.name == ALL else [one]
+    return msgspec.structs.replace(profile, dialects=tuple(dialects))
 
 
 def _check_extender(where: str, profile: ProfileConfiguration) -> None:

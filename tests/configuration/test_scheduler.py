@@ -552,3 +552,13 @@ def test_the_longest_backoff_is_not_shorter_than_the_first() -> None:
         read({"podInitialBackoffSeconds": 5, "podMaxBackoffSeconds": 4})
     equal = read({"podInitialBackoffSeconds": 5, "podMaxBackoffSeconds": 5})
     assert equal.pod_max_backoff_seconds == 5
+
+
+def test_all_stands_for_the_dialects_that_are_not_listed() -> None:
+    nano = {"name": "nano-gpu", "args": {"memory_unit": "GiB"}}
+    [profile] = read({"profiles": [{"dialects": [{"name": "all"}, nano]}]}).profiles
+    names = [one.name for one in profile.dialects]
+    assert names == ["sharedgpu", "gpushare", "sharepod", "hami", "nvidia", "nano-gpu"]
+    assert profile.dialects[-1].args == {"memory_unit": "GiB"}
+    with pytest.raises(ConfigurationError, match=r"dialects\[0\]: all has no args and no require"):
+        read({"profiles": [{"dialects": [{"name": "all", "args": {"mig": []}}]}]})

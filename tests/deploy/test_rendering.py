@@ -396,8 +396,9 @@ def test_with_device_plugins_results_of_all_our_dialects_are_guarded() -> None:
 
 
 def test_a_dialect_that_is_not_known_is_refused() -> None:
-    assert "config.profiles[1].dialects[0].name: no dialect hamy; there are cambricon, " in refused(
-        'config.profiles=[{}, {"schedulerName": "b", "dialects": [{"name": "hamy"}]}]'
+    assert (
+        "config.profiles[1].dialects[0].name: no dialect hamy; there are all, cambricon, "
+        in refused('config.profiles=[{}, {"schedulerName": "b", "dialects": [{"name": "hamy"}]}]')
     )
 
 
@@ -891,6 +892,23 @@ def notes(by: str, *more: str) -> str:
     done = helm("install", "k", CHART, "--dry-run=client", f"--set=admission.by={by}", *more)
     assert done.returncode == 0, done.stderr
     return done.stdout.partition("NOTES:")[2]
+
+
+def test_all_dialects_are_those_that_a_profile_may_list_for_nvidias_cards() -> None:
+    """Policies, webhook and rules are the same; only the scheduler's own file differs."""
+    names = ("sharedgpu", "gpushare", "nano-gpu", "sharepod", "hami", "nvidia")
+    rendered = []
+    for listed in (("all",), names):
+        profile = json.dumps([{"dialects": [{"name": name} for name in listed]}])
+        text = template(
+            "--set=admission.contestedPods=true", f"--set-json=config.profiles={profile}"
+        )
+        documents = [one for one in yaml.safe_load_all(text) if one]
+        rendered.append(
+            [one for one in documents if one["kind"] not in ("ConfigMap", "Deployment")]
+        )
+    assert rendered[0] == rendered[1]
+    assert any("nvidia.com/gpumem" in json.dumps(one) for one in rendered[0])
 
 
 def test_the_notes_say_which_pods_are_taken_and_what_would_take_more() -> None:

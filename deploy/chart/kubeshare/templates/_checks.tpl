@@ -58,8 +58,8 @@
 {{- $names = append $names $name }}
 {{- range $place, $dialect := $profile.dialects }}
 {{- $dialects := include "kubeshare.knownDialects" $ | fromJson }}
-{{- if not (hasKey $dialects $dialect.name) }}
-{{- fail (printf "%s.dialects[%d].name: no dialect %s; there are %s. A dialect of your own image: name it in extraDialects" $path $place $dialect.name (keys $dialects | sortAlpha | join ", ")) }}
+{{- if not (or (eq $dialect.name "all") (hasKey $dialects $dialect.name)) }}
+{{- fail (printf "%s.dialects[%d].name: no dialect %s; there are all, %s. A dialect of your own image: name it in extraDialects" $path $place $dialect.name (keys $dialects | sortAlpha | join ", ")) }}
 {{- end }}
 {{- end }}
 {{- range $place, $backend := $profile.isolation }}

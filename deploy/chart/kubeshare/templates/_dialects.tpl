@@ -20,9 +20,13 @@
 {{- define "kubeshare.dialectsOf" -}}
 {{- $names := list }}
 {{- range .dialects }}
+{{- if eq .name "all" }}
+{{- $names = concat $names (include "kubeshare.defaultDialects" . | fromJsonArray) (list "hami" "nvidia") }}
+{{- else }}
 {{- $names = append $names .name }}
 {{- end }}
-{{- if $names }}{{ toJson $names }}{{ else }}{{ include "kubeshare.defaultDialects" . }}{{ end }}
+{{- end }}
+{{- if $names }}{{ $names | uniq | toJson }}{{ else }}{{ include "kubeshare.defaultDialects" . }}{{ end }}
 {{- end }}
 
 {{- /* Those whose results only their writers write: with device plugins all of ours, because the agent gives containers
@@ -97,8 +101,12 @@ CEL. Its policy depends on these. */}}
 {{- define "kubeshare.hamiSettings" -}}
 {{- $found := dict }}
 {{- range $profile := .Values.config.profiles }}
+{{- $listed := list }}
+{{- range $profile.dialects }}
+{{- $listed = append $listed .name }}
+{{- end }}
 {{- range $dialect := $profile.dialects }}
-{{- if eq $dialect.name "hami" }}
+{{- if or (eq $dialect.name "hami") (and (eq $dialect.name "all") (not (has "hami" $listed))) }}
 {{- $own := include "kubeshare.hamiDefaults" $ | fromJson }}
 {{- range $key, $value := $dialect.args }}
 {{- if hasKey $own $key }}
