@@ -179,6 +179,7 @@ def test_the_largest_there_is_is_named(claim: Any, said: str) -> None:
         ("A10", ""),
         ("H100", ""),
         ("RTX-4080", ""),
+        ("Tesla-T40", ""),
         ("...", ""),
     ],
 )

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from kubeshare_py.domain.events import NodeSeen
-from kubeshare_py.domain.identity import PodKey
+from kubeshare_py.domain.events import InventoryRead, NodeSeen
+from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.scheduling.explain.explanation import why
-from tests.builders import MODEL, a_claim, a_node, a_pod, a_shape, whole
+from tests.builders import MODEL, a_claim, a_node, a_pod, a_shape, some_gpus, whole
 from tests.scheduling.gang_driver import GangDriver
 
 
@@ -55,5 +55,14 @@ def test_nothing_is_said_where_a_card_is_free_on_a_node_that_is_cordoned() -> No
     driver = GangDriver({"n1": 1, "n2": 1})
     driver.show(a_pod("a", a_shape(whole(1))))
     driver.tell(NodeSeen(replace(a_node("n2"), unschedulable=True)))
+    driver.show(a_pod("waits", a_shape(a_claim(800, models=(MODEL,)))))
+    assert waits_for(driver, "waits") == ""
+
+
+def test_nothing_is_said_of_cards_that_would_not_be_free_without_their_pods() -> None:
+    driver = GangDriver({"n1": 1})
+    driver.show(a_pod("a", a_shape(whole(1))))
+    faulty = replace(some_gpus("n1", 1)[0], healthy=False)
+    driver.tell(InventoryRead(((NodeName("n1"), (faulty,)),)))
     driver.show(a_pod("waits", a_shape(a_claim(800, models=(MODEL,)))))
     assert waits_for(driver, "waits") == ""

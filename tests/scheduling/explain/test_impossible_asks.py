@@ -112,3 +112,13 @@ def test_why_counts_members_of_several_shapes_together() -> None:
     view = why(driver.machine, PodKey("default", "g-3"))
     assert view is not None
     assert [(names_of(node), node.headroom) for node in view.nodes] == [(["n1", "n2"], 3)]
+
+
+def test_a_card_of_another_model_is_not_said_to_lack_a_share_as_well() -> None:
+    driver = GangDriver({"n1": 1, "n2": 1})
+    driver.show(a_pod("a", a_shape(a_claim(800))))
+    driver.show(a_pod("waits", a_shape(a_claim(500, models=("H900",)))))
+    assert driver.told["waits"].endswith("0/2 nodes are available: 2 no GPU of model H900.")
+    found = why(driver.machine, PodKey("default", "waits"))
+    assert found is not None
+    assert {node.reasons for node in found.nodes} == {("no GPU of model H900",)}
