@@ -23,6 +23,9 @@ from kubeshare_py.domain.request import GpuRequest, InvalidRequest
 _NOTHING: Mapping[str, str] = {}
 #: So many problems of a pod are found at once.
 _MAX_PROBLEMS = 4
+#: In pods with more keys than people write, other problems than the first are not looked for: a pod
+#: of 6,000 keys would cost several readings of all of them.
+_MAX_KEYS = 64
 
 
 class PodRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -111,6 +114,8 @@ def with_others(
 ) -> InvalidRequest:
     """The first problem of a pod with those that are left when its key is mended."""
     given = labels or _NOTHING, annotations or _NOTHING
+    if sum(map(len, given)) > _MAX_KEYS:
+        return problem
     others = _other_problems(problem, *given, pod_group, table, containers)
     return replace(problem, others=tuple(map(str, others)))
 
