@@ -159,7 +159,7 @@ async def expect_daemon_reported(whole: Whole, root: Path, asked: Asked) -> None
     await stage.create("early", gpu("0.5", gpu_model=A100))
     card = annotations(await stage.expect_running("early"))["sharedgpu/gpu_uuid"]
     early = partial(asked.why, "early")
-    dead = f"mps does not hold it to its memory and time: {card} has no running MPS daemon."
+    dead = f"half of its card's time ({card} has no running MPS daemon)."
     await expect_eventually(early, dead)
     await expect_eventually(asked.details, "Not held:   memory of 1 pod, time of 1 pod\n")
     await expect_counts(whole, 1)
