@@ -11,7 +11,7 @@ from dataclasses import replace
 from rich.text import Text
 
 from kubeshare_py.domain.printable import printable
-from kubeshare_py.terminal.amounts import asks, counted, gib, gpu_count, gpus, percent
+from kubeshare_py.terminal.amounts import asks, counted, gib, gpu_count, gpus, is_unclear, percent
 from kubeshare_py.terminal.card_bars import BARS, LEVELS, MIN_CELL, card_cell, level
 from kubeshare_py.terminal.cards import (
     NAME_ORDER,
@@ -183,7 +183,8 @@ def _waiting(pods: Sequence[PodView], width: int, height: int) -> list[Text]:
     name = min(max(map(len, names), default=0), width // 3)
     for pod, text in zip(shown, names, strict=True):
         message = pod.message or pod.state
-        line = f"{shortened(text, name):<{name}}  {asks(pod)}: {message}"
+        said = message if is_unclear(pod) else f"{asks(pod)}: {message}"
+        line = f"{shortened(text, name):<{name}}  {said}"
         lines.append(Text(_cut(printable(line), width), style="yellow"))
     if len(shown) < len(pods):
         lines.append(Text(f"… and {counted(len(pods) - len(shown), 'more pod')}", style="dim"))

@@ -26,6 +26,7 @@ ELSEWHERE = {
     "manifests/pod_templates": "programs/test_kubectl_check",
     "manifests/pods/inter_pod_fields": "manifests/pods/test_inter_pod",
     "manifests/pods/pod_fields": "manifests/test_events",
+    "manifests/state_objects": "stories/test_state_group",
     "manifests/state_group": "edges/scheduler/state/test_state_api",
     "topology/cells_file": "topology/test_cells",
 }

@@ -77,7 +77,7 @@ async def test_control_c_leaves_the_last_picture(tmp_path: Path) -> None:
     assert "export KUBECONFIG" in live
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", left)
     assert re.search(r"^\S+: 6 nodes; pods: \d+ bound", plain, re.MULTILINE)
-    assert re.search(r"^a100-1 .*mnist", plain, re.MULTILINE)
+    assert re.search(r"^a100-2 .*training", plain, re.MULTILINE)
     assert "export KUBECONFIG" not in plain
 
 
