@@ -22,7 +22,7 @@ from tests.stories.share_pods import SHARE_PODS, amounts, share_pod
 
 MANIFESTS = sorted((Path(__file__).parent / "first_day").glob("*.yaml"))
 A100, T4 = "NVIDIA-A100-SXM4-40GB", "Tesla-T4"
-#: How many pods of the files are placed, and the one whose scheduler nobody runs.
+#: How many pods of the files are placed, and the one whose scheduler does not run here.
 EXPECTED, ELSEWHERE = 24, "elsewhere"
 
 

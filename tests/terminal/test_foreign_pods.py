@@ -1,4 +1,4 @@
-"""Of a pod that nobody places, `why` says what to do."""
+"""Of a pod that no scheduler places, `why` says what to do."""
 
 from kubeshare_py.terminal.foreign_pods import foreign_sentence
 
