@@ -31,7 +31,7 @@ class Terminal:
     def _read(self) -> None:
         try:
             read = os.read(self._leader, 65536)
-        except OSError:  # nobody has the other side open any more
+        except OSError:  # the other side is closed
             read = b""
         if not read:
             asyncio.get_running_loop().remove_reader(self._leader)

@@ -221,27 +221,35 @@ def table_texts(portions: Iterable[ClusterView], kind: str) -> Iterator[bytes]:
     """A table as JSON in pieces, the rows of each portion together."""
     of_cards = kind == state_group.GPU_LIST
     # `rows` is the table's last field, so that the pieces go between its brackets.
-    yield msgspec.json.encode(table([], of_cards=of_cards)).removesuffix(b"]}")
-    separator = b""
-    for portion in portions:
-        rows = [*(card_rows(portion) if of_cards else pod_rows(portion))]
-        if not rows and (portion.pods if of_cards else portion.nodes):
-            break  # all rows were in the portions before
-        yield separator + msgspec.json.encode(rows)[1:-1] if rows else b""
-        separator = separator or (b"," if rows else b"")
-    yield b"]}"
+    yield from _pieces(
+        table([], of_cards=of_cards),
+        portions,
+        card_rows if of_cards else pod_rows,
+        of_cards=of_cards,
+    )
 
 
 def list_texts(portions: Iterable[ClusterView], kind: str) -> Iterator[bytes]:
     """A list of objects as JSON in pieces, those of each portion together."""
     of_cards = kind == state_group.GPU_LIST
     head = {"kind": kind, "apiVersion": state_group.API_VERSION, "metadata": {}, "items": []}
+    yield from _pieces(head, portions, card_objects if of_cards else pod_objects, of_cards=of_cards)
+
+
+def _pieces(
+    head: object,
+    portions: Iterable[ClusterView],
+    items_of: Callable[[ClusterView], Iterable[object]],
+    *,
+    of_cards: bool,
+) -> Iterator[bytes]:
+    """An object whose last field is an empty list, with the items of the portions in it."""
     yield msgspec.json.encode(head).removesuffix(b"]}")
     separator = b""
     for portion in portions:
-        items = [*(card_objects(portion) if of_cards else pod_objects(portion))]
+        items = [*items_of(portion)]
         if not items and (portion.pods if of_cards else portion.nodes):
-            break  # all objects were in the portions before
+            break  # all items were in the portions before
         yield separator + msgspec.json.encode(items)[1:-1] if items else b""
         separator = separator or (b"," if items else b"")
     yield b"]}"

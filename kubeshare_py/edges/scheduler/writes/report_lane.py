@@ -5,7 +5,7 @@ import contextlib
 import datetime
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from http import HTTPStatus
 
 from kubeshare_py.domain.effects import (
@@ -90,7 +90,7 @@ class ReportLane:
         self._dropped = 0
         self._binding: set[PodUid] = set()
         self._patching: dict[PodUid, asyncio.Event] = {}
-        self._long: asyncio.Queue[_Patch] = asyncio.Queue()
+        self._long: asyncio.Queue[ReportWaiting] = asyncio.Queue()
         self._no_binds = asyncio.Event()
         self._no_binds.set()
         self._wakeup = asyncio.Event()
@@ -226,10 +226,10 @@ class ReportLane:
 
     async def _work_on_long_pods(self) -> None:
         while True:
-            patch = await self._long.get()
+            report = await self._long.get()
             await self._stand_back()
             began = self._now()
-            await self._settle(patch.report, self._send(patch), is_long=True)
+            await self._settle(report, self._read_and_patch(report, has_turn=True), is_long=True)
             await asyncio.sleep(self._now() - began)
 
     async def _report_condition(self, report: ReportWaiting) -> None:
@@ -259,34 +259,44 @@ class ReportLane:
             self._conditions.gone(report.uid)
 
     async def _patch_condition(self, report: ReportWaiting) -> bool | None:
-        """Write the condition; False if it is not needed any more, None if it is long."""
-        uid, patch = report.uid, _Patch(report)
-        is_long = self._conditions.is_long(uid)
-        if not self._conditions.is_known(uid):
-            # The time of the last transition must survive a restart of the scheduler.
-            published = await read_condition(self._client, report)
-            if published is None:
-                return False
-            if published.shows(message_of(report.diagnosis), report.diagnosis.reason):
-                return True
-            changed = None if published.status_is_false else self._clock()
-            patch = _Patch(report, changed, published.version)
-            is_long = published.pod_bytes >= LONG_BYTES
-        if is_long:
-            self._long.put_nowait(patch)
+        """Write the condition; False if it is not needed any more, None if the pod is long."""
+        if not self._conditions.is_known(report.uid):
+            return await self._read_and_patch(report)
+        if self._conditions.is_long(report.uid):
+            self._long.put_nowait(report)
             return None
-        return await self._send(patch)
+        return await self._patch(report)
 
-    async def _send(self, patch: "_Patch") -> bool:
-        """Patch the pod; False if it is being bound."""
-        uid = patch.report.uid
-        if uid in self._binding:
+    async def _read_and_patch(
+        self, report: ReportWaiting, *, has_turn: bool = False
+    ) -> bool | None:
+        """The same by what the pod shows now.
+
+        The time of the last transition must survive a restart of the scheduler, and a long pod may
+        have been bound while it waited for its turn.
+        """
+        published = await read_condition(self._client, report)
+        if published is None:
             return False
-        done = self._patching[uid] = asyncio.Event()
+        if published.shows(message_of(report.diagnosis), report.diagnosis.reason):
+            return True
+        if not has_turn and published.pod_bytes >= LONG_BYTES:
+            self._long.put_nowait(report)
+            return None
+        changed = None if published.status_is_false else self._clock()
+        return await self._patch(report, changed, published.version)
+
+    async def _patch(
+        self, report: ReportWaiting, changed: datetime.datetime | None = None, version: str = ""
+    ) -> bool:
+        """Patch the pod; False if it is being bound."""
+        if report.uid in self._binding:
+            return False
+        done = self._patching[report.uid] = asyncio.Event()
         try:
-            await patch_condition(self._client, patch.report, patch.changed, patch.version)
+            await patch_condition(self._client, report, changed, version)
         finally:
-            del self._patching[uid]
+            del self._patching[report.uid]
             done.set()
         return True
 
@@ -336,15 +346,6 @@ class ReportLane:
     @staticmethod
     def _now() -> float:
         return asyncio.get_running_loop().time()
-
-
-@dataclass(frozen=True, slots=True)
-class _Patch:
-    """A condition to write: when its status changed, and to which version (`patch_condition`)."""
-
-    report: ReportWaiting
-    changed: datetime.datetime | None = None
-    version: str = ""
 
 
 def _is_definite(error: KubeError) -> bool:

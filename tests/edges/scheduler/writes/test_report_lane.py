@@ -487,4 +487,37 @@ async def test_long_pods_are_written_one_at_a_time_and_hold_up_no_others() -> No
                 lane.waiting(waiting(f"u-{name}", name, TAINTED))
             assert {await written.get() for _ in long[:-1]} == {*long[:-1]}
     assert most == 1
-    assert reads == len(long) + len(others), "what is known to be long is not read again"
+    # A long pod is read once more when its turn comes.
+    assert reads == len(others) + 2 * len(long) + len(long[:-1])
+
+
+async def test_a_long_pod_that_is_bound_before_its_turn_is_left_alone() -> None:
+    bound: set[str] = set()
+    patched: list[str] = []
+    first, end = asyncio.Event(), asyncio.Event()
+
+    async def answer(request: web.Request) -> web.Response:
+        name = request.path.split("/")[6]
+        if request.method == "GET":
+            spec = {"image": "x" * LONG_BYTES, "nodeName": "n1" if name in bound else ""}
+            return web.json_response({"metadata": {"uid": f"u-{name}"}, "spec": spec})
+        if request.path.endswith("/status"):
+            patched.append(name)
+            first.set()
+            if name == "a":
+                await end.wait()
+            if name == "c":
+                last.set()
+        return web.json_response({})
+
+    last = asyncio.Event()
+    async with client_of(answer) as client:
+        lane = ReportLane(client, instance="test")
+        for name in "abc":
+            lane.waiting(waiting(f"u-{name}", name))
+        async with running(lane), asyncio.timeout(PATIENCE_S):
+            await first.wait()
+            bound.add("b")
+            end.set()
+            await last.wait()
+    assert patched == ["a", "c"]
