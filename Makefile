@@ -13,7 +13,7 @@ SPREAD = $(if $(AGAIN),--last-failed --last-failed-no-failures none,--numprocess
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test core check e2e differential prove manifests bench lock release release-lock clean
+.PHONY: help setup demo rewrite test slow core check compiled compiled-core e2e differential prove manifests bench cost lock release release-lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -41,8 +41,23 @@ setup: $(STAMP)  ## create .venv with everything in it
 demo: $(if $(wildcard $(STAMP)),$(STAMP),$(DEMO_STAMP))  ## the embedded cluster, simulated GPUs and the scheduler, with sample pods
 	@exec $(BIN)/kubeshare-demo
 
-test: check  ## every check and every test but the long ones
-	@$(BIN)/pytest --quiet $(SPREAD) -m 'not long'
+# pytest rewrites the assertions of each module of tests, 20 s of CPU the first time, and keeps the result. Workers that
+# begin together would all do it; here one process does, beside mypy, which leaves all cores but one idle.
+TAG = $(shell $(BIN)/python -c 'import sys; print(sys.implementation.cache_tag)')
+REWRITTEN = $(wildcard tests/__pycache__/conftest.$(TAG)-pytest-*.pyc)
+rewrite: $(STAMP)
+	@$(if $(REWRITTEN),,$(BIN)/pytest --quiet --collect-only -p no:cacheprovider >/dev/null 2>&1 || true)
+
+# What the checks say comes after the tests, if they fail.
+test: $(STAMP)  ## every check, and the tests that take little time each: minutes
+	@said=$$(mktemp); trap 'rm -f "$$said"' EXIT; \
+	$(MAKE) --silent check >"$$said" 2>&1 & checks=$$!; \
+	$(MAKE) --silent rewrite; \
+	$(BIN)/pytest --quiet $(SPREAD) -m 'not slow and not long'; tests=$$?; \
+	wait $$checks || { cat "$$said"; exit 2; }; exit $$tests
+
+slow: rewrite  ## the other tests on the embedded cluster, for which CI has time; only make prove runs the long ones
+	@$(BIN)/pytest --quiet $(SPREAD) -m 'slow and not long'
 
 # Rooms that only compute, processes and connections, TLS and a whole cluster: what differs between releases of Python shows here.
 CORE := $(addprefix tests/,cluster configuration devices dialects documents domain exporters isolation leader_election manifests \
@@ -56,6 +71,20 @@ check: $(STAMP)  ## format, lint, types, layers
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports >/tmp/kubeshare-lint-imports.$$$$ 2>&1 || { cat /tmp/kubeshare-lint-imports.$$$$; rm -f /tmp/kubeshare-lint-imports.$$$$; exit 1; }; rm -f /tmp/kubeshare-lint-imports.$$$$
+
+# mypyc takes some four minutes. The tests run beside the wheel, not beside the source (deploy/release/compiled.py).
+COMPILED := .compiled
+COMPILED_STAMP := $(COMPILED)/.built
+COMPILED_CORE := $(addprefix tests/,domain cluster framework topology plugins manifests dialects scheduling/queue scheduling/charges)
+$(COMPILED_STAMP): $(STAMP) $(shell find kubeshare_py plugins cmd -name '*.py' 2>/dev/null) $(wildcard deploy/release/*.py)
+	@$(BIN)/python -m deploy.release.compiled $(COMPILED)
+	@touch $@
+
+compiled: $(COMPILED_STAMP)  ## the wheel with compiled modules (needs cc), and an environment that has it
+
+compiled-core: $(COMPILED_STAMP)  ## tests of the rooms that are compiled, on the compiled wheel (needs cc)
+	@$(BIN)/python -m deploy.release.compiled $(COMPILED) --tests
+	@cd $(COMPILED)/tree && $(abspath $(COMPILED))/environment/bin/python -m pytest --quiet $(SPREAD) --compiled -m 'not long' $(COMPILED_CORE)
 
 # Each worker has a control plane of its own and takes one folder after the other (tests/by_folder.py).
 # Policies come last: an API server goes on refusing for a moment after a policy is gone.
@@ -75,11 +104,14 @@ prove: $(STAMP)  ## everything in full with new random input, then storms and at
 	PATH="$$binaries:$$PATH" exec $(BIN)/pytest --verbose --control-plane real --scale full --hypothesis-seed "$$seed" tests/faults tests/attacks tests/policies
 
 manifests: $(STAMP)  ## the chart's tables from the code, deploy/kubeshare.yaml from the chart (needs Go)
-	@$(BIN)/python -m tests.controlplane.cel_template
+	@$(BIN)/python -m tests.controlplane.chart_tables
 	@$(BIN)/python -m tests.controlplane.helm
 
 bench: $(STAMP)  ## decisions a second, by cluster size
 	@$(BIN)/python benchmarks/decisions.py
+
+cost: $(STAMP)  ## function calls a decision; AGAINST=commit counts both, and times both in turn
+	@$(BIN)/python -m benchmarks.cost $(if $(AGAINST),--against $(AGAINST))
 
 lock: $(STAMP)  ## pin the packages of Python that the tools and the image are made of, as they are today
 	@$(BIN)/python -m deploy.release.lock --python
@@ -92,4 +124,4 @@ release-lock: $(STAMP)  ## pin what the image is made of, as it is today (needs 
 	@$(BIN)/python -m deploy.release.lock
 
 clean:  ## forget what the targets made
-	rm -rf $(VENV) .demo .demo-* dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(COMPILED) .demo .demo-* dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

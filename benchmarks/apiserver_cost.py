@@ -31,29 +31,19 @@ import uvloop
 import yaml
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.credentials import load
 from tests.controlplane.build import NEEDED, build
 from tests.controlplane.cleaning import ship_lease
 from tests.controlplane.helm import PLAIN_FOR, template
 from tests.controlplane.running import ControlPlane, control_plane
 from tests.controlplane.shipped import MUTATING, POLICIES, RUNTIME_CLASS, shipped
 
-DIALECTS = ("sharedgpu", "gpushare", "nano-gpu", "sharepod", "hami")
 #: What `all` switches on.
 ALL = (
-    "--set=admission.others=true,policies.forcedDeletion=true,mps.enabled=true,sharePods.enabled=true",
+    "--set=admission.others=true,policies.forcedDeletion=true,mps.enabled=true,dialects=all",
     "--set=nodeAgent.enabled=true,collector.annotateNode=true,aggregator.enabled=true",
-    "--set=admission.dialectPods=all,config.inventory.source=annotation",
-    "--set-json=config.profiles="
-    + json.dumps(
-        [
-            {
-                "schedulerName": "kubeshare-scheduler",
-                "dialects": [{"name": one} for one in DIALECTS],
-                "isolation": ["none", "mps"],
-            }
-        ]
-    ),
+    "--set=config.inventory.source=annotation",
+    '--set-json=config.profiles=[{"isolation": ["none", "mps"]}]',
 )
 WITHOUT = "without"
 PODS = "/api/v1/namespaces/default/pods"

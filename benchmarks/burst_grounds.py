@@ -15,9 +15,9 @@ from kubeshare_py.configuration.inventory import Inventory
 from kubeshare_py.configuration.leader_election import LeaderElection
 from kubeshare_py.configuration.scheduler import SchedulerConfiguration
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
-from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode, read_cluster
-from kubeshare_py.embedded_cluster.programs.scheduler import running_scheduler
+from kubeshare_py.edges.kube.credentials import load
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import SimulatedNode, read_cluster
+from kubeshare_py.embedded_cluster.programs.demo_cluster import running_scheduler
 from kubeshare_py.embedded_cluster.serving.cluster import embedded_cluster
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from kubeshare_py.embedded_cluster.serving.simulated_kubelets import SimulatedKubelets

@@ -15,9 +15,9 @@ from aiohttp import web
 
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
-from kubeshare_py.exporters.gpu_capacity import PATH, capacity_samples, exposition
+from kubeshare_py.exporters.collector_metrics import PATH, capacity_samples, exposition
+from kubeshare_py.inventory.collector_page import INFO, LINK, NUMA
 from kubeshare_py.inventory.series import CARDS, FAULT, HEALTHY, OF_NODE
-from kubeshare_py.inventory.wiring_series import INFO, LINK, NUMA
 
 GIB = 2**30
 

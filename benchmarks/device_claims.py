@@ -23,20 +23,19 @@ from dataclasses import replace
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import SCHEDULER_NAME, read
-from kubeshare_py.domain.devices.device import (
-    Device,
-    DeviceAttribute,
-    DeviceKey,
-    DeviceNodes,
-    ResourceSlice,
-)
-from kubeshare_py.domain.devices.resource_claim import (
+from kubeshare_py.domain.cluster_objects import Requirement, WatchedKind
+from kubeshare_py.domain.device import (
     AllocatedDevice,
     ClaimAllocation,
+    Device,
+    DeviceAttribute,
     DeviceClass,
+    DeviceKey,
+    DeviceNodes,
     DeviceRequest,
     MatchAttribute,
     ResourceClaim,
+    ResourceSlice,
 )
 from kubeshare_py.domain.effects import Bind, WriteObject
 from kubeshare_py.domain.events import (
@@ -54,12 +53,9 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
-from kubeshare_py.domain.label_selector import Requirement
-from kubeshare_py.domain.needs.cluster_objects import WatchedKind
-from kubeshare_py.domain.needs.device_claims import DeviceClaimName, DeviceClaims
-from kubeshare_py.domain.needs.object_writes import ReserveDevices
 from kubeshare_py.domain.node import Node
-from kubeshare_py.domain.pod import NodeTerm, Pod, Shape
+from kubeshare_py.domain.pod import DeviceClaimName, DeviceClaims, NodeTerm, Pod, Shape
+from kubeshare_py.domain.storage import ReserveDevices
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.scheduling.machine import Machine
 

@@ -43,13 +43,10 @@ from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.request import ContainerClaim, GpuClaim, GpuRequest
-from kubeshare_py.edges.event_log.event_log import EventLog
-from kubeshare_py.edges.event_log.log_folder import sessions
-from kubeshare_py.edges.event_log.logged_session import LoggedSession, ReplaySettings
-from kubeshare_py.edges.event_log.session_writer import LogLimits
+from kubeshare_py.edges.event_log.event_log import EventLog, LogLimits
+from kubeshare_py.edges.event_log.log_folder import LoggedSession, ReplaySettings, sessions
 from kubeshare_py.programs.replay import replayed
-from kubeshare_py.scheduling.configured_machine import configured_machine
-from kubeshare_py.scheduling.known_events import known_events
+from kubeshare_py.scheduling.machine import configured_machine, known_events
 
 GIB = 1 << 30
 CONFIGURATION = read(None)

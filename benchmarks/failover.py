@@ -22,7 +22,7 @@ from pathlib import Path
 
 import yaml
 
-from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import read_cluster
 from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest
 from kubeshare_py.embedded_cluster.serving.cluster import EmbeddedCluster, embedded_cluster
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER

@@ -41,7 +41,7 @@ from kubeshare_py.domain.events import (
     WriteOutcome,
 )
 from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.domain.needs.object_writes import SelectNode
+from kubeshare_py.domain.storage import SelectNode
 from kubeshare_py.edges.scheduler.process import collect_in_short_pauses
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.scheduling.machine import Machine

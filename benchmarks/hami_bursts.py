@@ -32,8 +32,7 @@ import uvloop
 from benchmarks.contest.cluster import Cluster, cluster
 from benchmarks.followed_pods import LONGEST_S, FollowedPods
 from benchmarks.hami_grounds import CARD_MIB, NODES, ground
-from kubeshare_py.dialects.hami.encoding import decode
-from kubeshare_py.dialects.hami.keys import HAMI, NVIDIA_KEYS, SUCCESS, SYSTEMS
+from kubeshare_py.dialects.hami.annotations import HAMI, NVIDIA_KEYS, SUCCESS, SYSTEMS, decode
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
 from tests.stories.stand_in_plugin import StandInPlugin

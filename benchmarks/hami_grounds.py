@@ -9,10 +9,9 @@ from pathlib import Path
 import yaml
 
 from benchmarks.contest.cluster import Cluster
-from kubeshare_py.dialects.hami.keys import HAMI, NVIDIA_KEYS
-from kubeshare_py.dialects.hami.register import RegisteredCard, write_json
+from kubeshare_py.dialects.hami.annotations import HAMI, NVIDIA_KEYS, RegisteredCard, write_json
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.credentials import load
 from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.controlplane.processes import process

@@ -26,6 +26,7 @@ from typing import Any
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import SCHEDULER_NAME, read
+from kubeshare_py.domain.cluster_objects import Requirement, ServiceObject, WatchedKind
 from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import (
     BindAnswered,
@@ -37,18 +38,16 @@ from kubeshare_py.domain.events import (
     PodsListed,
 )
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
-from kubeshare_py.domain.label_selector import Requirement
-from kubeshare_py.domain.needs.cluster_objects import WatchedKind
-from kubeshare_py.domain.needs.default_spread import ServiceObject
-from kubeshare_py.domain.needs.inter_pod import (
+from kubeshare_py.domain.node import Node
+from kubeshare_py.domain.pod import (
     AffinityTerm,
     InterPodTerms,
+    Pod,
     PodSelector,
+    Shape,
     SpreadConstraint,
     WeightedTerm,
 )
-from kubeshare_py.domain.node import Node
-from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.scheduling.machine import Machine
 

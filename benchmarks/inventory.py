@@ -46,8 +46,8 @@ from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
 from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.scheduling.machine import Machine, MachineEvent
-from tests.builders import a_node
 from tests.edges.bare_server import plain
+from tests.making import a_node
 
 Stream = AsyncGenerator[InventoryRead | InventoryFailed, None]
 SOURCES = ("prometheus", "scrape")

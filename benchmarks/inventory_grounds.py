@@ -16,10 +16,11 @@ from benchmarks.collector_pages import address, node_name
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.edges.inventory import collector_scrape, prometheus
 from kubeshare_py.edges.inventory.collector_scrape import CollectorTargets
+from kubeshare_py.edges.inventory.inventory_child import Heard
 from kubeshare_py.edges.inventory.inventory_reports import ScrapeAccess
-from kubeshare_py.exporters.gpu_capacity import PATH
-from kubeshare_py.manifests.inventory_objects import CollectorPod, PlaceSpec, PlaceStatus
-from kubeshare_py.manifests.metadata import ObjectMeta
+from kubeshare_py.exporters.collector_metrics import PATH
+from kubeshare_py.manifests.common_definitions import ObjectMeta
+from kubeshare_py.manifests.partial_objects import CollectorPod, PlaceSpec, PlaceStatus
 from kubeshare_py.manifests.watch import ListResult
 from tests.controlplane.prometheus import JOB, find
 from tests.controlplane.running import free_ports
@@ -58,7 +59,7 @@ async def grounds(source: str, nodes: int, cards: int, interval_s: float) -> Asy
                     port=port,
                     interval_s=interval_s,
                     access=ScrapeAccess(),
-                    on_reading=on_reading,
+                    heard=Heard(on_reading),
                 ),
             )
             return
@@ -68,7 +69,7 @@ async def grounds(source: str, nodes: int, cards: int, interval_s: float) -> Asy
         yield Ground(
             port,
             lambda on_reading: prometheus.readings(
-                url, interval_s=interval_s, on_reading=on_reading
+                url, interval_s=interval_s, heard=Heard(on_reading)
             ),
         )
 

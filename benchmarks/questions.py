@@ -35,8 +35,7 @@ from kubeshare_py.domain.events import BindSlotsFree, PodSeen, PodsListed
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod, PodGroup, Shape
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.edges.scheduler.state.state_api import table_texts
-from kubeshare_py.edges.scheduler.state.state_stream import view_texts
+from kubeshare_py.edges.scheduler.state_api import table_texts, view_texts
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.manifests.state_group import GPU_LIST, POD_LIST
 from kubeshare_py.scheduling.explain.explanation import cluster_portions, pod_portions, why_steps

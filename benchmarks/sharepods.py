@@ -25,11 +25,11 @@ import uvloop
 import yaml
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.credentials import load
 from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
-from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import read_cluster
 from kubeshare_py.embedded_cluster.serving.server import ADMIN, SCHEDULER
 from kubeshare_py.embedded_cluster.serving.simulated_collectors import SimulatedCollectors
 from kubeshare_py.embedded_cluster.serving.simulated_kubelets import SimulatedKubelets

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from benchmarks.decisions import GIB, request_of
 from kubeshare_py.configuration.scheduler import SCHEDULER_NAME
 from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.cluster_objects import Requirement, WatchedKind
 from kubeshare_py.domain.events import (
     AnyObject,
     Event,
@@ -22,13 +23,10 @@ from kubeshare_py.domain.events import (
     PodSeen,
 )
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
-from kubeshare_py.domain.label_selector import Requirement
-from kubeshare_py.domain.needs.cluster_objects import WatchedKind
-from kubeshare_py.domain.needs.storage import PersistentVolumeClaim, StorageClass
-from kubeshare_py.domain.needs.volumes import PodClaim, PodVolumes
 from kubeshare_py.domain.node import Node
-from kubeshare_py.domain.pod import NodeTerm, Pod, PodGroup, Shape
+from kubeshare_py.domain.pod import NodeTerm, Pod, PodClaim, PodGroup, PodVolumes, Shape
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.domain.storage import PersistentVolumeClaim, StorageClass
 
 SMALL = Shape(
     resources=(("cpu", 100), ("memory", GIB)), claims=(GpuClaim(milli=100),), needs_port=True

@@ -8,26 +8,29 @@ import gc
 import os
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
-from kubeshare_py.edges.process.idle_memory import give_back
-from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode
+from kubeshare_py.edges.kube.credentials import load
+from kubeshare_py.edges.process.run_until_signal import give_back
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import SimulatedNode
 from kubeshare_py.embedded_cluster.serving.cluster import (
     EmbeddedCluster,
     cluster_around,
     embedded_cluster,
 )
-from tests.budgets import BudgetReport, budgets, folder_of
+from tests.budgets import BudgetReport, CpuOfTests, budgets, folder_of
 from tests.by_folder import by_folder
+from tests.compiled_wheel import modules_from_source
 from tests.controlplane.build import build
 from tests.controlplane.cleaning import clean, ship_lease
 from tests.controlplane.front import front
 from tests.controlplane.running import ControlPlane, control_plane
+from tests.module_forks import FORKING
 from tests.no_go import NoGo
 from tests.scale import DEFAULT, choose, is_full, parse
 from tests.workers import free_bytes, workers
@@ -45,6 +48,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=DEFAULT,
         help="how much random tests and attacks try: small, full (as in make prove) or a factor",
     )
+    parser.addoption(
+        "--compiled", action="store_true", help="refuse to run on anything but the compiled wheel"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -54,21 +60,47 @@ def pytest_configure(config: pytest.Config) -> None:
         choose(parse(config.getoption("--scale"), seed), repeatable=seed is None)
     except ValueError as error:
         raise pytest.UsageError(str(error)) from error
+    if config.getoption("--compiled") and (found := modules_from_source()):
+        raise pytest.UsageError(f"not compiled: {', '.join(found)}")
     if config.getoption("--control-plane") == "embedded":
         config.pluginmanager.register(NoGo())
+        without_the_systems_certificates()
+    config.pluginmanager.register(CpuOfTests())
     # Workers of pytest-xdist report to the process that started them, which adds up.
     if not is_full() and not hasattr(config, "workerinput"):
         embedded = config.getoption("--control-plane") == "embedded"
-        config.pluginmanager.register(BudgetReport(budgets()["test" if embedded else "e2e"]))
+        of_slow = config.option.markexpr.startswith("slow")
+        table = "e2e" if not embedded else "slow" if of_slow else "test"
+        config.pluginmanager.register(BudgetReport(budgets()[table]))
+
+
+def without_the_systems_certificates() -> None:
+    """Let no TLS context, here or in a child, read the authorities of this machine.
+
+    No test talks to a server that has its certificate from one, and to read them takes 20 ms of
+    CPU: each start of a program that imports aiohttp, and each new story, would pay it.
+    """
+    os.environ["SSL_CERT_FILE"] = os.devnull
+    os.environ["SSL_CERT_DIR"] = os.devnull
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Let no garbage collection look at modules and tests again: they stay until the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only the other kind of server can be asked; each of them says why."""
+    """Leave out what only the other kind of server, or of wheel, can be asked; each says why."""
     embedded = config.getoption("--control-plane") == "embedded"
-    other = "real_only" if embedded else "embedded_only"
-    left_out = [item for item in items if item.get_closest_marker(other)]
+    others = ["real_only" if embedded else "embedded_only"]
+    if config.getoption("--compiled"):
+        others.append("source_only")
+    left_out = [item for item in items if any(map(item.get_closest_marker, others))]
     config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in left_out]
+    gone = set(map(id, left_out))
+    items[:] = [item for item in items if id(item) not in gone]
 
 
 @pytest.hookimpl(optionalhook=True, wrapper=True)
@@ -94,6 +126,11 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
         give_back()
 
 
+def pytest_sessionfinish() -> None:
+    """End the process that forks."""
+    FORKING.end()
+
+
 @pytest.fixture(scope="session")
 def full_scale() -> bool:
     """Whether attacks are tried at full scale."""
@@ -113,9 +150,15 @@ def plane(
 
 
 @pytest.fixture
-def new_cluster(plane: ControlPlane | None) -> NewCluster:
-    """Give a story its cluster: nobody else's objects are in it."""
-    return embedded_cluster if plane is None else clusters_of(plane)
+def new_cluster(request: pytest.FixtureRequest, plane: ControlPlane | None) -> NewCluster:
+    """Give a story a cluster of its own, without objects of other stories.
+
+    The embedded API server speaks plain HTTP unless the story is marked `tls`: the handshakes of
+    44 connections, and what they encrypt, take a third of the CPU of a short story.
+    """
+    if plane is None:
+        return partial(embedded_cluster, tls=request.node.get_closest_marker("tls") is not None)
+    return clusters_of(plane)
 
 
 def clusters_of(running: ControlPlane) -> NewCluster:

@@ -3,9 +3,9 @@
 from typing import Any
 
 from kubeshare_py.configuration.scheduler import SCHEDULER_NAME
-from kubeshare_py.domain.group_objects import GroupApi
-from kubeshare_py.inventory.card_annotation import ANNOTATION, write_cards
-from tests.builders import some_gpus
+from kubeshare_py.domain.cluster_objects import GroupApi
+from kubeshare_py.inventory.node_annotations import ANNOTATION, write_cards
+from tests.making import some_gpus
 
 ALLOCATION = (
     '{"v":1,"token":"t","dialect":"sharedgpu","claims":[{"uuid":"GPU-n1-0","milli":500,'

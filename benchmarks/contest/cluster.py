@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from kubeshare_py.edges.kube.client import KubeAnswer, KubeClient
-from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.credentials import load
 from tests.controlplane.build import NEEDED, build
 from tests.controlplane.cleaning import ship_lease
 from tests.controlplane.running import ControlPlane, control_plane

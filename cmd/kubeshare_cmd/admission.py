@@ -5,7 +5,7 @@ import sys
 
 from kubeshare_cmd.ports import port
 from kubeshare_py.configuration.scheduler import ConfigurationError
-from kubeshare_py.edges.admission.admission_server import PORT
+from kubeshare_py.edges.admission import PORT
 from kubeshare_py.edges.scheduler import configuration_file, process
 from kubeshare_py.programs import admission
 

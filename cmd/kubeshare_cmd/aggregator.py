@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kubeshare_cmd.ports import port
 from kubeshare_py.configuration.scheduler import SCHEDULER_NAME
-from kubeshare_py.edges.aggregator.aggregator_server import PORT
+from kubeshare_py.edges.aggregator import PORT
 from kubeshare_py.exporters.gpu_requirement import PATH
 from kubeshare_py.programs.aggregator import AggregatorSettings, run
 

@@ -9,7 +9,7 @@ from kubeshare_cmd.ports import port
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.node.card_sampler import INTERVAL_S, ROOT, STALE_AFTER_S
 from kubeshare_py.edges.node.collector_server import PORT
-from kubeshare_py.edges.process.node_name import own_node
+from kubeshare_py.edges.process.own_names import own_node
 from kubeshare_py.programs.collector import CollectorSettings, run, show
 
 EXAMPLES = """examples:

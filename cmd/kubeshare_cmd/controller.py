@@ -8,7 +8,7 @@ from kubeshare_cmd.ports import port
 from kubeshare_py.configuration.leader_election import LeaderElection
 from kubeshare_py.configuration.scheduler import SCHEDULER_NAME
 from kubeshare_py.edges.scheduler import process
-from kubeshare_py.edges.sharepods.controller_server import PORT
+from kubeshare_py.edges.sharepods import PORT
 from kubeshare_py.programs.controller import ELECTION, ControllerSettings
 from kubeshare_py.programs.controller import main as control
 

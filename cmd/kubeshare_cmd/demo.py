@@ -8,7 +8,7 @@ from pathlib import Path
 from kubeshare_cmd.ports import port
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import ConfigurationError
-from kubeshare_py.documents.problems import DocumentProblem
+from kubeshare_py.documents.yaml_text import DocumentProblem
 from kubeshare_py.edges.process.plugin_entry_points import with_entry_points
 from kubeshare_py.edges.scheduler import configuration_file, process
 

@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from kubeshare_py.domain.bounds import CARD_TENANTS
-from kubeshare_py.node_agent.device_plugin.resources import (
+from kubeshare_py.domain.quantity import CARD_TENANTS
+from kubeshare_py.node_agent.devices import (
     KNOWN,
     MemoryUnit,
     MigStrategy,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.node.card_sampler import INTERVAL_S, ROOT
-from kubeshare_py.edges.process.node_name import own_node
+from kubeshare_py.edges.process.own_names import own_node
 from kubeshare_py.programs.gemini import GeminiSettings, run
 
 EXAMPLES = """examples:

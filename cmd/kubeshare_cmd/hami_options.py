@@ -3,8 +3,8 @@
 import argparse
 
 from kubeshare_cmd.ports import port
-from kubeshare_py.edges.node.hami_core.hami_page import PORT
-from kubeshare_py.node_agent.hami_core.container_limits import HOOK, PRIORITY, HamiCoreSettings
+from kubeshare_py.edges.node.hami_core.hami_part import PORT
+from kubeshare_py.node_agent.hami_core import HOOK, PRIORITY, HamiCoreSettings
 
 #: The library's: errors, warnings, information, all.
 _LOG_LEVELS = ("0", "1", "3", "4")

@@ -4,10 +4,8 @@ import argparse
 import sys
 from collections.abc import Mapping, Sequence
 
-from kubeshare_cmd.kubectl_parser import make_parser
-from kubeshare_cmd.kubectl_texts import COMMANDS
-from kubeshare_py.programs.kubectl_completion import candidates
-from kubeshare_py.programs.kubectl_words import CommandOption, read_line
+from kubeshare_cmd.kubectl_parser import COMMANDS, make_parser
+from kubeshare_py.programs.kubectl_completion import CommandOption, candidates, read_line
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

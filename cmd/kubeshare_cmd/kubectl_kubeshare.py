@@ -3,12 +3,12 @@
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kubeshare_cmd.kubectl_parser import make_parser
-from kubeshare_cmd.kubectl_texts import COMMANDS
-from kubeshare_cmd.kubectl_usage import UsageParser
-from kubeshare_py.edges.cli.access import ApiAccess
+from kubeshare_cmd.kubectl_parser import COMMANDS, UsageParser, make_parser
+
+if TYPE_CHECKING:
+    from kubeshare_py.edges.cli.state_client import ApiAccess
 
 _REPEATED = ("names", "as_group", "as_user_extra")
 
@@ -24,14 +24,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser.error("why is about a pod: why POD, or why KIND/NAME such as why job/lstm")
         given["names"] = [given["names"]]
     given |= {name: tuple(given[name]) for name in _REPEATED if name in given}
+    # Imported late, because --help and --version need none of it and must be quick.
+    from kubeshare_py.edges.cli.state_client import ApiAccess  # noqa: PLC0415
+
     access = ApiAccess(
         **{one.name: given.pop(one.name) for one in fields(ApiAccess) if one.name in given}
     )
     if given["command"] == "check":
         return _check(parser, given, access)
-    # Imported late, because --help and --version need none of it and must be quick.
-    from kubeshare_py.programs.kubectl_kubeshare import run  # noqa: PLC0415
-    from kubeshare_py.programs.kubectl_question import Question, usage_error  # noqa: PLC0415
+    from kubeshare_py.programs.kubectl_kubeshare import (  # noqa: PLC0415
+        Question,
+        run,
+        usage_error,
+    )
 
     question = Question(**given, access=access)
     if error := usage_error(question):
@@ -39,20 +44,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run(question)
 
 
-def _check(parser: UsageParser, given: Mapping[str, Any], access: ApiAccess) -> int:
+def _check(parser: UsageParser, given: Mapping[str, Any], access: "ApiAccess") -> int:
     from kubeshare_py.programs.kubectl_check import CheckQuestion, run  # noqa: PLC0415
 
     files, output = tuple(given.get("files") or ()), given.get("output", "table")
     if not files:
         parser.error("check needs manifests: -f FILE, or -f - for standard input")
-    question = CheckQuestion(
-        files=files,
-        output=output,
-        config=given.get("config", ""),
-        offline=given.get("offline", False),
-        access=access,
+    config, now, offline = (given.get(name) for name in ("config", "now", "offline"))
+    if now and offline:
+        parser.error("--now asks the scheduler: it does not go with --offline")
+    return run(
+        CheckQuestion(
+            files=files,
+            output=output,
+            config=config or "",
+            offline=bool(offline),
+            now=bool(now),
+            access=access,
+        )
     )
-    return run(question)
 
 
 if __name__ == "__main__":

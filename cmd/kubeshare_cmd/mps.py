@@ -8,7 +8,7 @@ from pathlib import Path
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.node.card_sampler import INTERVAL_S
 from kubeshare_py.edges.node.mps_launcher import PROGRAM
-from kubeshare_py.edges.process.node_name import own_node
+from kubeshare_py.edges.process.own_names import own_node
 from kubeshare_py.programs.mps import FOLDER, MpsSettings, run
 
 EXAMPLES = """examples:

@@ -9,9 +9,9 @@ from kubeshare_cmd.device_options import add_device_options, chosen_devices
 from kubeshare_cmd.hami_options import add_hami_options, chosen_hami
 from kubeshare_cmd.ports import port
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.edges.node.agent_server import PORT
+from kubeshare_py.edges.node.agent import PORT
 from kubeshare_py.edges.node.card_sampler import INTERVAL_S, ROOT
-from kubeshare_py.edges.process.node_name import own_address, own_node
+from kubeshare_py.edges.process.own_names import own_address, own_node
 from kubeshare_py.programs.node_agent import AgentSettings, run
 
 EXAMPLES = """examples:

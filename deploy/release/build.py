@@ -1,9 +1,12 @@
 """Build all files of a release from one folder: wheels, sdist, chart, manifests, image, papers."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
+import sysconfig
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,6 +21,8 @@ MANIFESTS, CHART, DOCKERFILE = (
     "deploy/Dockerfile",
 )
 SUMS = "SHA256SUMS"
+#: Switches the build hook of compiled modules on; sets in mypyc have one order in every build.
+COMPILED = {"HATCH_BUILD_HOOK_ENABLE_CUSTOM": "1", "PYTHONHASHSEED": "0"}
 
 
 class CannotBuild(Exception):
@@ -54,7 +59,7 @@ def build(
     packages = debian.pinned((source / "deploy/release" / debian.LOCK.name).read_text())
     debian.unpack(debian.download(packages, downloads), root)
     below = archive.tar_of(root, epoch=epoch)
-    [wheel] = output.glob("kubeshare_py-*.whl")
+    [wheel] = output.glob("kubeshare_py-*-none-any.whl")
     python_packages.install(wheel, root)
     app = archive.tar_of(root / "app", epoch=epoch, under="app/")
     parts = bill.parts_of(root)
@@ -104,13 +109,33 @@ def build_python(source: Path, output: Path, epoch: int) -> None:
     _python_build(source / COMMAND, output, epoch, "--wheel")
 
 
+def build_compiled(source: Path, output: Path, epoch: int) -> None:
+    """Make the wheel of all programs with compiled modules; needs a C compiler.
+
+    Raises CannotBuild.
+    """
+    _python_build(source, output, epoch, "--wheel", settings=COMPILED)
+
+
+def compiler() -> str | None:
+    """Return the path of the C compiler that extensions of this Python are built with, if any."""
+    named = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
+    return shutil.which(shlex.split(named)[0])
+
+
 def sums(folder: Path) -> dict[str, str]:
     """Return the SHA-256 of each file by its name."""
     files = sorted(path for path in folder.iterdir() if path.name != SUMS)
     return {path.name: archive.sha256(path.read_bytes()) for path in files}
 
 
-def _python_build(source: Path, output: Path, epoch: int, *kinds: str) -> None:
+def _python_build(
+    source: Path,
+    output: Path,
+    epoch: int,
+    *kinds: str,
+    settings: Mapping[str, str] | None = None,
+) -> None:
     """Make wheel or sdist, or both, with the build backend that is installed here."""
     where = ["--outdir", str(output), str(source)]
     command = [sys.executable, "-m", "build", "--no-isolation", *kinds, *where]
@@ -119,7 +144,7 @@ def _python_build(source: Path, output: Path, epoch: int, *kinds: str) -> None:
         check=False,
         capture_output=True,
         text=True,
-        env={**os.environ, "SOURCE_DATE_EPOCH": str(epoch)},
+        env={**os.environ, "SOURCE_DATE_EPOCH": str(epoch), **(settings or {})},
     )
     if done.returncode:
         raise CannotBuild(done.stdout + done.stderr)

@@ -11,7 +11,7 @@ from enum import StrEnum
 from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.dialects.pod_keys import PREFIX
 from kubeshare_py.manifests.admission import CreatedPod
-from kubeshare_py.manifests.pods.container_amounts import container_amounts
+from kubeshare_py.manifests.pods.effective_requests import container_amounts
 
 #: On a namespace: "true" opts in, "false" out. On a pod: "false" leaves its scheduler to it.
 LABEL = "kubeshare.io/dialects"

@@ -1,4 +1,4 @@
-"""What `dialects/hami/admission` adds to new pods, and which it refuses, as CEL variables.
+"""What `dialects/hami/request` adds to new pods, and which it refuses, as CEL variables.
 
 They need `object`, a pod, and `variables.hami`, the settings of the dialect in the pod's profile as
 texts, of which the chart has the defaults from here. Amounts are read from limits alone: of an
@@ -10,18 +10,20 @@ from collections.abc import Mapping
 import msgspec
 
 from kubeshare_py.admission.cel_text import NOTHING, Variables, as_entries, first, literal
-from kubeshare_py.dialects.hami.admission import NODE_RULE, PRIVILEGED_RULE, TASK_PRIORITY
-from kubeshare_py.dialects.hami.amounts import (
+from kubeshare_py.dialects.hami.annotations import CARD_CORES, SEED, HamiSettings
+from kubeshare_py.dialects.hami.request import (
     COUNT_RULE,
     MOST_MIB,
     MOST_RULE,
+    NODE_RULE,
     PERCENT,
     PERCENT_RULE,
+    PRIVILEGED_RULE,
+    TASK_PRIORITY,
     UNIT_RULE,
     WITHOUT_COUNT,
 )
-from kubeshare_py.dialects.hami.keys import CARD_CORES, SEED, HamiSettings
-from kubeshare_py.domain.bounds import CLAIMED_CARDS
+from kubeshare_py.domain.quantity import CLAIMED_CARDS
 
 _HEAD = "{{- /* Rules of kubeshare_py/dialects/hami as CEL; written by `make manifests`. */}}\n"
 #: The containers of a pod, by the names of their lists in its spec.
@@ -71,7 +73,7 @@ def additions() -> Variables:
 
 
 def refusals() -> Variables:
-    """`hamiProblem`: the sentence of `admitted` about a pod that is refused, '' if it is not.
+    """`hamiProblem`: why `admission_additions` refuses a pod, '' if it does not.
 
     They need the variables of `additions`. `hamiAmounts` are the sentences about amounts that
     cannot be meant, of containers as the scheduler reads them.

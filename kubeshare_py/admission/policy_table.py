@@ -19,8 +19,8 @@ from kubeshare_py.dialects.card_visibility import (
 from kubeshare_py.dialects.dialect import Dialect
 from kubeshare_py.dialects.dialects import IN_TREE
 from kubeshare_py.dialects.sharedgpu import EXCLUSIVE, LIMIT, REQUEST
-from kubeshare_py.domain.isolation import IsolationBackend
-from kubeshare_py.isolation.backend import HostVolume, Mount, Variable
+from kubeshare_py.domain.card_reading import IsolationBackend
+from kubeshare_py.isolation.backends import HostVolume, Mount, Variable
 from kubeshare_py.isolation.containers import (
     DEVICE_VARIABLES,
     NO_CARD,
@@ -29,7 +29,7 @@ from kubeshare_py.isolation.containers import (
     differs,
     with_share,
 )
-from kubeshare_py.manifests.pods.unsupported import GPU_RESOURCE
+from kubeshare_py.manifests.pods.placement import GPU_RESOURCE
 
 _HEAD = "{{- /* Tables of kubeshare_py/isolation as CEL; written by `make manifests`. */}}\n"
 
@@ -74,10 +74,10 @@ def _reach(labels: str) -> str:
 
 
 def _asks_for_none() -> str:
-    """Whether no container asks for a GPU, by any resource that may be one; see `unsupported`.
+    """Whether no container asks for a GPU, by any resource that may be one.
 
-    An amount of 0 asks for nothing, in any notation. Claims do not count: their devices come by
-    CDI, whose drivers set `void` themselves.
+    `manifests.pods.placement` lists these. An amount of 0 asks for nothing, in any notation. Claims
+    do not count: their devices come by CDI, whose drivers set `void` themselves.
     """
     return (
         "!(object.spec.containers + object.spec.?initContainers.orValue([])).exists(container,\n"

@@ -6,36 +6,265 @@ ValidatingAdmissionPolicies, which see the resulting pod: a pod that could not b
 its variables and is refused there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kubeshare_py.admission.admitted_pods import added_patch, admitted
 from kubeshare_py.admission.dialect_pods import (
     TakenResources,
     has_our_keys,
     names_none,
     scheduler_by_resources,
 )
-from kubeshare_py.admission.pod_patch import ephemeral_patch, pod_patch
-from kubeshare_py.dialects.container_visibility import container_variables, container_visibility
-from kubeshare_py.dialects.dialect import PodAsk
-from kubeshare_py.dialects.dialect_table import DialectTable
-from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
+from kubeshare_py.dialects.dialect import (
+    NOTHING_ADDED,
+    Admitted,
+    AdmittingDialect,
+    NewContainer,
+    PodAsk,
+)
+from kubeshare_py.dialects.dialects import (
+    SHAREDGPU_ALONE,
+    Dialects,
+    DialectTable,
+    container_variables,
+    container_visibility,
+)
+from kubeshare_py.dialects.pod_keys import ISOLATION
 from kubeshare_py.dialects.pod_request import first_problem
-from kubeshare_py.dialects.standing import ISOLATION
-from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
-from kubeshare_py.isolation.containers import NO_CARD, PodInjection, container_injections, injection
+from kubeshare_py.domain.card_reading import IsolationBackend, IsolationChoice
+from kubeshare_py.domain.request import ContainerRef
+from kubeshare_py.isolation.backends import HostVolume, Mount, Variable
+from kubeshare_py.isolation.containers import (
+    NO_CARD,
+    PRELOAD,
+    Injection,
+    PodInjection,
+    container_injections,
+    injection,
+)
 from kubeshare_py.manifests.admission import (
+    ContainerFields,
     CreatedPod,
+    EnvVar,
     Operation,
     Request,
     SpecFields,
+    VolumeFields,
     allowed,
     read_pod,
     read_review,
     refused,
 )
-from kubeshare_py.manifests.pods.container_amounts import container_amounts
+from kubeshare_py.manifests.pods.effective_requests import container_amounts
+
+# What the dialect of a new pod adds to it besides its cards, or why the dialect refuses it.
+
+
+def dialect_additions(pod: CreatedPod, table: DialectTable, asked: PodAsk) -> Admitted | str:
+    """What the pod's dialect adds to it; a sentence if it refuses the pod."""
+    dialect = table.dialect_of(asked)
+    if not isinstance(dialect, AdmittingDialect):
+        return NOTHING_ADDED
+    fields = dict(_containers(pod))
+    containers = [
+        NewContainer(
+            name=one.name,
+            container=one.container,
+            amounts=dict(one.amounts),
+            privileged=_is_privileged(fields[one.container]),
+        )
+        for one in asked.containers
+    ]
+    return dialect.admitted(containers, has_node=bool(pod.spec.node_name))
+
+
+def added_patch(
+    pod: CreatedPod, added: Admitted, before: Sequence[Operation]
+) -> Iterator[Operation]:
+    """The steps after those that give containers their cards (`before`), which may add `env`."""
+    there = {step.path for step in before}
+    for container, fields in _containers(pod):
+        kind = "initContainers" if container.init else "containers"
+        where = f"/spec/{kind}/{container.index}"
+        limits = None if fields.resources is None else fields.resources.limits
+        for resource, amount in added.limits.get(container, ()) if limits else ():
+            if resource not in (limits or {}):
+                name = resource.replace("~", "~0").replace("/", "~1")
+                yield Operation(f"{where}/resources/limits/{name}", str(amount))
+        named = {entry.name for entry in fields.env or ()}
+        missing = [one for one in added.variables.get(container, ()) if one[0] not in named]
+        if missing and not fields.env and f"{where}/env" not in there:
+            yield Operation(f"{where}/env", [])
+        for name, value in missing:
+            yield Operation(f"{where}/env/-", {"name": name, "value": value})
+
+
+def _containers(pod: CreatedPod) -> Iterator[tuple[ContainerRef, ContainerFields]]:
+    """The init containers and the others, each with its place."""
+    for init, found in ((True, pod.spec.init_containers), (False, pod.spec.containers)):
+        for index, fields in enumerate(found or ()):
+            yield ContainerRef(init, index), fields
+
+
+def _is_privileged(container: ContainerFields) -> bool:
+    context = container.security_context
+    return context is not None and bool(context.privileged)
+
+
+# A pod's JSON patch: the entries of the table `isolation.containers` that the pod lacks.
+#
+# Injected variables come first in a container's environment, so that the user's own entries may
+# refer to them as $(NAME). Existing entries stay as they are: a second patch is empty. The
+# admission policy's CEL (deploy/chart/kubeshare/templates/environment-policy.yaml) does the same,
+# step by step.
+
+
+def pod_patch(pod: CreatedPod, injection: PodInjection, runtime_class: str = "") -> list[Operation]:
+    """The patch of a new pod.
+
+    Its containers and init containers, sidecars included, and its volumes.
+
+    `runtime_class` is set on a pod with a card that names none itself; "" sets none.
+    """
+    patch: list[Operation] = []
+    entries = _EnvEntries()
+    kinds = {"containers": pod.spec.containers, "initContainers": pod.spec.init_containers}
+    for kind, containers in kinds.items():
+        for index, container in enumerate(containers or ()):
+            own = injection.of(ContainerRef(kind == "initContainers", index))
+            patch += _container(f"/spec/{kind}/{index}", container, own, entries)
+    patch += _volumes(pod.spec.volumes, injection.volumes)
+    if runtime_class and injection.shows_cards and not pod.spec.runtime_class_name:
+        patch.append(Operation("/spec/runtimeClassName", runtime_class))
+    return patch
+
+
+def ephemeral_patch(pod: CreatedPod, before: CreatedPod) -> list[Operation]:
+    """The patch for containers added to a running pod: they get no card. Others cannot change."""
+    old = {one.name for one in _ephemeral(before.spec)}
+    entries = _EnvEntries()
+    return [
+        step
+        for index, container in enumerate(_ephemeral(pod.spec))
+        if container.name not in old
+        for step in _container(f"/spec/ephemeralContainers/{index}", container, NO_CARD, entries)
+    ]
+
+
+def _ephemeral(spec: SpecFields) -> tuple[ContainerFields, ...]:
+    return spec.ephemeral_containers or ()
+
+
+class _EnvEntries(dict[int, list[object]]):
+    """The variables of injections as entries, made once for all containers that get the same."""
+
+    def of(self, injection: Injection) -> list[object]:
+        """A new list of the entries, which the containers share."""
+        found = self.get(id(injection))
+        if found is None:
+            found = self[id(injection)] = [_entry(one) for one in injection.variables]
+        return [*found]
+
+
+def _container(
+    where: str, container: ContainerFields, injection: Injection, entries: _EnvEntries
+) -> Iterator[Operation]:
+    env = container.env or ()
+    if not env:
+        # One step for all: pods of many containers get a patch of half the size.
+        whole = entries.of(injection)
+        if injection.preload:
+            whole.append({"name": PRELOAD, "value": injection.preload})
+        if whole:
+            yield Operation(f"{where}/env", whole)
+        yield from _mounts(where, container, injection.mounts)
+        return
+    preload = list(_preload(f"{where}/env", env, injection.preload))
+    there = _There(env, injection)
+    missing = [
+        entry
+        for one, entry in zip(injection.variables, entries.of(injection), strict=True)
+        if not there.has(one)
+    ]
+    yield from preload
+    for entry in reversed(missing):
+        yield Operation(f"{where}/env/0", entry)
+    yield from _mounts(where, container, injection.mounts)
+
+
+class _There:
+    """The entries of a container that have the names of an injection's variables."""
+
+    def __init__(self, env: tuple[EnvVar, ...], injection: Injection) -> None:
+        """Each entry is looked at once: a container may have a hundred thousand."""
+        names = {one.name for one in injection.variables}
+        self._entries = {
+            (one.name, one.value, _field_path(one)) for one in env if one.name in names
+        }
+        self._names = {name for name, _, _ in self._entries}
+
+    def has(self, variable: Variable) -> bool:
+        """Whether it is there; of a default any value counts."""
+        if variable.is_default:
+            return variable.name in self._names
+        return (variable.name, variable.value, variable.field_path) in self._entries
+
+
+def _field_path(entry: EnvVar) -> str:
+    source = entry.value_from
+    return source.field_ref.field_path if source and source.field_ref else ""
+
+
+def _entry(variable: Variable) -> object:
+    if not variable.field_path:
+        return {"name": variable.name, "value": variable.value}
+    source = {"fieldRef": {"fieldPath": variable.field_path}}
+    return {"name": variable.name, "valueFrom": source}
+
+
+def _preload(where: str, env: tuple[EnvVar, ...], library: str) -> Iterator[Operation]:
+    """Put the library first in the user's last, and so effective, LD_PRELOAD."""
+    if not library:
+        return
+    last = max((index for index, one in enumerate(env) if one.name == PRELOAD), default=None)
+    if last is None:
+        yield Operation(f"{where}/0", {"name": PRELOAD, "value": library})
+    elif env[last].value_from is not None:
+        # The kubelet resolves its value; a later entry of the same name may refer to it and wins.
+        value = f"{library}:$({PRELOAD})"
+        yield Operation(f"{where}/-", {"name": PRELOAD, "value": value})
+    elif not f"{env[last].value}:".startswith(f"{library}:"):
+        theirs = env[last].value
+        yield Operation(f"{where}/{last}/value", f"{library}:{theirs}" if theirs else library)
+
+
+def _mounts(
+    where: str, container: ContainerFields, mounts: tuple[Mount, ...]
+) -> Iterator[Operation]:
+    taken = {one.mount_path for one in container.volume_mounts or ()}
+    missing = [one for one in mounts if one.path not in taken]
+    if missing and not taken:
+        yield Operation(f"{where}/volumeMounts", [])
+    for mount in missing:
+        value: dict[str, object] = {"name": mount.volume, "mountPath": mount.path}
+        if mount.sub_path_expr:
+            value["subPathExpr"] = mount.sub_path_expr
+        if mount.read_only:
+            value["readOnly"] = True
+        yield Operation(f"{where}/volumeMounts/-", value)
+
+
+def _volumes(
+    there: tuple[VolumeFields, ...] | None, volumes: tuple[HostVolume, ...]
+) -> Iterator[Operation]:
+    taken = {one.name for one in there or ()}
+    missing = [one for one in volumes if one.name not in taken]
+    if missing and not taken:
+        yield Operation("/spec/volumes", [])
+    for volume in missing:
+        source = {"path": volume.path, "type": volume.kind}
+        yield Operation("/spec/volumes/-", {"name": volume.name, "hostPath": source})
+
 
 #: As HAMi's webhook refuses them; the API server would, later.
 NO_CONTAINERS = "spec.containers: the pod has none"
@@ -142,7 +371,7 @@ def _patch(pod: CreatedPod, scheduler: str, asked: PodAsk, rules: Rules) -> list
     table = rules.dialects.of(scheduler)
     injected = _injected(asked, table, backend)
     patch = pod_patch(pod, injected.without(rules.left_alone), rules.runtime_class)
-    added = admitted(pod, table, asked)
+    added = dialect_additions(pod, table, asked)
     if not isinstance(added, str):
         patch += added_patch(pod, added, patch)
     return [*named, *patch]
@@ -201,7 +430,7 @@ def _refusal(pod: CreatedPod, asked: PodAsk, table: DialectTable, rules: Rules) 
     if not pod.spec.containers:
         return NO_CONTAINERS
     problem = _problem(pod, asked, table) if rules.validates else ""
-    added = admitted(pod, table, asked)
+    added = dialect_additions(pod, table, asked)
     return problem or (added if isinstance(added, str) else "")
 
 

@@ -22,6 +22,8 @@ class ChangeLog:
 
     def add_all(self, rows: NDArray[np.int64]) -> None:
         """Log changed rows, (n,)."""
+        # (n,): a ring. If n is above its size, later rows overwrite earlier ones; `since` refuses
+        # then.
         places = np.arange(self.end, self.end + len(rows)) % self._size
         self._ring[places] = rows
         self.end += len(rows)
@@ -40,4 +42,5 @@ class ChangeLog:
         stop = start + count
         if stop <= self._size:
             return self._ring[start:stop]
+        # The part asked for goes over the end of the ring: a copy, where it is a view otherwise.
         return np.concatenate((self._ring[start:], self._ring[: stop - self._size]))

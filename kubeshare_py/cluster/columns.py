@@ -5,26 +5,153 @@ so each card column is also a matrix of shape (rows, width). Empty slots carry A
 are int64: cpu and GPU shares in thousandths, memory in bytes.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
+from operator import attrgetter
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kubeshare_py.cluster.cluster_objects import ClusterObjects
-from kubeshare_py.cluster.node_images import NodeImages
-from kubeshare_py.cluster.numbering import SPARE_VALUES, Numbering
-from kubeshare_py.cluster.pods.placed_pods import PlacedPods, PodIndex
+from kubeshare_py.cluster.placed_pods import PlacedPods, PodIndex
 from kubeshare_py.cluster.row_devices import RowDevices
-from kubeshare_py.cluster.volumes.storage_index import StorageIndex
-from kubeshare_py.domain.card_tags import CardTag
+from kubeshare_py.cluster.storage_index import StorageIndex
+from kubeshare_py.domain.card_reading import ReadinessReport
+from kubeshare_py.domain.gpu import CardTag
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.node import Node, Taint
-from kubeshare_py.domain.pod import UNREQUESTED
-from kubeshare_py.domain.readiness import ReadinessReport
-from kubeshare_py.topology.node_topologies import NodeTopologies
+from kubeshare_py.domain.pod import UNREQUESTED, NodeImage
+from kubeshare_py.topology.card_sets import NodeTopologies
+
+# Numbers for the values of a column that has few different ones.
+
+
+T = TypeVar("T", bound=Hashable)
+V = TypeVar("V")
+N = TypeVar("N", bound=np.generic)
+
+#: The most values beyond those in use that are kept before numbers are given anew.
+SPARE_VALUES = 1024
+
+
+class ListView(Sequence[V]):
+    """A list to read only; it shows what is added to the list later."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: list[V]) -> None:
+        self._values = values
+
+    @overload
+    def __getitem__(self, index: int) -> V: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[V]: ...
+    def __getitem__(self, index: Any) -> Any:
+        return self._values[index]
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+class Numbering(Generic[T]):
+    """A value's number is its index in `values`; number 0 is `first` and stays.
+
+    Values that no row has any more are kept until there are many of them: nodes' owners may choose
+    new values every second. `values` only grows until then, and is replaced by another list. So is
+    `shown`, which is `values` to read only.
+    """
+
+    __slots__ = ("_most", "_numbers", "shown", "values")
+
+    def __init__(self, first: T) -> None:
+        self.values: list[T] = [first]
+        self.shown: Sequence[T] = ListView(self.values)
+        self._numbers: dict[T, int] = {first: 0}
+        self._most = SPARE_VALUES
+
+    def copy(self) -> "Numbering[T]":
+        """The same numbers, to be continued apart from these."""
+        twin = Numbering(self.values[0])
+        twin.values = [*self.values]
+        twin.shown = ListView(twin.values)
+        twin._numbers, twin._most = dict(self._numbers), self._most
+        return twin
+
+    def number(self, value: T) -> int:
+        """The number of a value; a new one if it has none."""
+        found = self._numbers.get(value)
+        if found is None:
+            found = self._numbers[value] = len(self.values)
+            self.values.append(value)
+        return found
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether most of the values may be out of use."""
+        return len(self.values) > self._most
+
+    def renumber(self, column: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Drop the values that are not in `column`; the column with the new numbers.
+
+        Both are int64, of any shape: (rows,) or (rows, width).
+        """
+        used = np.union1d(column, [0])
+        self.values = [self.values[number] for number in used.tolist()]
+        self.shown = ListView(self.values)
+        self._numbers = {value: number for number, value in enumerate(self.values)}
+        self._most = 2 * len(self.values) + SPARE_VALUES
+        renumbered: NDArray[np.int64] = np.searchsorted(used, column)
+        return renumbered
+
+
+# Which nodes have which container images.
+
+
+_NO_ROWS: Mapping[int, int] = {}
+
+
+class NodeImages:
+    """Rows by image, built at the first question and kept up to date from then on."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self) -> None:
+        self._rows: dict[str, dict[int, int]] | None = None
+
+    def nodes_with(self, name: str, nodes: Sequence[Node | None]) -> Mapping[int, int]:
+        """The image's size (bytes) on each row whose node has it. `nodes` are those of all rows."""
+        if self._rows is None:
+            self._rows = {}
+            for row, node in enumerate(nodes):
+                if node is not None:
+                    self._add(row, node.images)
+        return self._rows.get(name, _NO_ROWS)
+
+    def change(self, row: int, old: Node | None, new: Node | None) -> None:
+        """The node of a row is another than before, None if there is none."""
+        before, after = (() if node is None else node.images for node in (old, new))
+        if self._rows is None or before == after:
+            return
+        for name in _names(before):
+            rows = self._rows.get(name, {})
+            rows.pop(row, None)
+            if not rows:
+                self._rows.pop(name, None)
+        self._add(row, after)
+
+    def _add(self, row: int, images: Iterable[NodeImage]) -> None:
+        assert self._rows is not None
+        for image in images:
+            for name in image.names:
+                self._rows.setdefault(name, {})[row] = image.size
+
+
+def _names(images: Iterable[NodeImage]) -> Iterable[str]:
+    return (name for image in images for name in image.names)
+
 
 IntArray = NDArray[np.int64]
 
@@ -39,7 +166,7 @@ CORDONED = 64  # administrators keep new pods off it
 FOREIGN = 128  # no GPU: takes only claims that name its vendor
 FLAG_VALUES = 256
 
-# The first resource columns. Columns of extended resources follow (`offered`).
+# The first resource columns. Columns of extended resources follow (`usage_accounting`).
 CPU, MEMORY, EPHEMERAL_STORAGE, PODS, PORTS, UNREQUESTED_CPU, UNREQUESTED_MEMORY = range(7)
 PORT_RESOURCE = "pod-manager ports"
 FIXED_RESOURCES = (
@@ -54,71 +181,204 @@ FIXED_RESOURCES = (
 #: What every node offers of what only scores count (`Shape.unrequested`): more than pods can hold.
 UNBOUNDED = 1 << 60
 
-NODE_COLUMNS = (
-    "gpu_count",
-    "gpu_capacity_milli",
-    "gpu_free_milli",
-    "gpu_used_percent",
-    "unschedulable",
-    "taint_set",
-    "feature_set",
-    "board",
-    "idle_cards",
-)
-CARD_COLUMNS = (
-    "free_milli",
-    "free_bytes",
-    "headroom",
-    "share_headroom",
-    "idle",
-    "capacity_milli",
-    "capacity_bytes",
-    "share_bytes",
-    "tenants",
-    "max_tenants",
-    "exclusive",
-    "excluding",
-    "tag_set",
-    "flags",
-    "model",
-    "readiness",
-    "position_bit",
-    "break_order",
-    "numa",
-    "rdma",
-    "cell_priority",
-    "reserved_milli",
-    "reserved_bytes",
-    "reservations",
-)
+
+class Per(Enum):
+    """What a column has an entry for."""
+
+    NODE = auto()  # (rows,)
+    RESOURCE = auto()  # (rows, resources)
+    CARD = auto()  # (rows, width)
+
+
+class Follows(Enum):
+    """What the entries of a column follow from."""
+
+    #: From the node and its GPUs alone. (A charge on a card without a slot makes one, so that the
+    #: other cards' columns may move to other slots.)
+    NODE = auto()
+    #: From charges and reservations, which are added to it or subtracted from it.
+    CHARGES = auto()
+    #: From other columns, at least one of which follows from charges (`derived`).
+    COLUMNS = auto()
+
+
+class Column(Generic[N]):
+    """One column, declared once: of `Columns` an array, of `Rows` the entries of the asked rows.
+
+    `Columns` allocates, enlarges and empties its arrays by these declarations, overlays copy them,
+    and tests compare them. Only what its entries *mean* is written elsewhere, where they are set.
+    """
+
+    __slots__ = ("_table", "amount", "dtype", "empty", "follows", "name", "numbers", "per", "whole")
+
+    def __init__(
+        self,
+        per: Per,
+        dtype: type[N],
+        *,
+        empty: int = 0,
+        follows: Follows = Follows.NODE,
+        whole: str = "",
+        amount: str = "",
+        numbers: str = "",
+    ) -> None:
+        """`empty` is the entry of a row without a node, or of a slot without a card.
+
+        `whole` names the column from which charges are subtracted; without it they are added to 0.
+        `amount` names the field of `Amounts` that has what pods hold of it. `numbers` names the
+        numbering in `Columns` of which the entries are numbers.
+        """
+        self.name, self._table = "", attrgetter("name")
+        self.per, self.dtype, self.empty, self.follows = per, dtype, empty, follows
+        self.whole, self.amount, self.numbers = whole, amount, numbers
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name, self._table = name, attrgetter(name)
+
+    def __get__(self, rows: Any, owner: type) -> NDArray[N]:
+        """The entries for `rows`: taken when they are first read, and kept with the rows."""
+        # A decision reads some ten columns, so every call counts. By keyword, setflags costs twice
+        # as much; numpy's types allow nothing else, hence Any.
+        name, index = self.name, rows._index
+        taken: Any = (
+            rows._take(name) if index is None else self._table(rows._columns).take(index, 0)
+        )
+        taken.setflags(False)
+        rows.__dict__[name] = taken
+        found: NDArray[N] = taken
+        return found
+
+    def enlarged(self, table: NDArray[N], shape: tuple[int, ...]) -> NDArray[N]:
+        """`table` with `shape`, such as (rows, width): its entries, and empty ones beyond them."""
+        # Pages that were never written cost nothing yet: the first card of a large cluster would
+        # have to wait for all of them.
+        larger = np.zeros(shape, self.dtype)
+        if self.empty:
+            larger.fill(self.empty)
+        larger[tuple(slice(length) for length in table.shape)] = table
+        return larger
+
+
+class RowColumns:
+    """The columns that plugins read, for k asked rows; shapes and units are beside each."""
+
+    __slots__ = ()
+
+    # --- of each node --------------------------------------------------------------------------
+
+    #: Whether the API server shows the node, (k,) bool.
+    present = Column(Per.NODE, np.bool_)
+    #: 1 for a cordoned node, else 0, (k,).
+    unschedulable = Column(Per.NODE, np.int64)
+    #: Allocatable amounts by resource, (k, resources); `resources` names the columns. cpu in milli,
+    #: memory and ephemeral storage in bytes.
+    allocatable = Column(Per.RESOURCE, np.int64)
+    #: The free part of them, (k, resources); below 0 if pods hold more than there is.
+    free = Column(
+        Per.RESOURCE, np.int64, follows=Follows.CHARGES, whole="allocatable", amount="free"
+    )
+    #: The number of the node's cards in the inventory, (k,).
+    gpu_count = Column(Per.NODE, np.int64)
+    #: What pods may hold of their share in all, and the free part of it, in milli, (k,).
+    gpu_capacity_milli = Column(Per.NODE, np.int64)
+    gpu_free_milli = Column(Per.NODE, np.int64, follows=Follows.COLUMNS)
+    #: The taken part of their share, 0 to 100 percent, (k,); 0 without cards.
+    gpu_used_percent = Column(Per.NODE, np.int64, follows=Follows.COLUMNS)
+    #: The number of the node's set of taints, (k,); see `taints`.
+    taint_set = Column(Per.NODE, np.int64, numbers="taint_sets")
+    #: The number of the node's set of declared features, (k,); see `features`.
+    feature_set = Column(Per.NODE, np.int64, numbers="feature_sets")
+    #: The number of the node's board, (k,); see `boards`.
+    board = Column(Per.NODE, np.int64, numbers="boards")
+    #: The positions of idle cards on the board, as a set of bits, (k,).
+    idle_cards = Column(Per.NODE, np.int64, follows=Follows.COLUMNS)
+
+    # --- of each card --------------------------------------------------------------------------
+
+    #: The share of a card that no pod holds, in milli, (k, width); may be below 0.
+    free_milli = Column(
+        Per.CARD, np.int64, follows=Follows.CHARGES, whole="capacity_milli", amount="milli"
+    )
+    #: The memory of a card that no pod holds, in bytes, (k, width); may be below 0.
+    free_bytes = Column(
+        Per.CARD, np.int64, follows=Follows.CHARGES, whole="capacity_bytes", amount="memory"
+    )
+    #: The largest share of one more pod that the card takes, with the memory that goes with a share
+    #: by default, in milli, (k, width); 1000 at most, -1 for a card with flags. Ranks and scores
+    #: for a claim that takes cards with flags, such as EXCLUDING, see these cards' room and no such
+    #: flag.
+    headroom = Column(Per.CARD, np.int64, empty=-1, follows=Follows.COLUMNS)
+    #: `free_milli` of a card without flags, whatever its memory, else -1, (k, width).
+    share_headroom = Column(Per.CARD, np.int64, empty=-1, follows=Follows.COLUMNS)
+    #: 1 for a card without flags and without pods, else 0, (k, width).
+    idle = Column(Per.CARD, np.int64, follows=Follows.COLUMNS)
+    #: What pods may hold of a card in all, in milli and bytes, (k, width): more or less than it
+    #: has, if it is scaled.
+    capacity_milli = Column(Per.CARD, np.int64)
+    capacity_bytes = Column(Per.CARD, np.int64)
+    #: The memory that goes with a whole share by default, in bytes, (k, width).
+    share_bytes = Column(Per.CARD, np.int64)
+    #: The number of pods on a card, and the most that it takes (0: no limit), (k, width).
+    tenants = Column(Per.CARD, np.int64, follows=Follows.CHARGES, amount="tenants")
+    max_tenants = Column(Per.CARD, np.int64)
+    #: The number of pods that hold the card exclusively, (k, width).
+    exclusive = Column(Per.CARD, np.int64, follows=Follows.CHARGES, amount="exclusive")
+    #: The number of pods that have an exclusion tag, (k, width).
+    excluding = Column(Per.CARD, np.int64, follows=Follows.CHARGES, amount="excluding")
+    #: The number of the count of tags of a card's pods, (k, width); see `tag_counts`.
+    tag_set = Column(Per.CARD, np.int64, follows=Follows.CHARGES, numbers="tag_sets")
+    #: Why a card takes no further pods: bits (ABSENT, UNHEALTHY … in `columns`), (k, width).
+    flags = Column(Per.CARD, np.int64, empty=ABSENT, follows=Follows.COLUMNS)
+    #: The number of the card's model, 0 for no card, (k, width); see `models`.
+    model = Column(Per.CARD, np.int64, numbers="models")
+    #: The card's position on the board, as a set of one bit, 0 for cards on no board, (k, width).
+    position_bit = Column(Per.CARD, np.int64)
+    #: An idle card's place in the order in which shares should break cards, from 1; 0 for a card
+    #: in use, (k, width).
+    break_order = Column(Per.CARD, np.int64, follows=Follows.COLUMNS)
+    #: The card's NUMA node, -1 if unknown, (k, width).
+    numa = Column(Per.CARD, np.int64, empty=-1)
+    #: How near the card is to an RDMA device of its node, (k, width): 5 for PIX, PXB, PHB, NODE, 1
+    #: for SYS, as `nvidia-smi topo -m` has it; 0 for none or unknown.
+    rdma = Column(Per.CARD, np.int64)
+    #: The priority of the card's cell, (k, width).
+    cell_priority = Column(Per.CARD, np.int64)
+    #: The part of a card's taken share (milli), memory (bytes) and pods that is reserved for pods
+    #: that wait, (k, width).
+    reserved_milli = Column(Per.CARD, np.int64, follows=Follows.CHARGES)
+    reserved_bytes = Column(Per.CARD, np.int64, follows=Follows.CHARGES)
+    reservations = Column(Per.CARD, np.int64, follows=Follows.CHARGES)
+
+
+class TableColumns(RowColumns):
+    """All columns of the tables: plugins read `readiness` by a method of that name."""
+
+    __slots__ = ()
+
+    #: Which isolation back-ends are ready for the card, (k, width): numbers of `readinesses`, 0
+    #: where nothing is reported.
+    readiness = Column(Per.CARD, np.int64, numbers="readinesses")
+
+
+#: Every column by its name.
+COLUMNS: Mapping[str, Column[Any]] = {
+    name: column
+    for owner in (RowColumns, TableColumns)
+    for name, column in vars(owner).items()
+    if isinstance(column, Column)
+}
+NODE_COLUMNS = tuple(name for name, column in COLUMNS.items() if column.per is Per.NODE)
+CARD_COLUMNS = tuple(name for name, column in COLUMNS.items() if column.per is Per.CARD)
 #: The columns that follow from charges and reservations, whether they count them or are derived
-#: from such counts. All others follow from nodes and their GPUs alone. (A charge on a card without
-#: a slot makes one, so that the other cards' columns may move to other slots.)
-CHARGED_COLUMNS = (
-    "free",
-    "gpu_free_milli",
-    "gpu_used_percent",
-    "idle_cards",
-    "free_milli",
-    "free_bytes",
-    "headroom",
-    "share_headroom",
-    "idle",
-    "tenants",
-    "exclusive",
-    "excluding",
-    "tag_set",
-    "flags",
-    "break_order",
-    "reserved_milli",
-    "reserved_bytes",
-    "reservations",
+#: from such counts.
+CHARGED_COLUMNS = tuple(
+    name for name, column in COLUMNS.items() if column.follows is not Follows.NODE
 )
+_RESOURCE_COLUMNS = tuple(name for name, column in COLUMNS.items() if column.per is Per.RESOURCE)
+_NUMBERED = tuple((name, column.numbers) for name, column in COLUMNS.items() if column.numbers)
 
 #: The most label columns that are cached; beyond, all are rebuilt on demand.
 LABEL_COLUMNS_KEPT = 512
-#: The values of an empty card slot, where they are not 0.
-EMPTY_SLOT = {"flags": ABSENT, "headroom": -1, "share_headroom": -1, "numa": -1}
 
 
 #: The number of pods of each tag on one card, sorted by tag.
@@ -145,120 +405,93 @@ class LabelColumn:
         self.codes[row] = self.values.setdefault(value, len(self.values))
 
 
-@dataclass(slots=True)
-class Columns:
+class Columns(TableColumns):
     """The arrays. Only the ledger writes them; plugins read them through `Rows`.
 
-    Node columns are (rows,), `allocatable` and `free` (rows, resources), card columns (rows,
-    width); int64 all. cpu and shares are in milli, memory and ephemeral storage in bytes.
-
-    `names[row]` is None for a free row. `nodes[row]` is None for a row that is kept only because
-    pods or reservations are on a node that the API server no longer shows.
+    Their shapes have all rows in place of k: (rows,), (rows, resources) or (rows, width).
     """
 
-    names: list[NodeName | None] = field(default_factory=list)
-    nodes: list[Node | None] = field(default_factory=list)
-    uuids: list[list[GpuUuid]] = field(default_factory=list)
-    #: The rows with a slot for a card, nearly always one; `put_uuids` keeps it.
-    rows_with: dict[GpuUuid, tuple[int, ...]] = field(default_factory=dict)
-    row_of: dict[NodeName, int] = field(default_factory=dict)
-    free_rows: list[int] = field(default_factory=list)
-    #: The column of each resource; replaced when one gets a column or loses it.
-    resources: Mapping[str, int] = field(
-        default_factory=lambda: MappingProxyType(
+    # Slots of the columns' names hide the declarations, so that reading an array is as fast as
+    # reading any other slot.
+    __slots__ = (
+        *COLUMNS,
+        "_most_label_keys",
+        "_unlabelled",
+        "board_slots",
+        "boards",
+        "devices",
+        "feature_sets",
+        "free_rows",
+        "images",
+        "label_keys",
+        "labels",
+        "layout",
+        "models",
+        "names",
+        "nodes",
+        "objects",
+        "pods",
+        "readinesses",
+        "resources",
+        "row_of",
+        "rows_with",
+        "storage",
+        "tag_sets",
+        "taint_sets",
+        "uuids",
+    )
+
+    def __init__(self) -> None:
+        #: By row; a name is None for a free row. A node is None for a row that is kept only because
+        #: pods or reservations are on a node that the API server no longer shows.
+        self.names: list[NodeName | None] = []
+        self.nodes: list[Node | None] = []
+        #: The cards of each row, by slot.
+        self.uuids: list[list[GpuUuid]] = []
+        #: The rows with a slot for a card, nearly always one; `put_uuids` keeps it.
+        self.rows_with: dict[GpuUuid, tuple[int, ...]] = {}
+        self.row_of: dict[NodeName, int] = {}
+        self.free_rows: list[int] = []
+        #: The column of each resource; replaced when one gets a column or loses it.
+        self.resources: Mapping[str, int] = MappingProxyType(
             {name: column for column, name in enumerate(FIXED_RESOURCES)}
         )
-    )
-    #: Columns hold numbers for card models, readiness, and sets of taints and of features, which
-    #: have few different values. Number 0 is no card, unknown readiness, and an empty set.
-    models: Numbering[str] = field(default_factory=lambda: Numbering(""))
-    readinesses: Numbering[ReadinessReport] = field(default_factory=lambda: Numbering(()))
-    tag_sets: Numbering[TagCounts] = field(default_factory=lambda: Numbering(()))
-    taint_sets: Numbering[tuple[Taint, ...]] = field(default_factory=lambda: Numbering(()))
-    feature_sets: Numbering[tuple[str, ...]] = field(default_factory=lambda: Numbering(()))
-    #: Grows when the tables grow, or when values get other numbers: caches with one entry per row
-    #: must then start anew.
-    layout: int = 0
-    present: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
-    allocatable: IntArray = field(default_factory=lambda: _table(0, len(FIXED_RESOURCES)))
-    free: IntArray = field(default_factory=lambda: _table(0, len(FIXED_RESOURCES)))
-    gpu_count: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
-    #: The sum of the cards' `capacity_milli`.
-    gpu_capacity_milli: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
-    gpu_free_milli: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
-    gpu_used_percent: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
-    unschedulable: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
-    taint_set: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
-    feature_set: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
-    labels: dict[str, LabelColumn] = field(default_factory=dict)
-    #: Label keys of nodes, and some keys that no node has any more. Pods may ask for any other key:
-    #: those share one empty column.
-    label_keys: set[str] = field(default_factory=set)
-    _most_label_keys: int = SPARE_VALUES
-    _unlabelled: LabelColumn = field(
-        default_factory=lambda: LabelColumn(np.zeros(0, np.int64)), repr=False
-    )
-    free_milli: IntArray = field(default_factory=lambda: _table(0, 1))
-    free_bytes: IntArray = field(default_factory=lambda: _table(0, 1))
-    #: `headroom` is the largest share of one more pod that the card takes, in milli, 1000 at most,
-    #: with the memory that goes with a share by default. `share_headroom` is all of its share that
-    #: is free, whatever its memory, which may be more. Both are -1 for a card with flags.
-    headroom: IntArray = field(default_factory=lambda: _table(0, 1))
-    share_headroom: IntArray = field(default_factory=lambda: _table(0, 1))
-    #: 1 for a card without flags and without tenants.
-    idle: IntArray = field(default_factory=lambda: _table(0, 1))
-    #: What pods may hold of a card in all: its share and memory, scaled if the card is.
-    capacity_milli: IntArray = field(default_factory=lambda: _table(0, 1))
-    capacity_bytes: IntArray = field(default_factory=lambda: _table(0, 1))
-    #: The memory that goes with a whole share by default.
-    share_bytes: IntArray = field(default_factory=lambda: _table(0, 1))
-    tenants: IntArray = field(default_factory=lambda: _table(0, 1))
-    max_tenants: IntArray = field(default_factory=lambda: _table(0, 1))
-    exclusive: IntArray = field(default_factory=lambda: _table(0, 1))
-    #: The number of pods with an exclusion tag, and the tags of all pods as numbers of `tag_sets`.
-    excluding: IntArray = field(default_factory=lambda: _table(0, 1))
-    tag_set: IntArray = field(default_factory=lambda: _table(0, 1))
-    flags: IntArray = field(default_factory=lambda: _table(0, 1))
-    model: IntArray = field(default_factory=lambda: _table(0, 1))
-    #: Which isolation back-ends are ready: numbers of `readinesses`, 0 where nothing is reported.
-    readiness: IntArray = field(default_factory=lambda: _table(0, 1))
-    #: How cards are joined. `board` is the number of a row's board. `position_bit` is a card's
-    #: position on the board as a bit set of one, 0 for cards on no board. `idle_cards` is the set
-    #: of idle positions. `break_order` is an idle card's place in the order in which shares should
-    #: break cards: 1 is first, 0 a card in use.
-    boards: NodeTopologies = field(default_factory=NodeTopologies)
-    board: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
-    position_bit: IntArray = field(default_factory=lambda: _table(0, 1))
-    idle_cards: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
-    break_order: IntArray = field(default_factory=lambda: _table(0, 1))
-    #: The card's NUMA node, -1 if unknown; the priority of the card's cell.
-    numa: IntArray = field(default_factory=lambda: _table(0, 1))
-    #: How near the card is to an RDMA device of its node: from 5 (at its PCIe switch) to 1, 0 for
-    #: none or unknown.
-    rdma: IntArray = field(default_factory=lambda: _table(0, 1))
-    cell_priority: IntArray = field(default_factory=lambda: _table(0, 1))
-    #: The part of a card's taken share, memory and tenants that is reserved for waiting pods.
-    reserved_milli: IntArray = field(default_factory=lambda: _table(0, 1))
-    reserved_bytes: IntArray = field(default_factory=lambda: _table(0, 1))
-    reservations: IntArray = field(default_factory=lambda: _table(0, 1))
-    #: Objects besides nodes that placement depends on, and the pods that are placed.
-    objects: ClusterObjects = field(default_factory=ClusterObjects)
-    pods: PodIndex = field(init=False)
-    images: NodeImages = field(default_factory=NodeImages)
-    storage: StorageIndex = field(init=False)
-    devices: RowDevices = field(init=False)
-    #: For each row, the card slot of each position of its board.
-    board_slots: list[tuple[int, ...]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.pods = PlacedPods(self.objects)
+        #: Columns hold numbers for card models, readiness, and sets of taints and of features,
+        #: which have few different values. Number 0 is no card, unknown readiness, and an empty
+        #: set.
+        self.models: Numbering[str] = Numbering("")
+        self.readinesses: Numbering[ReadinessReport] = Numbering(())
+        self.tag_sets: Numbering[TagCounts] = Numbering(())
+        self.taint_sets: Numbering[tuple[Taint, ...]] = Numbering(())
+        self.feature_sets: Numbering[tuple[str, ...]] = Numbering(())
+        #: How the cards of a row are joined, by number.
+        self.boards = NodeTopologies()
+        #: For each row, the card slot of each position of its board.
+        self.board_slots: list[tuple[int, ...]] = []
+        #: Grows when the tables grow, or when values get other numbers: caches with one entry per
+        #: row must then start anew.
+        self.layout = 0
+        #: Label columns by key.
+        self.labels: dict[str, LabelColumn] = {}
+        #: Label keys of nodes, and some keys that no node has any more. Pods may ask for any other
+        #: key: those share one empty column.
+        self.label_keys: set[str] = set()
+        self._most_label_keys = SPARE_VALUES
+        self._unlabelled = LabelColumn(np.zeros(0, np.int64))
+        #: Objects besides nodes that placement depends on, and the pods that are placed.
+        self.objects = ClusterObjects()
+        self.pods: PodIndex = PlacedPods(self.objects)
+        self.images = NodeImages()
         self.storage = StorageIndex(self.objects)
         self.devices = RowDevices(self.objects, self.names, self.row_of, self.uuids)
+        widths = {Per.NODE: (), Per.RESOURCE: (len(FIXED_RESOURCES),), Per.CARD: (1,)}
+        for name, column in COLUMNS.items():
+            setattr(self, name, np.zeros((0, *widths[column.per]), column.dtype))
 
     @property
     def rows(self) -> int:
         """The number of rows in the tables, free ones included."""
-        return len(self.present)
+        return self.present.size
 
     @property
     def width(self) -> int:
@@ -325,15 +558,8 @@ class Columns:
 
     def tidy(self) -> None:
         """Drop values that no row has any more, where there may be many of them."""
-        numbered: tuple[tuple[str, Numbering[Any] | NodeTopologies], ...] = (
-            ("taint_set", self.taint_sets),
-            ("feature_set", self.feature_sets),
-            ("model", self.models),
-            ("readiness", self.readinesses),
-            ("tag_set", self.tag_sets),
-            ("board", self.boards),
-        )
-        for name, numbering in numbered:
+        for name, values in _NUMBERED:
+            numbering: Numbering[Any] | NodeTopologies = getattr(self, values)
             if numbering.is_crowded:
                 setattr(self, name, numbering.renumber(getattr(self, name)))
                 self.layout += 1
@@ -387,19 +613,28 @@ class Columns:
     def widen(self, width: int) -> None:
         """Make room for `width` cards on each node."""
         if width > self.width:
-            for column in CARD_COLUMNS:
-                filler = EMPTY_SLOT.get(column, 0)
-                setattr(self, column, _wider(getattr(self, column), width, filler))
+            self._enlarge(CARD_COLUMNS, 1, width)
             self.layout += 1
+
+    def widen_resources(self, count: int) -> None:
+        """Make room for `count` resources; those that are new have no name yet."""
+        self._enlarge(_RESOURCE_COLUMNS, 1, count)
+
+    def clear_cards(self, row: int) -> None:
+        """Empty all card slots of a row."""
+        for name in CARD_COLUMNS:
+            getattr(self, name)[row] = COLUMNS[name].empty
+
+    def _enlarge(self, names: Iterable[str], axis: int, length: int) -> None:
+        """Make these columns so long in this axis: 0 is rows, 1 is resources or slots."""
+        for name in names:
+            table = getattr(self, name)
+            shape = (*table.shape[:axis], length, *table.shape[axis + 1 :])
+            setattr(self, name, COLUMNS[name].enlarged(table, shape))
 
     def _grow_rows(self) -> None:
         old, new = self.rows, max(16, 2 * self.rows)
-        for column in ("present", "allocatable", "free", *NODE_COLUMNS, *CARD_COLUMNS):
-            array = getattr(self, column)
-            filler = EMPTY_SLOT.get(column, 0)
-            grown = np.full((new, *array.shape[1:]), filler, array.dtype)
-            grown[:old] = array
-            setattr(self, column, grown)
+        self._enlarge(COLUMNS, 0, new)
         for listed in (self.names, self.nodes):
             listed.extend([None] * (new - old))
         for label in self.labels.values():
@@ -408,17 +643,3 @@ class Columns:
         self.board_slots.extend(() for _ in range(new - old))
         self.free_rows.extend(range(new - 1, old - 1, -1))
         self.layout += 1
-
-
-def _table(rows: int, width: int) -> IntArray:
-    return np.zeros((rows, width), np.int64)
-
-
-def _wider(table: IntArray, width: int, filler: int) -> IntArray:
-    wide = _table(table.shape[0], width)
-    # Pages that were never written cost nothing yet: the first card of a large cluster would have
-    # to wait for all of them.
-    if filler:
-        wide.fill(filler)
-    wide[:, : table.shape[1]] = table
-    return wide

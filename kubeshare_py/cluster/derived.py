@@ -1,12 +1,11 @@
-"""Columns that follow from others: flags, room for one more pod, and how full a node is.
+"""The rules by which columns follow from others, and the tags of a card's pods.
 
-They are kept so that plugins can decide with one comparison. Each rule is stated once, for the ints
-of one card or node as for the int64 arrays of many: the ledger derives card by card after each
-change of the columns that others follow from, and `WhatIf` derives many rows at once. Comparisons
-count as 0 or 1.
+`usage_accounting` states which columns these are, and keeps them up to date.
 """
 
 from collections.abc import Callable
+from hashlib import sha256
+from itertools import count
 from typing import TypeVar
 
 from kubeshare_py.cluster.columns import (
@@ -20,15 +19,23 @@ from kubeshare_py.cluster.columns import (
     UNHEALTHY,
     Columns,
     IntArray,
+    TagCounts,
 )
-from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.allocation import CardCharge
+from kubeshare_py.domain.gpu import WHOLE_MILLI, CardTag, CardTags, TagKind, exclusions, names
+
+# Columns that follow from others: flags, room for one more pod, and how full a node is.
+#
+# They are kept so that plugins can decide with one comparison. Each rule is stated once, for the
+# ints of one card or node as for the int64 arrays of many: `Accounting` derives card by card after
+# each change of the columns that others follow from, and `WhatIf` derives many rows at once.
+# Comparisons count as 0 or 1.
+
 
 #: One entry of a column of cards or nodes, or many: an int64 array of the column's shape.
 Entries = TypeVar("Entries", int, IntArray)
 #: The flags that charges do not change.
 _LASTING = ABSENT | UNHEALTHY | CORDONED | FOREIGN
-
-# --- the rules -------------------------------------------------------------------------------
 
 
 def flags_of(
@@ -95,54 +102,99 @@ def used_percent(
     return percent
 
 
-# --- in the tables ---------------------------------------------------------------------------
+# The tags of a card's pods, kept in the tables as the number of pods by tag.
+#
+# A value of the column `tag_set` stands for one such count; no card has the same pods for long, but
+# few have tagged ones. An overlay that needs a value of its own numbers it in a copy.
 
-#: The room of every card with flags.
-_NO_ROOM = room(ABSENT, 0, 0, 0, 1, min)
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_NAME_LENGTH = 5
 
 
-def derive_card(columns: Columns, row: int, slot: int) -> int:
-    """Write the flags that follow from a card's tenants, and its room for one more pod.
+def counted(counts: TagCounts, tags: CardTags, sign: int) -> TagCounts:
+    """The counts with a pod of these tags more (sign 1) or less (-1)."""
+    found = dict(counts)
+    for tag in tags:
+        found[tag] = found.get(tag, 0) + sign
+    return tuple(sorted((tag, count) for tag, count in found.items() if count))
 
-    Returns 1 if the card is idle, or 0.
+
+def count_tags(columns: Columns, row: int, slot: int, tags: CardTags, sign: int) -> None:
+    """Add a pod of these tags to a card (sign 1), or remove it (-1)."""
+    counts = columns.tag_sets.values[columns.tag_set.item(row, slot)]
+    columns.tag_set[row, slot] = columns.tag_sets.number(counted(counts, tags, sign))
+    if exclusions(tags):
+        columns.excluding[row, slot] = columns.excluding.item(row, slot) + sign
+
+
+def pods_of(counts: TagCounts, tags: CardTags) -> int:
+    """How many pods there are, if all of them have exactly these exclusion tags; -1 if not.
+
+    Without any pods of exclusion tags it is 0: the card must then have no pods at all.
     """
-    tenants, before = columns.tenants.item(row, slot), columns.flags.item(row, slot)
-    most, exclusive = columns.max_tenants.item(row, slot), columns.exclusive.item(row, slot)
-    flags = flags_of(before, tenants, most, exclusive, columns.excluding.item(row, slot))
-    if flags != before:
-        columns.flags[row, slot] = flags
-    if flags:
-        values = _NO_ROOM
-    else:
-        milli, memory = columns.free_milli.item(row, slot), columns.free_bytes.item(row, slot)
-        with_share = columns.share_bytes.item(row, slot)
-        values = room(flags, tenants, milli, memory, with_share, min)
-    columns.headroom[row, slot], columns.share_headroom[row, slot], columns.idle[row, slot] = values
-    return values[2]
+    there = {tag: count for tag, count in counts if tag.kind is TagKind.EXCLUSION}
+    if not there:
+        return 0
+    numbers = {*there.values()}
+    return numbers.pop() if there.keys() == {*tags} and len(numbers) == 1 else -1
 
 
-def hold_back(columns: Columns, row: int, native: int) -> bool:
-    """Derive a row's cards, where native pods hold so many of its GPUs.
+def admits(columns: Columns, row: int, slot: int, tags: CardTags) -> bool:
+    """Whether exclusion tags let a pod of these tags on a card."""
+    wanted = exclusions(tags)
+    if not wanted:
+        return not columns.excluding.item(row, slot)
+    counts = columns.tag_sets.values[columns.tag_set.item(row, slot)]
+    return pods_of(counts, wanted) == columns.tenants.item(row, slot)
 
-    False if fewer are idle: then all cards are held back.
+
+def misnames(columns: Columns, row: int, slot: int, tags: CardTags) -> bool:
+    """Whether the name in these tags is another card's of the row, or the card has another name."""
+    wanted = names(tags)
+    if not wanted:
+        return False
+    [name], there = wanted, _tags_of(columns, row, slot)
+    if name in there:
+        return False
+    if any(_names_for(tag, name.namespace) for tag in there):
+        return True
+    return any(name in _tags_of(columns, row, one) for one in range(len(columns.uuids[row])))
+
+
+def named(columns: Columns, row: int, slot: int, card: CardCharge, namespace: str) -> CardTag:
+    """The tag with the name that this card has, or gets, for pods of a namespace.
+
+    A new name has five lowercase letters, as KubeShare 1.0's, and follows from the card, so that
+    decisions made again give it the same one.
     """
-    slots = range(len(columns.uuids[row]))
-    for slot in slots:
-        derive_card(columns, row, slot)
-    idle: list[int] = columns.idle[row].tolist()
-    idle_from = idle_all = sum(idle)
-    for slot in slots if native else ():
-        flags = columns.flags.item(row, slot)
-        held = held_back(flags, idle[slot], idle_from, idle_all, native)
-        idle_from -= idle[slot]
-        if held:
-            columns.flags[row, slot] = flags | held
-            columns.headroom[row, slot], columns.share_headroom[row, slot] = _NO_ROOM[:2]
-            columns.idle[row, slot] = _NO_ROOM[2]
-    return native <= idle_all
+    own = names(card.tags)
+    if own:
+        return own[0]
+    there = [tag for tag in _tags_of(columns, row, slot) if _names_for(tag, namespace)]
+    if there:
+        return min(there)
+    taken = {
+        tag
+        for one in range(len(columns.uuids[row]))
+        for tag in _tags_of(columns, row, one)
+        if _names_for(tag, namespace)
+    }
+    new = (CardTag(TagKind.NAME, namespace, _letters(f"{card.uuid} {at}")) for at in count())
+    return next(tag for tag in new if tag not in taken)
 
 
-def derive_node(columns: Columns, row: int) -> None:
-    """Write how full the node's cards are, in percent."""
-    whole, free = columns.gpu_capacity_milli.item(row), columns.gpu_free_milli.item(row)
-    columns.gpu_used_percent[row] = used_percent(whole, free, min)
+def _names_for(tag: CardTag, namespace: str) -> bool:
+    return tag.kind is TagKind.NAME and tag.namespace == namespace
+
+
+def _tags_of(columns: Columns, row: int, slot: int) -> set[CardTag]:
+    return {tag for tag, _ in columns.tag_sets.values[columns.tag_set.item(row, slot)]}
+
+
+def _letters(text: str) -> str:
+    number, found = int.from_bytes(sha256(text.encode()).digest()), ""
+    while len(found) < _NAME_LENGTH:
+        number, at = divmod(number, len(_LETTERS))
+        found += _LETTERS[at]
+    return found

@@ -1,6 +1,7 @@
 """The ledger: which pod holds what of which card, on columns that plugins read.
 
-Only the machine writes it.
+It is written for pods by `charges/pod_charges`, and by `reservations`, `external_changes`,
+`device_claims` and `machine` of `scheduling`.
 
 Charges are kept by (node, card uuid). A charge on a card that is not, or no longer, known waits in
 a slot of its own, marked absent, and counts from the moment the card appears. A row has few of
@@ -13,9 +14,9 @@ takes it, even while other pods still hold the place: free amounts may then be b
 over-commitment. Nothing outside of the scheduler knows of reservations.
 
 A charge may name a card by its index (`card_at`). It counts on the card that has this index in the
-first list of the node's cards that shows it, and stays there (`cards_by_index`).
+first list of the node's cards that shows it, and stays there (`charge`).
 
-A *lingering* pod is deleted, but its containers may still run: it keeps its cards (`lingering`).
+A *lingering* pod is deleted, but its containers may still run: it keeps its cards (`charge`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,10 +25,28 @@ from dataclasses import replace
 
 import numpy as np
 
-from kubeshare_py.cluster.cards_by_index import has_indices, looked_up
+from kubeshare_py.cluster.card_disputes import Claims
 from kubeshare_py.cluster.changes import ChangeLog
-from kubeshare_py.cluster.charge import Charge
-from kubeshare_py.cluster.claims import Claims
+from kubeshare_py.cluster.charge import (
+    NONE,
+    POOL_SIZE,
+    Charge,
+    Lingering,
+    NativeGpus,
+    PortPool,
+    ReservedPlaces,
+    Resources,
+    as_array,
+    cards_alone,
+    freed,
+    has_indices,
+    intruded,
+    kept,
+    looked_up,
+    overdrawn,
+    picks_of,
+    with_picks,
+)
 from kubeshare_py.cluster.columns import (
     PORTS,
     UNBOUNDED,
@@ -35,25 +54,22 @@ from kubeshare_py.cluster.columns import (
     UNREQUESTED_MEMORY,
     IntArray,
 )
-from kubeshare_py.cluster.lingering import Lingering, cards_alone, freed, kept
-from kubeshare_py.cluster.native.kubelet_picks import picks_of, with_picks
-from kubeshare_py.cluster.native.native_gpus import NONE, NativeGpus, Resources, as_array
-from kubeshare_py.cluster.pods.placed_pods import PlacedPods
-from kubeshare_py.cluster.ports import POOL_SIZE, PortPool
-from kubeshare_py.cluster.reserved_places import ReservedPlaces, intruded, overdrawn
-from kubeshare_py.cluster.usage_accounting import UsageAccounting
-from kubeshare_py.cluster.what_if import Amounts, WhatIf
+from kubeshare_py.cluster.overlay import WhatIf
+from kubeshare_py.cluster.placed_pods import PlacedPods
+from kubeshare_py.cluster.usage_accounting import Amounts, UsageAccounting
 from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.card_reading import ReadinessReport
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid, index_of
-from kubeshare_py.domain.needs.placed_pod import PlacedPod
+from kubeshare_py.domain.mypyc_hints import mypyc_attr
 from kubeshare_py.domain.node import Node
-from kubeshare_py.domain.readiness import ReadinessReport
+from kubeshare_py.domain.pod import PlacedPod
 
 #: In the log of improved rows: any row may fit shapes whose placement depends on the whole cluster.
 ANYWHERE = -1
 
 
+@mypyc_attr(native_class=False)  # it is copied
 class Ledger:
     """Nodes, cards and charges. Every change is logged by row.
 
@@ -83,7 +99,8 @@ class Ledger:
         self.capacities = 0
         self._reserved = ReservedPlaces()
         self._lingering = Lingering()
-        self._looked_up: list[PodUid] = []
+        #: Pods whose cards by index were looked up since they were taken; to be read.
+        self.found: list[PodUid] = []
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -108,8 +125,8 @@ class Ledger:
 
     def next_port(self, node: NodeName) -> int | None:
         """The pod-manager port of the next shared pod on this node; None if all are taken."""
-        pool = self._ports.get(node)
-        return PortPool().next_free() if pool is None else pool.next_free()
+        pool = self._ports[node] if node in self._ports else PortPool()
+        return pool.next_free()
 
     def readiness_of(self, node: NodeName, uuid: GpuUuid) -> ReadinessReport:
         """The readiness of isolation back-ends on a card; empty for an unknown card."""
@@ -121,7 +138,8 @@ class Ledger:
 
     def cells_on(self, row: int) -> Mapping[GpuUuid, str] | None:
         """The cell of each of a row's cards; None if none of them is in a cell."""
-        return self._usage.cells.get(row)
+        cells = self._usage.cells
+        return cells.get(row) if cells else None
 
     def held_back_on(self, node: NodeName) -> int:
         """How many idle cards of this node are held back for cards that the kubelet picks."""
@@ -144,7 +162,7 @@ class Ledger:
 
     @property
     def lingering(self) -> Mapping[PodUid, Charge]:
-        """The charges of lingering pods, by pod."""
+        """Cards that are held without a live pod, by the uid of the pod or of the claim."""
         return self._lingering.of
 
     def lingering_on(self, node: NodeName) -> Mapping[PodUid, Charge]:
@@ -300,7 +318,7 @@ class Ledger:
 
         Their charges name the cards that were found.
         """
-        found, self._looked_up = self._looked_up, []
+        found, self.found = self.found, []
         return found
 
     def put_silent(self, nodes: frozenset[NodeName]) -> None:
@@ -371,14 +389,14 @@ class Ledger:
         self._forget_if_empty(charge.node)
         self._hold(charge, -1)
 
-    def take_back(self, uid: PodUid) -> None:
+    def undo_charge(self, uid: PodUid) -> None:
         """Undo the last charge as if it had not been made: no row counts as improved.
 
         Several charges must be undone in reverse order.
         """
         charge = self._charges.pop(uid)
         if charge.allocation is not None and charge.allocation.port is not None:
-            self._ports[charge.node].take_back(charge.allocation.port)
+            self._ports[charge.node].undo_take(charge.allocation.port)
         if self._discharge(uid, charge) is None:
             self._forget_if_empty(charge.node)
         self._hold(charge, -1)
@@ -434,7 +452,7 @@ class Ledger:
         return True
 
     def release_cards(self, uid: PodUid) -> None:
-        """End such a charge; nothing happens if there is none."""
+        """End a charge of `hold_cards`; nothing happens if there is none."""
         self.end_lingering(uid)
 
     # --- reservations -----------------------------------------------------------------------------
@@ -520,7 +538,7 @@ class Ledger:
             for card in now.cards:
                 if card.uuid not in was:
                     self.claims.held(name, card.uuid, 1)
-            self._looked_up.append(uid)
+            self.found.append(uid)
 
     def _put_counted(self, name: NodeName) -> None:
         gpus = self.claims.counted(name)
@@ -624,4 +642,4 @@ class Ledger:
 
 def _is_tagged(charge: Charge) -> bool:
     cards = () if charge.allocation is None else charge.allocation.cards
-    return any(card.tags for card in cards)
+    return bool([card for card in cards if card.tags])  # few: no generator

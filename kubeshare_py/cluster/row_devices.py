@@ -70,10 +70,13 @@ class RowDevices:
             for at, flags in enumerate(terms.values()):
                 pattern |= flags.astype(np.int64) << at
         for position in np.flatnonzero(
+            # (k,): rows that changed, or whose node now matches other selectors of slices.
             self._stale[index] | (self._pattern[index] != pattern)
         ).tolist():
             self._look(index.item(position), position, terms)
             self._pattern[index[position]] = pattern[position]
+        # The most devices of an asked row: others of the cluster may have many more, and each would
+        # cost a column of -1 in all that follows.
         used = int((self._numbers[index] >= 0).sum(axis=1).max(initial=1))
         return NumberedDevices(
             self._numbers[index, :used], self._slots[:, index, :used], self._unusable[index]

@@ -12,54 +12,31 @@ mappings cannot be changed either. All of it is valid during the call only.
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kubeshare_py.cluster.columns import Columns, IntArray, TagCounts
-from kubeshare_py.cluster.numbering import ListView
-from kubeshare_py.cluster.pods.held_terms import SelectingTerm
+from kubeshare_py.cluster.columns import Columns, IntArray, ListView, RowColumns, TagCounts
+from kubeshare_py.cluster.pod_kinds import SelectingTerm
 from kubeshare_py.cluster.row_devices import NumberedDevices, TermFlags
-from kubeshare_py.cluster.volumes.row_volumes import RowVolumes
-from kubeshare_py.devices.device_pools import DevicePools
-from kubeshare_py.devices.device_table import DeviceTable
+from kubeshare_py.cluster.volume_places import RowVolumes
+from kubeshare_py.devices.device_pools import DevicePools, DeviceTable
+from kubeshare_py.domain.card_reading import ReadinessReport
+from kubeshare_py.domain.cluster_objects import Labels, ObjectKey, ObjectT
 from kubeshare_py.domain.identity import GpuUuid, NodeName
-from kubeshare_py.domain.label_selector import Labels
-from kubeshare_py.domain.needs.cluster_objects import ObjectKey, ObjectT
-from kubeshare_py.domain.needs.device_claims import DeviceClaims
-from kubeshare_py.domain.needs.host_ports import HostPort
-from kubeshare_py.domain.needs.inter_pod import PodSelector
 from kubeshare_py.domain.node import Taint
-from kubeshare_py.domain.readiness import ReadinessReport
+from kubeshare_py.domain.pod import DeviceClaims, HostPort, PodSelector
 from kubeshare_py.topology.card_sets import CardSets
 
 N = TypeVar("N", bound=np.generic)
 
 
-class Column(Generic[N]):
-    """A column of `Rows`. Its values are taken when it is first read, and kept with the rows."""
+class Rows(RowColumns, ABC):
+    """The asked rows, as the module describes, with the columns that `RowColumns` declares.
 
-    __slots__ = ("_name",)
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, rows: "Rows", owner: type) -> NDArray[N]:
-        # A decision reads some ten columns, so every call counts. By keyword, setflags costs twice
-        # as much; numpy's types allow nothing else, hence Any.
-        name, index = self._name, rows._index
-        taken: Any = (
-            rows._take(name) if index is None else getattr(rows._columns, name).take(index, 0)
-        )
-        taken.setflags(False)
-        rows.__dict__[name] = taken
-        found: NDArray[N] = taken
-        return found
-
-
-class Rows(ABC):
-    """The asked rows, as the module describes. An unknown column is an AttributeError."""
+    An unknown column is an AttributeError.
+    """
 
     __slots__ = ("__dict__", "_columns", "_index")
     _columns: Columns
@@ -70,79 +47,6 @@ class Rows(ABC):
         """`index` are the rows to copy, (k,); None if `_take` and `_pick` make something else."""
         _put_columns(self, columns)
         _put_index(self, index)
-
-    #: Whether the API server shows the node, (k,) bool.
-    present = Column[np.bool_]()
-    #: 1 for a cordoned node, else 0, (k,).
-    unschedulable = Column[np.int64]()
-    #: Allocatable amounts by resource, (k, resources); `resources` names the columns.
-    allocatable = Column[np.int64]()
-    #: The free part of them, (k, resources); below 0 if pods hold more than there is.
-    free = Column[np.int64]()
-    #: The number of the node's cards in the inventory, (k,).
-    gpu_count = Column[np.int64]()
-    #: What pods may hold of their share in all, and the free part of it, in milli, (k,).
-    gpu_capacity_milli = Column[np.int64]()
-    gpu_free_milli = Column[np.int64]()
-    #: The taken part of their share, 0 to 100 percent, (k,); 0 without cards.
-    gpu_used_percent = Column[np.int64]()
-    #: The number of the node's set of taints, (k,); see `taints`.
-    taint_set = Column[np.int64]()
-    #: The number of the node's set of declared features, (k,); see `features`.
-    feature_set = Column[np.int64]()
-    #: The number of the node's board, (k,); see `boards`.
-    board = Column[np.int64]()
-    #: The positions of idle cards on the board, as a set of bits, (k,).
-    idle_cards = Column[np.int64]()
-
-    #: The share of a card that no pod holds, in milli, (k, width); may be below 0.
-    free_milli = Column[np.int64]()
-    #: The memory of a card that no pod holds, in bytes, (k, width); may be below 0.
-    free_bytes = Column[np.int64]()
-    #: The largest share that the card takes, with the same part of its memory, in milli, (k,
-    #: width); 1000 at most, -1 for a card with flags. Ranks and scores for a claim that takes cards
-    #: with flags, such as EXCLUDING, see these cards' room and no such flag.
-    headroom = Column[np.int64]()
-    #: `free_milli` of a card without flags, else -1, (k, width).
-    share_headroom = Column[np.int64]()
-    #: 1 for a card without flags and without pods, else 0, (k, width).
-    idle = Column[np.int64]()
-    #: What pods may hold of a card in all, in milli and bytes, (k, width): more or less than it
-    #: has, if it is scaled.
-    capacity_milli = Column[np.int64]()
-    capacity_bytes = Column[np.int64]()
-    #: The memory that goes with a whole share by default, in bytes, (k, width).
-    share_bytes = Column[np.int64]()
-    #: The number of pods on a card, and the most that it takes (0: no limit), (k, width).
-    tenants = Column[np.int64]()
-    max_tenants = Column[np.int64]()
-    #: The number of pods that hold the card exclusively, (k, width).
-    exclusive = Column[np.int64]()
-    #: The number of pods that have an exclusion tag, (k, width).
-    excluding = Column[np.int64]()
-    #: The number of the count of tags of a card's pods, (k, width); see `tag_counts`.
-    tag_set = Column[np.int64]()
-    #: Why a card takes no further pods: bits (ABSENT, UNHEALTHY … in `columns`), (k, width).
-    flags = Column[np.int64]()
-    #: The number of the card's model, 0 for no card, (k, width); see `models`.
-    model = Column[np.int64]()
-    #: The card's position on the board, as a set of one bit, 0 for cards on no board, (k, width).
-    position_bit = Column[np.int64]()
-    #: An idle card's place in the order in which shares should break cards, from 1; 0 for a card
-    #: in use, (k, width).
-    break_order = Column[np.int64]()
-    #: The card's NUMA node, -1 if unknown, (k, width).
-    numa = Column[np.int64]()
-    #: How near the card is to an RDMA device of its node, (k, width): 5 for PIX, PXB, PHB, NODE, 1
-    #: for SYS, as `nvidia-smi topo -m` has it; 0 for none or unknown.
-    rdma = Column[np.int64]()
-    #: The priority of the card's cell, (k, width).
-    cell_priority = Column[np.int64]()
-    #: The part of a card's taken share (milli), memory (bytes) and pods that is reserved for pods
-    #: that wait, (k, width).
-    reserved_milli = Column[np.int64]()
-    reserved_bytes = Column[np.int64]()
-    reservations = Column[np.int64]()
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"rows are read-only: {name} cannot be set")

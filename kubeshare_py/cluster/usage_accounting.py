@@ -6,20 +6,29 @@ Cards that the node does not have get only a few slots. Beyond them a charge is 
 alone, and counts from the moment the card appears.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import numpy as np
 
-from kubeshare_py.cluster.card_counts import count_cards, hold_back_cards
 from kubeshare_py.cluster.changes import ChangeLog
-from kubeshare_py.cluster.charge import Charge
+from kubeshare_py.cluster.charge import (
+    NONE,
+    Charge,
+    NativeGpus,
+    Resources,
+    is_intruded,
+    is_overdrawn,
+    to_hold_back,
+)
 from kubeshare_py.cluster.columns import (
     ABSENT,
-    CARD_COLUMNS,
     CORDONED,
-    EMPTY_SLOT,
     EXCLUSIVE,
+    FIXED_RESOURCES,
     FOREIGN,
     PODS,
     PORTS,
@@ -27,22 +36,163 @@ from kubeshare_py.cluster.columns import (
     Columns,
     IntArray,
 )
-from kubeshare_py.cluster.derived import derive_card, derive_node
-from kubeshare_py.cluster.joined import derive_order, put_on_board
-from kubeshare_py.cluster.native.native_gpus import NONE, NativeGpus, Resources, to_hold_back
-from kubeshare_py.cluster.offered import Offered
-from kubeshare_py.cluster.overdrafts import Overdrafts
-from kubeshare_py.cluster.reserved_places import (
-    count_reservation,
-    is_intruded,
-    is_overdrawn,
+from kubeshare_py.cluster.derived import (
+    count_tags,
+    flags_of,
+    held_back,
+    room,
+    used_percent,
 )
-from kubeshare_py.cluster.what_if import Amounts
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.card_reading import PATHS
-from kubeshare_py.domain.card_tags import exclusions
-from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.gpu import WHOLE_MILLI, CardTags, Gpu, exclusions
 from kubeshare_py.domain.identity import GpuUuid, NodeName
+from kubeshare_py.domain.pod import PlacedPod
+from kubeshare_py.topology.card_sets import PositionSet
+from kubeshare_py.topology.node_topology import in_order
+
+# Which resources have a column: the fixed ones, and those that a node offers now.
+#
+# Pods may ask for any name, and nodes may offer other names every second. So a column ends with the
+# last node that offers its resource, and another resource gets its place. What pods hold of a
+# resource without a column is kept by row, and counted as soon as there is a column.
+
+
+#: How many columns are added at once.
+_SPARE = 4
+
+
+class Offered:
+    """Opens and closes the resource columns of `columns`.
+
+    `columns.resources` is replaced, never changed: a reader that keeps it sees by its identity that
+    columns came or went.
+    """
+
+    __slots__ = ("_columns", "_nodes", "_vacant", "unoffered")
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._nodes: Counter[str] = Counter()
+        self._vacant: list[int] = []
+        #: Amounts held of resources without a column, by resource and row; never 0.
+        self.unoffered: dict[str, dict[int, int]] = {}
+
+    def offer(self, names: Iterable[str]) -> None:
+        """One more node offers these resources."""
+        names = sorted({*names}.difference(FIXED_RESOURCES))
+        self._nodes.update(names)
+        fresh = [name for name in names if name not in self._columns.resources]
+        if fresh:
+            self._open(fresh)
+
+    def withdraw(self, names: Iterable[str]) -> None:
+        """One node fewer offers these resources; `allocatable` of its row is 0 already."""
+        names = sorted({*names}.difference(FIXED_RESOURCES))
+        self._nodes.subtract(names)
+        gone = [name for name in names if not self._nodes[name]]
+        for name in gone:
+            del self._nodes[name]
+        if gone:
+            self._close(gone)
+
+    def hold(self, row: int, resources: Resources, sign: int) -> None:
+        """Pods hold these amounts of resources without a column on a row (1), or no longer (-1)."""
+        for name, amount in resources:
+            rows = self.unoffered.setdefault(name, {})
+            rows[row] = rows.get(row, 0) + sign * amount
+            if not rows[row]:
+                del rows[row]
+            if not rows:
+                del self.unoffered[name]
+
+    def _open(self, names: list[str]) -> None:
+        columns = self._columns
+        resources = dict(columns.resources)
+        for name in names:
+            if not self._vacant:
+                self._widen()
+            column = resources[name] = self._vacant.pop()
+            for row, amount in self.unoffered.pop(name, {}).items():
+                columns.free[row, column] = -amount
+        columns.resources = MappingProxyType(resources)
+
+    def _close(self, names: list[str]) -> None:
+        columns = self._columns
+        resources = dict(columns.resources)
+        for name in names:
+            column = resources.pop(name)
+            free = columns.free[:, column]
+            rows = np.flatnonzero(free)
+            if len(rows):
+                held = zip(rows.tolist(), (-free[rows]).tolist(), strict=True)
+                self.unoffered[name] = dict(held)
+            free.fill(0)
+            self._vacant.append(column)
+        columns.resources = MappingProxyType(resources)
+
+    def _widen(self) -> None:
+        columns = self._columns
+        old = columns.free.shape[1]
+        columns.widen_resources(old + _SPARE)
+        self._vacant.extend(range(old + _SPARE - 1, old - 1, -1))
+
+
+# Nodes on which pods may hold more than there is, or another pod's cards; for the reports of that.
+#
+# Nearly always there are none, so looking must then cost nothing. The ledger names a node when it
+# is overdrawn, and again whenever one of its cards changes, until `is_covered` is called.
+
+
+class Overdrafts:
+    """The nodes to be checked; false while there are none."""
+
+    __slots__ = ("_ignores", "_overdrawn", "unchecked")
+
+    def __init__(self) -> None:
+        self._overdrawn: set[NodeName] = set()
+        #: The nodes to be checked; to be read.
+        self.unchecked: set[NodeName] = set()
+        self._ignores = False
+
+    def __bool__(self) -> bool:
+        return bool(self.unchecked)
+
+    def suspect(self, node: NodeName) -> None:
+        """Have this node checked."""
+        if not self._ignores:
+            self._overdrawn.add(node)
+            self.unchecked.add(node)
+
+    @property
+    def watches(self) -> bool:
+        """Whether any node is overdrawn, so that changes of cards matter."""
+        return bool(self._overdrawn)
+
+    def touched(self, node: NodeName) -> None:
+        """Cards of this node changed: have it checked again if it was overdrawn."""
+        if node in self._overdrawn and not self._ignores:
+            self.unchecked.add(node)
+
+    @contextmanager
+    def ignoring(self) -> Iterator[None]:
+        """Ignore changes within: they concern reservations only."""
+        self._ignores = True
+        try:
+            yield
+        finally:
+            self._ignores = False
+
+    def is_covered(self, node: NodeName) -> None:
+        """Nothing of this node is overdrawn any more."""
+        self._overdrawn.discard(node)
+
+    def take(self, most: int) -> list[NodeName]:
+        """At most `most` of the nodes to be checked, by name; they are then no longer listed."""
+        nodes = sorted(self.unchecked)[:most]
+        self.unchecked.difference_update(nodes)
+        return nodes
+
 
 #: The most requests whose vectors are cached, and the most resources in one of them.
 VECTORS_KEPT = 4096
@@ -50,13 +200,219 @@ LONGEST_KEPT = 32
 #: The most slots, in order of uuid, for charged cards that a node does not have. Each slot costs
 #: one on every node.
 MAX_STRAYS = 16
+#: The room of every card with flags.
+_NO_ROOM = room(ABSENT, 0, 0, 0, 1, min)
 
 
-class UsageAccounting:
-    """The columns and their upkeep. `changed` logs rows whose amounts changed."""
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """Amounts that pods hold of rows, one line each; int64.
+
+    Node resources are (k, resources), card amounts (k, width), and GPUs that the kubelet gives out
+    (k, 3), as `NativeGpus`. `milli` are shares in milli, `memory` is in bytes,
+    `tenants`, `exclusive` and `excluding` count pods. `tags` are those of each pod of a line that
+    has any, with the slot of its card. `pods` are what other pods' placement depends on besides, by
+    line.
+    """
+
+    free: IntArray
+    milli: IntArray
+    memory: IntArray
+    tenants: IntArray
+    exclusive: IntArray
+    excluding: IntArray
+    native: IntArray
+    tags: dict[int, list[tuple[int, CardTags]]]
+    pods: dict[int, list[PlacedPod]] = field(default_factory=dict)
+
+    @staticmethod
+    def none(lines: int, resources: int, width: int) -> "Amounts":
+        """k lines of zeros: `free` (k, resources), card amounts (k, width), `native` (k, 3)."""
+        milli, memory, tenants, exclusive, excluding = np.zeros((5, lines, width), np.int64)
+        free, native = np.zeros((lines, resources), np.int64), np.zeros((lines, 3), np.int64)
+        return Amounts(free, milli, memory, tenants, exclusive, excluding, native, {})
+
+
+class Accounting:
+    """The charged columns of some tables, kept up to date by each charge.
+
+    Of row r let `charges` be all that is charged on it, reservations and what lingering pods keep
+    included, and of slot s let `parts` be the parts of their allocations on the card there. A card
+    without a slot counts nowhere. [...] is 1 where it holds, else 0. At any time, for all r and s:
+
+    - What is counted (`Follows.CHARGES`):
+      free[r] = allocatable[r] - sum of vector(charge) over charges
+      free_milli[r, s] = capacity_milli[r, s] - sum of part.milli over parts
+      free_bytes[r, s] = capacity_bytes[r, s] - sum of part.memory_bytes over parts
+      tenants[r, s] = number of parts
+      exclusive[r, s] = sum of [part.exclusive] over parts
+      excluding[r, s] = sum of [part has an exclusion tag] over parts
+      tag_set[r, s] = number of the count of each tag over parts
+      reserved_milli, reserved_bytes, reservations[r, s] = the sums of milli and memory_bytes and
+      the number of those parts that are of reservations
+    - What follows from that (`Follows.COLUMNS`), by the rules in `derived`:
+      flags[r, s] = what node and GPU say, with EXCLUSIVE, EXCLUDING and CROWDED by `flags_of`, and
+      HELD_BACK by `held_back`, for as many cards as native pods need
+      headroom, share_headroom, idle[r, s] = room(flags, tenants, free_milli, free_bytes)[r, s]
+      idle_cards[r] = sum of position_bit[r, s] over s with idle[r, s]
+      break_order[r, s] = place of s, from 1, in the board's order of its idle whole cards, else 0
+      gpu_free_milli[r] = sum of free_milli[r, s] over s without ABSENT
+      gpu_used_percent[r] = used_percent(gpu_capacity_milli[r], gpu_free_milli[r])
+
+    Sums are changed by what comes and goes, never added up anew: all are of integers, so that no
+    error grows. tests/cluster/test_invariant.py adds them up anew after any history.
+    """
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+
+    def count_cards(
+        self, row: int, slots: Sequence[int], allocation: Allocation, sign: int, native: int
+    ) -> bool:
+        """Add (sign 1) or subtract (-1) an allocation, and update the derived columns.
+
+        `slots` are those of its cards. False if fewer cards are idle than native pods hold there.
+        """
+        columns = self.columns
+        free_milli, free_bytes = columns.free_milli, columns.free_bytes
+        tenants, idle, flags = columns.tenants, columns.idle, columns.flags
+        taken, flipped = 0, False
+        for slot, card in zip(slots, allocation.cards, strict=True):
+            milli = free_milli[row, slot] = free_milli.item(row, slot) - sign * card.milli
+            memory = free_bytes.item(row, slot) - sign * card.memory_bytes
+            free_bytes[row, slot] = memory
+            pods = tenants[row, slot] = tenants.item(row, slot) + sign
+            if card.exclusive:
+                columns.exclusive[row, slot] = columns.exclusive.item(row, slot) + sign
+            if card.tags:
+                count_tags(columns, row, slot, card.tags, sign)
+            was_idle = idle.item(row, slot)
+            flipped |= was_idle != self._derive_room(row, slot, pods, milli, memory)
+            if not flags.item(row, slot) & ABSENT:
+                taken += card.milli
+        columns.gpu_free_milli[row] -= sign * taken
+        enough = True
+        if native:
+            enough = self.hold_back_cards(row, native)
+        elif flipped:
+            self._derive_order(row)
+        self._derive_node(row)
+        return enough
+
+    def count_reservation(
+        self, row: int, slots: Sequence[int], allocation: Allocation, sign: int
+    ) -> None:
+        """Add (sign 1) or remove (-1) a reservation in the columns of reservations only."""
+        columns = self.columns
+        for slot, card in zip(slots, allocation.cards, strict=True):
+            columns.reserved_milli[row, slot] += sign * card.milli
+            columns.reserved_bytes[row, slot] += sign * card.memory_bytes
+            columns.reservations[row, slot] += sign
+
+    def hold_back_cards(self, row: int, native: int) -> bool:
+        """Derive a row's cards and their order, where native pods hold so many of its GPUs.
+
+        False if fewer are idle: then all cards are held back.
+        """
+        columns = self.columns
+        slots = range(len(columns.uuids[row]))
+        for slot in slots:
+            self._derive_card(row, slot)
+        idle: list[int] = columns.idle[row].tolist()
+        idle_from = idle_all = sum(idle)
+        for slot in slots if native else ():
+            flags = columns.flags.item(row, slot)
+            held = held_back(flags, idle[slot], idle_from, idle_all, native)
+            idle_from -= idle[slot]
+            if held:
+                columns.flags[row, slot] = flags | held
+                columns.headroom[row, slot], columns.share_headroom[row, slot] = _NO_ROOM[:2]
+                columns.idle[row, slot] = _NO_ROOM[2]
+        self._derive_order(row)
+        return native <= idle_all
+
+    def _derive_card(self, row: int, slot: int) -> int:
+        """As `_derive_room`, with what the columns have."""
+        columns = self.columns
+        milli, memory = columns.free_milli.item(row, slot), columns.free_bytes.item(row, slot)
+        return self._derive_room(row, slot, columns.tenants.item(row, slot), milli, memory)
+
+    def _derive_room(self, row: int, slot: int, tenants: int, milli: int, memory: int) -> int:
+        """Write the flags that follow from a card's tenants, and its room for one more pod.
+
+        `milli` and `memory` (bytes) are free. Returns 1 if the card is idle, or 0.
+        """
+        columns = self.columns
+        before = columns.flags.item(row, slot)
+        most, exclusive = columns.max_tenants.item(row, slot), columns.exclusive.item(row, slot)
+        flags = flags_of(before, tenants, most, exclusive, columns.excluding.item(row, slot))
+        if flags != before:
+            columns.flags[row, slot] = flags
+        if flags:
+            values = _NO_ROOM
+        else:
+            with_share = columns.share_bytes.item(row, slot)
+            values = room(flags, tenants, milli, memory, with_share, min)
+        headroom, share_headroom, idle = values
+        columns.headroom[row, slot], columns.share_headroom[row, slot] = headroom, share_headroom
+        columns.idle[row, slot] = idle
+        return idle
+
+    def _derive_node(self, row: int) -> None:
+        """Write how full the node's cards are, in percent."""
+        columns = self.columns
+        whole, free = columns.gpu_capacity_milli.item(row), columns.gpu_free_milli.item(row)
+        columns.gpu_used_percent[row] = used_percent(whole, free, min)
+
+    def _derive_order(self, row: int) -> None:
+        """Write which cards are idle, and the order in which shares should break them.
+
+        Cards scaled to less than one GPU have no place in it: some shares do not fit them, idle or
+        not.
+        """
+        columns = self.columns
+        idle, bits, capacity = columns.idle, columns.position_bit, columns.capacity_milli
+        slots = columns.board_slots[row]
+        cards = small = 0
+        for slot in slots:
+            if idle.item(row, slot):
+                cards |= bits.item(row, slot)
+                if capacity.item(row, slot) < WHOLE_MILLI:
+                    small |= bits.item(row, slot)
+        columns.idle_cards[row] = cards
+        keep = columns.break_order[row]
+        keep.fill(0)
+        order = columns.boards.sets[columns.board.item(row)].order(PositionSet(cards & ~small))
+        for place, position in enumerate(order, 1):
+            keep[slots[position]] = place
+
+    def _put_on_board(self, row: int, known: Mapping[GpuUuid, Gpu]) -> None:
+        """Write the row's board and each card's position on it. Cards must have slots already."""
+        columns = self.columns
+        cards = in_order(tuple(known.values()))
+        number = columns.boards.number(cards)
+        columns.board[row] = number
+        count = columns.boards.sets[number].board.count
+        slots = tuple(columns.uuids[row].index(card.uuid) for card in cards[:count])
+        columns.board_slots[row] = slots
+        for position, slot in enumerate(slots):
+            columns.position_bit[row, slot] = 1 << position
+
+
+def with_slots(columns: Columns, row: int, allocation: Allocation) -> tuple[list[int], Allocation]:
+    """The slots of the cards that have one in this row, and the allocation of only these."""
+    uuids = columns.uuids[row]
+    cards = tuple(card for card in allocation.cards if card.uuid in uuids)
+    if len(cards) < len(allocation.cards):
+        allocation = replace(allocation, cards=cards)
+    return [uuids.index(card.uuid) for card in cards], allocation
+
+
+class UsageAccounting(Accounting):
+    """The ledger's columns and their upkeep. `changed` logs rows whose amounts changed."""
 
     def __init__(self) -> None:
-        self.columns = Columns()
+        super().__init__(Columns())
         self.changed = ChangeLog()
         self.overdrafts = Overdrafts()
         #: GPUs of native pods by row. Idle cards are held back for those of unknown cards.
@@ -162,7 +518,7 @@ class UsageAccounting:
         allocation = charge.allocation
         slots = None if allocation is None else self._slots(row, allocation)
         if allocation is not None and slots is not None:
-            count_reservation(self.columns, row, slots, allocation, sign)
+            self.count_reservation(row, slots, allocation, sign)
         return self.add(row, charge, sign)
 
     def _slots(self, row: int, allocation: Allocation) -> list[int] | None:
@@ -177,7 +533,7 @@ class UsageAccounting:
         """Add or subtract an allocation, and update the derived columns."""
         columns = self.columns
         name, native = self.name(row), self.held_back(row)
-        if not count_cards(columns, row, slots, allocation, sign, native):
+        if not self.count_cards(row, slots, allocation, sign, native):
             self.overdrafts.suspect(name)
         if sign > 0:
             for slot in slots:
@@ -199,7 +555,7 @@ class UsageAccounting:
 
     def hold_back(self, row: int) -> None:
         """Hold back as many idle cards as native pods need now."""
-        if not hold_back_cards(self.columns, row, self.held_back(row)):
+        if not self.hold_back_cards(row, self.held_back(row)):
             self.overdrafts.suspect(self.name(row))
 
     def _count_native(self, row: int, held: NativeGpus, sign: int) -> bool:
@@ -234,16 +590,13 @@ class UsageAccounting:
             self._rows_with_strays.add(row)
         else:
             self._rows_with_strays.discard(row)
-        for column in CARD_COLUMNS:
-            getattr(columns, column)[row] = EMPTY_SLOT.get(column, 0)
+        columns.clear_cards(row)
         columns.put_uuids(row, uuids)
         self._put_cards(row, known)
-        slot_of = {uuid: slot for slot, uuid in enumerate(uuids)}
-        counted = [_with_slots(one, slot_of) for one in (*held, *reservations)]
-        for number, allocation in enumerate(counted):
-            slots = [slot_of[card.uuid] for card in allocation.cards]
+        for number, whole in enumerate((*held, *reservations)):
+            slots, allocation = with_slots(columns, row, whole)
             if number >= len(held):
-                count_reservation(columns, row, slots, allocation, 1)
+                self.count_reservation(row, slots, allocation, 1)
             self._count(row, slots, allocation, 1)
         self.overdrafts.touched(self.name(row))
         if row in self.native:
@@ -261,9 +614,9 @@ class UsageAccounting:
         for slot, uuid in enumerate(columns.uuids[row]):
             if uuid in known:
                 self._put_card(row, slot, known[uuid])
-        put_on_board(columns, row, known)
-        derive_order(columns, row)
-        derive_node(columns, row)
+        self._put_on_board(row, known)
+        self._derive_order(row)
+        self._derive_node(row)
 
     def _put_card(self, row: int, slot: int, gpu: Gpu) -> None:
         columns = self.columns
@@ -282,10 +635,4 @@ class UsageAccounting:
         node = columns.nodes[row]
         if node is not None and node.cordoned and {gpu.uuid, gpu.parent} & {*node.cordoned}:
             columns.flags[row, slot] |= CORDONED
-        derive_card(columns, row, slot)
-
-
-def _with_slots(allocation: Allocation, slot_of: Mapping[GpuUuid, int]) -> Allocation:
-    """The allocation without the cards that have no slot."""
-    cards = tuple(card for card in allocation.cards if card.uuid in slot_of)
-    return allocation if len(cards) == len(allocation.cards) else replace(allocation, cards=cards)
+        self._derive_card(row, slot)

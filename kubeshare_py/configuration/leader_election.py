@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from kubeshare_py.configuration.settings_rules import label_problem, subdomain_problem
+from kubeshare_py.configuration.fields import label_problem, subdomain_problem
 from kubeshare_py.domain.lease import LONGEST_LEASE_S
 
 _DURATION = "a duration such as 15s, 1m30s or 500ms"

@@ -11,13 +11,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from kubeshare_py.configuration.field_errors import explained
+from kubeshare_py.configuration.fields import explained, label_problem
 from kubeshare_py.configuration.inventory import Inventory
 from kubeshare_py.configuration.leader_election import LeaderElection
-from kubeshare_py.configuration.settings_rules import label_problem
-from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
-from kubeshare_py.domain.needs.native_resources import name_problem
+from kubeshare_py.domain.card_reading import IsolationBackend, IsolationChoice
 from kubeshare_py.domain.printable import MAX_SAID, beginning
+from kubeshare_py.domain.quota import name_problem
 
 API_VERSION = "kubeshare.io/v1"
 KIND = "KubeShareSchedulerConfiguration"
@@ -50,7 +49,7 @@ class ConfigurationStruct(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 class EnabledPlugin(ConfigurationStruct, frozen=True):
     """A plugin at a point; only scores have weights."""
 
-    name: str
+    name: Annotated[str, Meta(min_length=1)]
     weight: Annotated[int, Meta(ge=1, le=MAX_WEIGHT)] = 1
 
 
@@ -85,7 +84,7 @@ class Points(ConfigurationStruct, frozen=True):
 class PluginArgs(ConfigurationStruct, frozen=True):
     """Arguments of one plugin of a profile."""
 
-    name: str
+    name: Annotated[str, Meta(min_length=1)]
     args: dict[str, Any] = {}
 
 

@@ -1,25 +1,33 @@
-"""Which devices of one node satisfy claims that are not allocated yet: a bounded search.
-
-Like kube-scheduler, it takes the first solution, with requests, alternatives and devices in their
-order: https://github.com/kubernetes/kubernetes/tree/master/staging/src/k8s.io/
-dynamic-resource-allocation/structured. Devices of one request are interchangeable, so that each
-set of them is tried once.
-"""
+"""Which devices of one node satisfy claims without an allocation, and the allocation to write."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kubeshare_py.devices.device_pools import NodeDevices, PooledDevice
 from kubeshare_py.devices.device_verdicts import CannotJudge, DeviceVerdicts, NotYet
-from kubeshare_py.domain.devices.device import DeviceAttribute, DeviceKey
-from kubeshare_py.domain.devices.resource_claim import (
+from kubeshare_py.domain.cluster_objects import Requirement
+from kubeshare_py.domain.device import (
     MAX_RESULTS,
+    AllocatedDevice,
     AllocationMode,
+    ClaimAllocation,
+    DeviceAttribute,
     DeviceClass,
+    DeviceConfiguration,
+    DeviceKey,
     DeviceRequest,
     MatchAttribute,
     ResourceClaim,
 )
+from kubeshare_py.domain.pod import NodeTerm
+
+# Which devices of one node satisfy claims that are not allocated yet: a bounded search.
+#
+# Like kube-scheduler, it takes the first solution, with requests, alternatives and devices in their
+# order: https://github.com/kubernetes/kubernetes/tree/master/staging/src/k8s.io/
+# dynamic-resource-allocation/structured. Devices of one request are interchangeable, so that each
+# set of them is tried once.
+
 
 #: Devices that are tried for one node, and the steps that each takes (see `device_verdicts`).
 MAX_TRIED = 5000
@@ -282,3 +290,67 @@ class _Search:
         if len(matching) - len(used) < wanted:
             return f"devices are {' or '.join(sorted(set(used)))}" if used else "too few devices"
         return "no devices that go together"
+
+
+# What an allocation says of a claim: devices, the nodes that it binds to, and parameters.
+
+
+def allocation_of(
+    claim: ResourceClaim, chosen: Chosen, classes: Mapping[str, DeviceClass]
+) -> ClaimAllocation:
+    """The allocation of a claim with these devices."""
+    return ClaimAllocation(
+        devices=tuple(
+            AllocatedDevice(request.name, one.key, tolerations=request.tolerations)
+            for request, one in chosen
+        ),
+        terms=_terms(chosen),
+        configurations=(*_of_classes(claim, chosen, classes), *_of_claim(claim, chosen)),
+    )
+
+
+def _terms(chosen: Chosen) -> tuple[NodeTerm, ...] | None:
+    """The nodes from which all devices may be used; None for all nodes."""
+    labels: list[Requirement] = []
+    fields: list[Requirement] = []
+    for _, one in chosen:
+        nodes = one.slice.nodes_of(one.device)
+        if nodes is None:
+            continue
+        if nodes.name is not None:
+            return (NodeTerm(fields=(Requirement("metadata.name", "In", (nodes.name,)),)),)
+        for term in nodes.terms or ():
+            labels += term.labels
+            fields += term.fields
+    if not labels and not fields:
+        return None
+    return (NodeTerm(tuple(dict.fromkeys(labels)), tuple(dict.fromkeys(fields))),)
+
+
+def _of_classes(
+    claim: ResourceClaim, chosen: Chosen, classes: Mapping[str, DeviceClass]
+) -> Iterator[DeviceConfiguration]:
+    """The parameters of each class once, for all requests of it."""
+    requests: dict[str, list[str]] = {}
+    for one in _selected(claim, chosen):
+        requests.setdefault(one.device_class, []).append(one.name)
+    for name, names in requests.items():
+        for configuration in classes[name].configurations:
+            yield DeviceConfiguration(configuration.source, tuple(names), configuration.content)
+
+
+def _of_claim(claim: ResourceClaim, chosen: Chosen) -> Iterator[DeviceConfiguration]:
+    names = {name for one in _selected(claim, chosen) for name in (one.name, one.top_name)}
+    for one in claim.configurations:
+        if not one.requests or _meets(one.requests, names):
+            yield one
+
+
+def _selected(claim: ResourceClaim, chosen: Chosen) -> Sequence[DeviceRequest]:
+    """The alternative of each request that was chosen."""
+    taken = {request.name for request, _ in chosen}
+    return [one for alternatives in claim.requests for one in alternatives if one.name in taken]
+
+
+def _meets(names: Iterable[str], others: set[str]) -> bool:
+    return any(name in others for name in names)

@@ -1,18 +1,97 @@
-"""Values of CEL expressions about a device, and the functions on them.
+"""What CEL expressions read of a device: its parts, their values, and the functions on values."""
 
-Numbers are 64 bit integers, quantities exact fractions, versions ranks. A map is only looked into.
-Language: https://github.com/google/cel-spec/blob/master/doc/langdef.md. Kubernetes' functions on
-quantities and versions: https://kubernetes.io/docs/reference/using-api/cel/
-"""
-
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import total_ordering
+from typing import Any, NamedTuple
 
-from kubeshare_py.devices.device_reads import DeviceRead, ReadValue
-from kubeshare_py.devices.semver import VersionRank, version_rank
-from kubeshare_py.domain.devices.device import Device, DeviceAttribute, DeviceCapacity
+from kubeshare_py.domain.device import Device, DeviceAttribute, DeviceCapacity
 from kubeshare_py.domain.quantity import BadQuantity, exact
+
+# Precedence of semantic versions: https://semver.org/#spec-item-11.
+
+
+_NUMBER = r"(?:0|[1-9][0-9]*)"
+_IDENTIFIER = r"(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
+_SEMVER = re.compile(
+    rf"({_NUMBER})\.({_NUMBER})\.({_NUMBER})(?:-({_IDENTIFIER}(?:\.{_IDENTIFIER})*))?"
+    r"(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
+)
+_MAX_CHARACTERS = 256
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True)
+class VersionRank:
+    """A version, ordered by precedence: a pre-release comes before its release."""
+
+    release: tuple[int, int, int]
+    #: Each identifier with its kind: numbers (0) come before texts (1). Empty for a release.
+    pre: tuple[tuple[int, int, str], ...] = ()
+
+    def __lt__(self, other: "VersionRank") -> bool:
+        return self._key() < other._key()
+
+    def _key(self) -> tuple[tuple[int, int, int], bool, tuple[tuple[int, int, str], ...]]:
+        return (self.release, not self.pre, self.pre)
+
+
+def version_rank(text: str) -> VersionRank | None:
+    """The rank of a version; None if the text is none. Build metadata does not count."""
+    found = _SEMVER.fullmatch(text) if len(text) <= _MAX_CHARACTERS else None
+    if found is None:
+        return None
+    major, minor, patch, pre = found.groups()
+    parts = pre.split(".") if pre else []
+    return VersionRank((int(major), int(minor), int(patch)), tuple(map(_identifier, parts)))
+
+
+def _identifier(text: str) -> tuple[int, int, str]:
+    return (0, int(text), "") if text.isdecimal() else (1, 0, text)
+
+
+# Parts of a device that an expression looks at: devices alike in them get the same verdict.
+
+
+ReadValue = DeviceAttribute | DeviceCapacity | str | bool | None
+
+
+class DeviceRead(NamedTuple):
+    """A field of the variable `device`; of `attributes` and `capacity`, a domain or an entry.
+
+    `name` None asks whether there is anything in the domain.
+    """
+
+    field: str
+    domain: str = ""
+    name: str | None = None
+
+    def of(self, driver: str, device: Device) -> ReadValue:
+        """What it is for a device: the driver, an entry or None, or whether there is any."""
+        if self.field == "driver":
+            return driver
+        if self.field == "allowMultipleAllocations":
+            return "allowMultipleAllocations" in device.unsupported
+        entries: tuple[DeviceAttribute | DeviceCapacity, ...] = (
+            device.attributes if self.field == "attributes" else device.capacity
+        )
+        domain, name = self.domain, self.name
+        if name is None:
+            return any(one.domain == domain for one in entries)
+        for one in entries:
+            if one.name == name and one.domain == domain:
+                return one
+        return None
+
+
+# Values of CEL expressions about a device, and the functions on them.
+#
+# Numbers are 64 bit integers, quantities exact fractions, versions ranks. A map is only looked
+# into. Language: https://github.com/google/cel-spec/blob/master/doc/langdef.md. Kubernetes'
+# functions on quantities and versions: https://kubernetes.io/docs/reference/using-api/cel/
+
 
 _INT64 = 1 << 63
 #: Longer texts are not made.

@@ -21,11 +21,11 @@ from celpy.celparser import CELParseError, CELParser
 from celpy.evaluation import celstr
 from lark import Token, Tree
 
-from kubeshare_py.devices.device_reads import DeviceRead
 from kubeshare_py.devices.expression_values import (
     FUNCTIONS,
     METHODS,
     CelValue,
+    DeviceRead,
     DeviceVariable,
     EvaluationError,
     added,
@@ -41,7 +41,7 @@ from kubeshare_py.devices.expression_values import (
     subtracted,
     truth,
 )
-from kubeshare_py.domain.devices.device import Device
+from kubeshare_py.domain.device import Device
 from kubeshare_py.domain.remembered import MAX_BYTES, remembered
 
 #: Longer and deeper expressions are refused before they are parsed.

@@ -13,9 +13,9 @@ from typing import Annotated
 
 import msgspec
 
-from kubeshare_py.domain.bounds import CARD_NAME, CARDS_OF_NODE, NODE_RESOURCES
 from kubeshare_py.domain.identity import GpuUuid, PodUid
 from kubeshare_py.domain.node import AGENT_ANNOTATION, NO_AGENT, AgentWords, KubeletPick
+from kubeshare_py.domain.quantity import CARD_NAME, CARDS_OF_NODE, NODE_RESOURCES
 from kubeshare_py.domain.remembered import remembered
 
 #: The most characters that are read; an agent writes at most as many bytes.

@@ -17,12 +17,12 @@ from kubeshare_py.dialects.dialect import (
     PodAsk,
     ResultKeys,
     Words,
+    read_by,
 )
-from kubeshare_py.dialects.dialect_calls import read_by
-from kubeshare_py.dialects.dialect_table import owned_part
+from kubeshare_py.dialects.dialects import owned_part
 from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, card_at
-from kubeshare_py.domain.needs.node_rules import NodeRule
+from kubeshare_py.domain.pod import NodeRule
 from kubeshare_py.domain.request import (
     CardRelation,
     ContainerClaim,

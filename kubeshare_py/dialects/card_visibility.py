@@ -62,7 +62,7 @@ class ContainerRule:
         return self.init_containers or not container.init
 
     def seen(self, amount: int) -> CardVisibility:
-        """What a container sees that asks for so much: VOID if the rule does not concern it."""
+        """The cards that a container with this amount of `resource` sees; VOID for no amount."""
         if amount <= 0:
             return CardVisibility.VOID
         is_whole = 0 < self.whole_from <= amount

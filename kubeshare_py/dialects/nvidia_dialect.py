@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from kubeshare_py.dialects.agent_annotation import serves
 from kubeshare_py.dialects.card_visibility import CardVisibility, ContainerRule
 from kubeshare_py.dialects.dialect import Dialect, NodeKeys, OwnedKeys, PodAsk, Words
-from kubeshare_py.domain.bounds import CLAIMED_CARDS, POD_CLAIMS
-from kubeshare_py.domain.gpu import WHOLE_MILLI
-from kubeshare_py.domain.gpu_models import PreferredModels, name_part
+from kubeshare_py.domain.gpu import WHOLE_MILLI, PreferredModels, name_part
+from kubeshare_py.domain.quantity import CLAIMED_CARDS, POD_CLAIMS
 from kubeshare_py.domain.request import (
     CardRelation,
     ContainerClaim,

@@ -8,20 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from kubeshare_py.dialects.dialect import Dialect, PodAsk, UnreadableHolding
-from kubeshare_py.dialects.dialect_calls import read_back_by
-from kubeshare_py.dialects.dialect_table import DialectTable, owned_part
-from kubeshare_py.dialects.read_back import NOTHING_HELD, ReadBack
-from kubeshare_py.dialects.unknown_allocation import held_wholly
+from kubeshare_py.dialects.allocation import NOTHING_HELD, ReadBack, held_wholly
+from kubeshare_py.dialects.dialect import Dialect, PodAsk, UnreadableHolding, read_back_by
+from kubeshare_py.dialects.dialects import DialectTable, owned_part
 from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge, summed
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
-from kubeshare_py.domain.request import (
-    CardRelation,
-    ContainerRef,
-    GpuClaim,
-    GpuRequest,
-)
+from kubeshare_py.domain.request import CardRelation, ContainerRef, GpuClaim, GpuRequest
 
 
 def held_by_predecessor(

@@ -1,23 +1,209 @@
-"""KubeShare 2.0's dialect: labels `sharedgpu/*` on the pod, and annotations on models.
-
-Label meanings and the order of checks follow KubeShare 2.0 (pod labels, README and
-pkg/scheduler/pod.go of github.com/NTHU-LSALab/KubeShare, release-2.0). Deliberate differences: any
-decimal is a number, so "0", "10" and "100" are accepted; amounts are computed exactly; memory may
-have a unit; a request needs no limit beside it. `sharedgpu/numa_bind` and `sharedgpu/gpu_exclusive`
-are new. Priority and gangs, which are the same in every dialect, are in `standing`.
-"""
+"""KubeShare 2.0's dialect: labels `sharedgpu/*` on the pod, and annotations on models."""
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from kubeshare_py.dialects.label_numbers import LONGEST, integer, plain_decimal, thousandths
-from kubeshare_py.dialects.sharedgpu_models import with_models
-from kubeshare_py.domain.bounds import CLAIMED_CARDS, HELD_BYTES
-from kubeshare_py.domain.gpu import WHOLE_MILLI
-from kubeshare_py.domain.quantity import whole
+from kubeshare_py.domain.gpu import ANY, WHOLE_MILLI, PreferredModels, name_part
+from kubeshare_py.domain.quantity import CLAIMED_CARDS, HELD_BYTES, whole
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.domain.request import GpuClaim, GpuRequest, InvalidRequest
+
+# Models of cards beyond `sharedgpu/gpu_model`: lists, orders, denials.
+#
+# None of this is KubeShare's. Label values can hold neither commas nor ">" (Kubernetes: letters,
+# digits, dashes, dots and underscores), so annotations of the same names are read as well.
+
+
+MODELS = "sharedgpu/gpu_models"
+DENIED = "sharedgpu/gpu_models_denied"
+MIX = "sharedgpu/gpu_model_mix"
+REQUEST_OF = "sharedgpu/gpu_request_of"
+MODEL_KEYS: tuple[str, ...] = (MODELS, DENIED, MIX, REQUEST_OF)
+_MODEL_KEYS = frozenset(MODEL_KEYS)
+
+#: The values of `MIX`: all cards of one model, or any models.
+SAME, WHICHEVER = "same", "any"
+MAX_NAMES = 16
+#: The most stars in one name.
+MAX_STARS = 4
+#: The most characters of a value: sixteen names of 64, or four of the longest.
+LONGEST_MODELS = 1024
+
+NAME_RULE = (
+    'must be names of GPU models or words of them, such as A100, with "," between equally good ones'
+)
+TIERS_RULE = ', and ">" before worse ones'
+TOO_LONG_RULE = f"must not be longer than {LONGEST_MODELS} characters"
+TOO_MANY_RULE = f"must not be more than {MAX_NAMES} names"
+STARS_RULE = f'must not have more than {MAX_STARS} "*" in a name'
+ANY_RULE = f'must have "{ANY}", all other models, at its end and alone: "A100 > {ANY}"'
+ALL_DENIED_RULE = f'must not be "{ANY}", which denies every model'
+MIX_RULE = f'must be "{SAME}" or "{WHICHEVER}"'
+ONE_MODEL_RULE = "must be the name of one GPU model, such as A100"
+SHARES_ONLY_RULE = "is for shares of one card, not for whole ones"
+# Each distinct request is combined once with each distinct set of texts.
+_REMEMBERED = 4096
+#: The most characters of a too long value that are shown.
+SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class _ModelTexts:
+    """The values as written, "" if there is none."""
+
+    models: str = ""
+    denied: str = ""
+    mix: str = ""
+    request_of: str = ""
+
+
+_NO_TEXTS = _ModelTexts()
+
+
+def with_models(
+    request: GpuRequest,
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str] | None,
+    grouped: bool,
+) -> GpuRequest | InvalidRequest:
+    """The request with what the pod says about models; the same object if it says nothing."""
+    annotations = annotations or {}
+    if _MODEL_KEYS.isdisjoint(labels) and _MODEL_KEYS.isdisjoint(annotations):
+        return request  # nearly always
+    texts = _texts_of(labels, annotations)
+    if isinstance(texts, InvalidRequest):
+        return texts
+    return request if texts == _NO_TEXTS else _with_texts(request, texts, grouped)
+
+
+def _texts_of(
+    labels: Mapping[str, str], annotations: Mapping[str, str]
+) -> _ModelTexts | InvalidRequest:
+    """The values; a label and an annotation that differ are an error, because both are rules."""
+    found = []
+    for key in MODEL_KEYS:
+        label, annotation = labels.get(key, ""), annotations.get(key, "")
+        text = annotation or label
+        if label and annotation and label != annotation:
+            rule = f'must be what the label of this name says, which is "{label}"'
+            return InvalidRequest(field=key, value=_shown(text), rule=rule)
+        if len(text) > LONGEST_MODELS:
+            return _invalid_models(key, text, TOO_LONG_RULE)
+        found.append(text)
+    return _ModelTexts(*found)
+
+
+@remembered(_REMEMBERED)
+def _with_texts(
+    request: GpuRequest, texts: _ModelTexts, grouped: bool
+) -> GpuRequest | InvalidRequest:
+    preferred = _preferred_models(texts)
+    if isinstance(preferred, InvalidRequest):
+        return preferred
+    problem = _mix_problem(texts)
+    if problem is not None:
+        return problem
+    [one] = request.claims
+    asked = one.claim
+    share_of = _share_of(texts, asked.exclusive)
+    if isinstance(share_of, InvalidRequest):
+        return share_of
+    # A single card has one model: its pods need no shape of their own.
+    same = texts.mix == SAME and (asked.count > 1 or grouped)
+    claim = replace(asked, preferred=preferred, one_model=same, share_of=share_of)
+    return replace(request, claims=(replace(one, claim=claim),))
+
+
+def _preferred_models(texts: _ModelTexts) -> PreferredModels | InvalidRequest | None:
+    """The accepted models; None if the pod states none."""
+    tiers: list[tuple[str, ...]] = []
+    for tier in texts.models.split(">") if texts.models else ():
+        names = _names(tier)
+        if names is None:
+            return _invalid_models(MODELS, texts.models, f"{NAME_RULE}{TIERS_RULE}")
+        tiers.append(names)
+    denied = _names(texts.denied) if texts.denied else ()
+    if denied is None:
+        return _invalid_models(DENIED, texts.denied, NAME_RULE)
+    problem = _tiers_problem(tiers)
+    if problem:
+        return _invalid_models(MODELS, texts.models, problem)
+    problem = _denied_problem(denied)
+    if problem:
+        return _invalid_models(DENIED, texts.denied, problem)
+    return PreferredModels(tiers=tuple(tiers), denied=denied) if tiers or denied else None
+
+
+def _mix_problem(texts: _ModelTexts) -> InvalidRequest | None:
+    """The problem of the word about mixing models; None if there is none."""
+    if texts.mix in ("", SAME, WHICHEVER):
+        return None
+    return _invalid_models(MIX, texts.mix, MIX_RULE)
+
+
+def _share_of(texts: _ModelTexts, exclusive: bool) -> str | InvalidRequest:
+    """The model whose share is meant, "" for any."""
+    text = texts.request_of
+    part = name_part(text) if text else ""
+    if part is None or ANY in part:
+        return _invalid_models(REQUEST_OF, text, ONE_MODEL_RULE)
+    if part and exclusive:
+        return _invalid_models(REQUEST_OF, text, SHARES_ONLY_RULE)
+    return part
+
+
+def _names(text: str) -> tuple[str, ...] | None:
+    """Names between commas, with dashes for spaces in them; None if one is bad."""
+    names = [name_part(name) for name in text.split(",")]
+    return None if None in names else tuple(name for name in names if name is not None)
+
+
+def _tiers_problem(tiers: list[tuple[str, ...]]) -> str:
+    names = [name.lower() for tier in tiers for name in tier]
+    if len(names) > MAX_NAMES:
+        return TOO_MANY_RULE
+    if any(map(_has_many_stars, names)):
+        return STARS_RULE
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        return f"names {twice[0]} twice"
+    if ANY in names and tiers[-1] != (ANY,):
+        return ANY_RULE
+    return ""
+
+
+def _denied_problem(denied: tuple[str, ...]) -> str:
+    if ANY in denied:
+        return ALL_DENIED_RULE
+    if len(denied) > MAX_NAMES:
+        return TOO_MANY_RULE
+    return STARS_RULE if any(map(_has_many_stars, denied)) else ""
+
+
+def _has_many_stars(name: str) -> bool:
+    return name.count(ANY) > MAX_STARS
+
+
+def _invalid_models(key: str, value: str, rule: str) -> InvalidRequest:
+    return InvalidRequest(field=key, value=_shown(value), rule=rule)
+
+
+def _shown(value: str) -> str:
+    return value if len(value) <= SHOWN else f"{value[:SHOWN]}…"
+
+
+# KubeShare 2.0's dialect: labels `sharedgpu/*` on the pod, and annotations on models.
+#
+# Label meanings and the order of checks follow KubeShare 2.0 (pod labels, README and
+# pkg/scheduler/pod.go of github.com/NTHU-LSALab/KubeShare, release-2.0). Deliberate differences:
+# any decimal is a number, so "0", "10" and "100" are accepted; amounts are computed exactly; memory
+# may have a unit; a request needs no limit beside it. `sharedgpu/numa_bind` and
+# `sharedgpu/gpu_exclusive` are new. Priority and gangs, which are the same in every dialect, are in
+# `pod_keys`.
+
 
 DIALECT = "sharedgpu"
 
@@ -50,18 +236,26 @@ MEMORY_QUANTITY = "[0-9]+([.][0-9]+)?([KMGTPE]i|[kMGTPE]|[eE][0-9]{1,3})"
 #: So few bytes that a unit was forgotten; valid for RE2 too.
 FEW_BYTES = "0*[1-9][0-9]{0,5}"
 FEW_BYTES_ADVICE = "bytes; units are written behind the number, as in 8Gi"
+#: Two or more cards as a limit; valid for RE2 too.
+SEVERAL = "0*([2-9]|[1-9][0-9]+)([.]0+)?"
+SEVERAL_ADVICE = (
+    f"{LIMIT} of several cards without {REQUEST} sets nothing aside: the pod gets a place on one"
+    " card"
+)
 _MEMORY_QUANTITY = re.compile(MEMORY_QUANTITY)
+_SEVERAL = re.compile(SEVERAL)
 _FEW_BYTES = re.compile(FEW_BYTES)
 _WHOLE_NUMBER = re.compile(WHOLE_NUMBER)
 _FLAGS = (None, "", "true", "false")
-# Each distinct text is parsed once; a cluster has few distinct requests and many pods.
-_REMEMBERED = 4096
 
 
 def advice(labels: Mapping[str, str]) -> str:
     """A warning about a valid amount that is hardly meant, as admission gives it too; or ""."""
-    text = labels.get(MEMORY, "")
-    return f"{MEMORY} is {int(text)} {FEW_BYTES_ADVICE}" if _FEW_BYTES.fullmatch(text) else ""
+    memory, limit = labels.get(MEMORY), labels.get(LIMIT)
+    if memory and _FEW_BYTES.fullmatch(memory):
+        return f"{MEMORY} is {int(memory)} {FEW_BYTES_ADVICE}"
+    is_alone = REQUEST not in labels and labels.get(EXCLUSIVE) != "true"
+    return SEVERAL_ADVICE if limit and is_alone and _SEVERAL.fullmatch(limit) else ""
 
 
 def read(
@@ -72,8 +266,8 @@ def read(
 ) -> GpuRequest | InvalidRequest | None:
     """The pod's request, or the first problem in KubeShare's order of checks; None: no GPU.
 
-    `guarantee` and `grouped` are of the pod's standing. Of annotations, only those about models are
-    read.
+    `guarantee`: the pod has a priority above 0; `grouped`: it has a gang. Of annotations, only
+    those about models are read.
     """
     get = labels.get
     limit, request, memory, alone = get(LIMIT), get(REQUEST), get(MEMORY), get(EXCLUSIVE)

@@ -7,11 +7,13 @@ object, and count towards MAX_NODES each time. Keys are texts as written.
 https://yaml.org/spec/1.1/
 """
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
+import msgspec
 import yaml
 from yaml.events import (
     AliasEvent,
@@ -25,8 +27,99 @@ from yaml.events import (
     SequenceEndEvent,
 )
 
-from kubeshare_py.documents.problems import YamlProblem
-from kubeshare_py.documents.scalars import Scalar, ScalarProblem, plain
+from kubeshare_py.domain.printable import MAX_SAID, beginning
+from kubeshare_py.domain.quantity import BadQuantity, exact
+
+# The value of a plain YAML scalar: null, a truth value, a number, or its text.
+#
+# As in YAML 1.1 (https://yaml.org/type/), which PyYAML reads and writes, with three differences:
+# dates and numbers in base 60 (`12:30`) are texts, and numbers beyond 64 bits are refused.
+
+
+Scalar = str | int | float | bool | None
+
+MIN_INTEGER, MAX_INTEGER = -(2**63), 2**64 - 1
+
+_WORDS: Mapping[str, bool | None] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
+    **dict.fromkeys(("no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
+}
+_NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_INTEGER = re.compile(
+    r"(?P<sign>[-+]?)(0b(?P<two>[01_]+)|0x(?P<sixteen>[0-9a-fA-F_]+)|0(?P<eight>[0-7_]+)"
+    r"|(?P<ten>0|[1-9][0-9_]*))"
+)
+_BASES = {"two": 2, "eight": 8, "ten": 10, "sixteen": 16}
+_FLOAT = re.compile(r"([-+]?[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)([eE][-+][0-9]+)?")
+_MAY_BE_A_NUMBER = frozenset("+-.0123456789")
+#: No number of 64 bits has more digits, in base 2.
+_MAX_DIGITS = 64
+
+
+class ScalarProblem(ValueError):
+    """The scalar is refused; the text says why."""
+
+
+def plain(text: str) -> Scalar:
+    """The value of a scalar without quotes. Raises ScalarProblem."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in _MAY_BE_A_NUMBER:
+        return text
+    if _NOT_FINITE.fullmatch(text):
+        raise ScalarProblem(f"{text} is not a number")
+    found = _INTEGER.fullmatch(text)
+    if found is not None:
+        return _integer(found)
+    return _float(text) if _FLOAT.fullmatch(text) else text
+
+
+def _integer(found: re.Match[str]) -> int | str:
+    name, written = next((name, found[name]) for name in _BASES if found[name])
+    digits = written.replace("_", "").lstrip("0") or "0"
+    if not written.strip("_"):
+        return found[0]
+    value = int(digits, _BASES[name]) if len(digits) <= _MAX_DIGITS else MAX_INTEGER + 1
+    value = -value if found["sign"] == "-" else value
+    if not MIN_INTEGER <= value <= MAX_INTEGER:
+        raise ScalarProblem("a number of more than 64 bits")
+    return value
+
+
+def _float(text: str) -> float:
+    value = float(text.replace("_", ""))
+    if not math.isfinite(value):
+        raise ScalarProblem("a number that is too large")
+    return value
+
+
+# Errors of files, with their place.
+
+
+#: The most characters of a field's path; keys in it may have any length.
+_MAX_PATH = 500
+
+
+class DocumentProblem(ValueError):
+    """A document breaks a rule: which file, which field (`nodes[0].count`), which rule."""
+
+    def __init__(self, source: str, path: str, rule: str) -> None:
+        self.source = source
+        self.path = path
+        self.rule = rule
+        parts = (source, beginning(path, _MAX_PATH), beginning(rule, MAX_SAID))
+        super().__init__(": ".join(part for part in parts if part))
+
+
+class YamlProblem(DocumentProblem):
+    """The text is no YAML that is accepted here; `line` and `column` count from 1."""
+
+    def __init__(self, source: str, line: int, column: int, rule: str) -> None:
+        self.line = line
+        self.column = column
+        super().__init__(source, f"line {line}, column {column}", rule)
+
 
 #: A ConfigMap holds 1 MiB; an inventory that lists 5,000 nodes one by one is about 3 MiB.
 MAX_BYTES = 16 * 2**20
@@ -296,3 +389,47 @@ def _value(event: ScalarEvent) -> Scalar:
     if not isinstance(found, kind) or (isinstance(found, bool) and kind is not bool):
         raise ScalarProblem(f"{_shown(text)!r} is no {_shown(tag).replace(_TAG, '!!')}")
     return found
+
+
+# Typed reading of small YAML documents, with errors that name file, field and rule.
+
+
+Document = TypeVar("Document")
+
+#: A space before the unit is accepted, and "GiB" for "Gi".
+_SPACE = re.compile(r"(?<=[0-9]) +(?=[a-zA-Z])")
+_MAX_SHOWN_VALUE = 40
+
+
+def read_document(text: bytes | str, source: str, kind: type[Document]) -> Document:
+    """Read YAML `text` into the msgspec struct `kind`.
+
+    Raises DocumentProblem if the text is not YAML or does not match the struct.
+    """
+    try:
+        return msgspec.convert(read_yaml(text, source), kind)
+    except msgspec.ValidationError as problem:
+        rule, _, path = str(problem).partition(" - at `$")
+        raise DocumentProblem(source, path.rstrip("`").lstrip("."), rule) from problem
+
+
+def memory_bytes(amount: int | str) -> int:
+    """The bytes of a card's memory: 42949672960, or a quantity: "40Gi", "40GiB", "40960 MiB".
+
+    Raises ValueError, with the rule as its text.
+    """
+    value = amount if isinstance(amount, int) else _whole_bytes(amount)
+    if value <= 0:
+        raise ValueError(f"{amount!r} is not more than 0 bytes")
+    return value
+
+
+def _whole_bytes(text: str) -> int:
+    try:
+        value = exact(_SPACE.sub("", text.strip()).removesuffix("B"))
+        if value.denominator == 1:
+            return int(value)
+    except BadQuantity:
+        pass
+    shown = beginning(text, _MAX_SHOWN_VALUE)
+    raise ValueError(f"{shown!r} is not an amount of memory such as 40GiB or 40960MiB")

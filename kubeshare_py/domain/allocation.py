@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kubeshare_py.domain.bounds import HELD_BYTES
-from kubeshare_py.domain.card_tags import CardTags, names
+from kubeshare_py.domain.card_reading import UNHELD, Isolation, IsolationBackend, Part
+from kubeshare_py.domain.gpu import CardTags, names
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
-from kubeshare_py.domain.isolation import UNHELD, Isolation, IsolationBackend, Part
+from kubeshare_py.domain.quantity import HELD_BYTES
 from kubeshare_py.domain.request import ContainerRef
 
 
@@ -28,7 +28,7 @@ class CardCharge:
     tags: CardTags = ()
 
     def __post_init__(self) -> None:
-        if not HELD_BYTES.allows(self.memory_bytes):
+        if not HELD_BYTES.least <= self.memory_bytes <= HELD_BYTES.most:
             raise ValueError(f"{self.uuid}: memory {HELD_BYTES.problem(self.memory_bytes)}")
 
     @property

@@ -3,11 +3,208 @@
 None stands for what the driver does not report: an older driver, another vendor, a virtual card.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from kubeshare_py.domain.identity import GpuUuid
-from kubeshare_py.domain.readiness import ReadinessReport
+from kubeshare_py.domain.remembered import remembered
+
+# Isolation back-ends, which keep a card's tenants within their shares, and their choice.
+
+
+class IsolationBackend(StrEnum):
+    """What keeps tenants apart; the room `isolation` says how."""
+
+    NONE = "none"
+    DRIVER = "driver"
+    MPS = "mps"
+    GEMINI = "gemini"
+    HAMI_CORE = "hami-core"
+
+    @property
+    def label(self) -> str:
+        """Its name as a label of Prometheus, which has no dashes."""
+        return self.value.replace("-", "_")
+
+
+class Enforcement(StrEnum):
+    """What stops a container that wants more than its part."""
+
+    NOTHING = "nothing"  # nothing does
+    COOPERATIVE = "cooperative"  # a library or settings in the container, which it can get rid of
+    DRIVER = "driver"  # the kernel or the driver, whatever the container does
+
+
+class Part(StrEnum):
+    """What a share of a card is a share of."""
+
+    MEMORY = "memory"
+    TIME = "time"
+
+
+#: How each back-end enforces each part.
+HOLDS: Mapping[IsolationBackend, Mapping[Part, Enforcement]] = {
+    IsolationBackend.NONE: {
+        Part.MEMORY: Enforcement.NOTHING,
+        Part.TIME: Enforcement.NOTHING,
+    },
+    IsolationBackend.DRIVER: {
+        Part.MEMORY: Enforcement.DRIVER,
+        Part.TIME: Enforcement.NOTHING,
+    },
+    IsolationBackend.MPS: {
+        Part.MEMORY: Enforcement.COOPERATIVE,
+        Part.TIME: Enforcement.COOPERATIVE,
+    },
+    IsolationBackend.GEMINI: {
+        Part.MEMORY: Enforcement.COOPERATIVE,
+        Part.TIME: Enforcement.COOPERATIVE,
+    },
+    IsolationBackend.HAMI_CORE: {
+        Part.MEMORY: Enforcement.COOPERATIVE,
+        Part.TIME: Enforcement.COOPERATIVE,
+    },
+}
+#: The parts of a pod's request that a back-end does not enforce.
+UNHELD: Mapping[IsolationBackend, tuple[Part, ...]] = {
+    backend: tuple(part for part in Part if held[part] is Enforcement.NOTHING)
+    for backend, held in HOLDS.items()
+}
+
+
+@dataclass(frozen=True, slots=True)
+class IsolationChoice:
+    """The back-ends that a profile's pods may choose; the first is the default.
+
+    Invariant: at least one, else ValueError.
+    """
+
+    allowed: tuple[IsolationBackend, ...] = (IsolationBackend.NONE,)
+
+    def __post_init__(self) -> None:
+        if not self.allowed:
+            raise ValueError("a profile needs at least one isolation back-end")
+
+    def allows(self, asked_for: str) -> bool:
+        """Whether this is one of them, or ""."""
+        return not asked_for or asked_for in self.allowed
+
+    def chosen(self, asked_for: str) -> IsolationBackend:
+        """The back-end that the pod chooses by label, if it may, else the first."""
+        for one in self.allowed if asked_for else ():
+            if one == asked_for:
+                return one
+        return self.allowed[0]
+
+
+#: For profiles without a choice.
+NOTHING_TO_CHOOSE = IsolationChoice()
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """The back-end of one placement, and the limit of time on each card in milli (0: unknown)."""
+
+    backend: IsolationBackend
+    limit_milli: int = 0
+
+
+# Whether a card has what an isolation back-end needs, as far as its node reports.
+#
+# A back-end without a report is not known to work, nor not to.
+
+
+class NotReadyReason(StrEnum):
+    """Why a back-end is not ready on a card, as collectors name it. Any other name becomes `OTHER`.
+
+    Otherwise arbitrary names would make the scheduler remember each of them.
+    """
+
+    OLD_DRIVER = "old-driver"
+    CGROUP_V1 = "cgroup-v1"
+    MIG = "mig"
+    NO_HOOK = "no-hook"
+    NO_DAEMON = "no-daemon"
+    NO_LIBRARY = "no-library"
+    NO_LIBVGPU = "no-libvgpu"
+    OTHER = "other"
+
+
+#: The word for nothing missing.
+READY = "ready"
+#: The back-ends that need something of the card's node.
+NEEDY = tuple(one for one in IsolationBackend if one is not IsolationBackend.NONE)
+
+#: Words that follow "it has" and "GPUs with".
+_WORDS: Mapping[str, str] = {
+    NotReadyReason.OLD_DRIVER: "a driver older than r615",
+    NotReadyReason.CGROUP_V1: "cgroup v1 on its node",
+    NotReadyReason.MIG: "MIG, whose instances the driver does not limit",
+    NotReadyReason.NO_HOOK: "no CDI specification with the hook for memory limits",
+    NotReadyReason.NO_DAEMON: "no running MPS daemon",
+    NotReadyReason.NO_LIBRARY: "no libgemhook.so.1 on its node",
+    NotReadyReason.NO_LIBVGPU: "no libvgpu.so on its node",
+    NotReadyReason.OTHER: "something missing that this version does not know",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Why one back-end is not ready on a card; "" if it is, as far as can be seen."""
+
+    backend: IsolationBackend
+    reason: str = ""
+
+
+#: The readiness of one card: each back-end with a report, once.
+ReadinessReport = tuple[Readiness, ...]
+
+
+def not_ready_reason(report: ReadinessReport, backend: IsolationBackend) -> str | None:
+    """Why a back-end is not ready, "" if it is; None if unknown."""
+    if backend is IsolationBackend.NONE:
+        return ""
+    return next((one.reason for one in report if one.backend is backend), None)
+
+
+def in_words(reason: str) -> str:
+    """What a card has, or lacks, that prevents a back-end from working."""
+    return _WORDS[reason]
+
+
+def as_labels(report: ReadinessReport) -> tuple[tuple[str, str], ...]:
+    """For each back-end with a report: `READY`, or why it is not ready."""
+    return tuple((one.backend.value, one.reason or READY) for one in report)
+
+
+def of_labels(labels: Iterable[tuple[str, str]]) -> ReadinessReport:
+    """The reverse of `as_labels`; unknown back-ends and those with "" are left out."""
+    return _of_labels(tuple(labels))
+
+
+@lru_cache(maxsize=1024)
+def one_object(report: ReadinessReport) -> ReadinessReport:
+    """The same object for equal values: tens of thousands of cards need not keep a copy each."""
+    return report
+
+
+@remembered(1024)
+def _of_labels(labels: tuple[tuple[str, str], ...]) -> ReadinessReport:
+    words = dict(labels)
+    return one_object(
+        tuple(
+            Readiness(backend, "" if word == READY else _known(word))
+            for backend in NEEDY
+            if (word := words.get(backend, ""))
+        )
+    )
+
+
+def _known(word: str) -> NotReadyReason:
+    return NotReadyReason(word) if word in _WORDS else NotReadyReason.OTHER
+
 
 #: The most addresses on the way to a device that is at no switch: root complex, root port, itself.
 _SWITCHED = 3

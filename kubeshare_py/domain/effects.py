@@ -7,9 +7,65 @@ from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
-from kubeshare_py.domain.needs.object_writes import ObjectWrite
 from kubeshare_py.domain.node import NodeAtDecision
-from kubeshare_py.domain.preemption import PreemptionPlan
+from kubeshare_py.domain.storage import ObjectWrite
+
+# The plan of a preemption: the preemptor, its places, and the victims.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preemptor:
+    """One pod, or the members of a gang, ranked by the lowest of them.
+
+    `guarantee`: all of them have a `sharedgpu/priority` above 0. `name` is the pod's or the gang's.
+    """
+
+    namespace: str
+    name: str
+    priority: int = 0
+    guarantee: bool = False
+    is_gang: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Victim:
+    """A pod to be evicted, and what it holds."""
+
+    uid: PodUid
+    key: PodKey
+    node: NodeName
+    priority: int = 0
+    cards: tuple[GpuUuid, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NominatedPlace:
+    """The place that a pod gets once the victims have left."""
+
+    uid: PodUid
+    key: PodKey
+    node: NodeName
+    cards: tuple[GpuUuid, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreemptionPlan:
+    """Places for a pod, or for all members that a gang needs, and the victims.
+
+    `victims` are to be evicted, the most important first; `awaited` leave anyhow. `violations` is
+    the number of victims beyond what their PodDisruptionBudgets allow.
+    """
+
+    preemptor: Preemptor
+    nominations: tuple[NominatedPlace, ...]
+    victims: tuple[Victim, ...] = ()
+    awaited: tuple[PodUid, ...] = ()
+    violations: int = 0
+
+    @property
+    def makes_room(self) -> bool:
+        """Whether any pod must leave before the places are free."""
+        return bool(self.victims or self.awaited)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +192,7 @@ class PodWarning(StrEnum):
     INCOMPLETE = "GangIncomplete"  # too few members of its gang could be bound
     SAME_GROUP = "PodGroupRunsAgain"  # pods of another owner use its group's name at the same time
     NO_SCHEDULER = "NoScheduler"  # it asks in a dialect, and names a scheduler that is not there
+    UNLIKELY = "LabelsUnlikely"  # its labels can be read, and are hardly meant so
 
 
 @dataclass(frozen=True, slots=True)

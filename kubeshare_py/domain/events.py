@@ -6,32 +6,34 @@ Any event is legal in any state, late ones included.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kubeshare_py.domain.budget import Budget
-from kubeshare_py.domain.devices.device import ResourceSlice
-from kubeshare_py.domain.devices.resource_claim import DeviceClass, ResourceClaim
-from kubeshare_py.domain.gpu import Gpu
-from kubeshare_py.domain.group_objects import GroupApi, PodGroupObject
-from kubeshare_py.domain.identity import DecisionToken, NodeName, PodKey, PodUid
-from kubeshare_py.domain.needs.cluster_objects import NamespaceObject, ObjectKey, WatchedKind
-from kubeshare_py.domain.needs.default_spread import (
+from kubeshare_py.domain.cluster_objects import (
+    Budget,
+    GroupApi,
+    NamespaceObject,
+    ObjectKey,
+    PodGroupObject,
     ReplicaSetObject,
     ReplicationControllerObject,
     ServiceObject,
     StatefulSetObject,
+    WatchedKind,
 )
-from kubeshare_py.domain.needs.gpu_quota import QuotaObject
-from kubeshare_py.domain.needs.object_writes import ObjectWrite
-from kubeshare_py.domain.needs.storage import (
+from kubeshare_py.domain.device import DeviceClass, ResourceClaim, ResourceSlice
+from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.identity import DecisionToken, NodeName, PodKey, PodUid
+from kubeshare_py.domain.node import Node
+from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.quota import QuotaObject
+from kubeshare_py.domain.storage import (
     CsiDriver,
     CsiNode,
     CsiStorageCapacity,
+    ObjectWrite,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
     VolumeAttachment,
 )
-from kubeshare_py.domain.node import Node
-from kubeshare_py.domain.pod import Pod
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +105,16 @@ class NodeGone:
 
 @dataclass(frozen=True, slots=True)
 class NodesListed:
-    """All nodes, by a consistent read.
+    """All nodes, by a consistent read; a long list comes in several events.
 
     `unreadable` are listed nodes that could not be decoded; the last known state of each stays.
+    `more`: only some of the listed nodes; the others follow with the next event. Nodes that no
+    event of a list names are gone.
     """
 
     nodes: tuple[Node, ...]
     unreadable: frozenset[NodeName] = frozenset()
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +253,11 @@ class Refusal(StrEnum):
     INVALID = "invalid"  # the request itself was wrong: nothing was stored
     DENIED = "denied"  # an admission policy or webhook does not let it pass
     FORBIDDEN = "forbidden"  # this scheduler may bind no pod there, whatever the node
+
+
+#: Refusals that hold for one try alone: an earlier try of the same Binding may have been stored,
+#: and a later one may be accepted.
+OF_ONE_TRY = frozenset({Refusal.INVALID, Refusal.DENIED, Refusal.FORBIDDEN})
 
 
 @dataclass(frozen=True, slots=True)

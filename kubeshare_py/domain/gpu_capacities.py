@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from kubeshare_py.domain.gpu import WHOLE_MILLI
-from kubeshare_py.domain.gpu_models import names_model
+from kubeshare_py.domain.gpu import WHOLE_MILLI, names_model
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.remembered import remembered
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
-from kubeshare_py.domain.needs.images import NodeImage
+from kubeshare_py.domain.pod import NodeImage
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,24 +4,350 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from kubeshare_py.domain.allocation import Allocation
-from kubeshare_py.domain.bounds import GROUP_MEMBERS, GROUP_MINIMUM
-from kubeshare_py.domain.card_tags import CardTag
-from kubeshare_py.domain.group_objects import GroupReference
+from kubeshare_py.domain.card_reading import IsolationBackend
+from kubeshare_py.domain.cluster_objects import (
+    GroupReference,
+    Labels,
+    ObjectKey,
+    PodController,
+    Requirement,
+)
+from kubeshare_py.domain.gpu import CardTag
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
-from kubeshare_py.domain.isolation import IsolationBackend
-from kubeshare_py.domain.label_selector import Labels, Requirement
-from kubeshare_py.domain.needs.default_spread import PodController
-from kubeshare_py.domain.needs.device_claims import DeviceClaims
-from kubeshare_py.domain.needs.gpu_quota import NO_SCOPES, PodScopes
-from kubeshare_py.domain.needs.host_ports import HostPort
-from kubeshare_py.domain.needs.images import PodImages
-from kubeshare_py.domain.needs.inter_pod import InterPodTerms
-from kubeshare_py.domain.needs.node_rules import NodeRule
-from kubeshare_py.domain.needs.placed_pod import PlacedPod
-from kubeshare_py.domain.needs.placement_policy import PlacementPolicy
-from kubeshare_py.domain.needs.volumes import PodVolumes
+from kubeshare_py.domain.quantity import GROUP_MEMBERS, GROUP_MINIMUM
+from kubeshare_py.domain.quota import NO_SCOPES, PodScopes
 from kubeshare_py.domain.remembered import remembered
-from kubeshare_py.domain.request import CardRelation, GpuClaim, GpuRequest, InvalidRequest
+from kubeshare_py.domain.request import (
+    CardRelation,
+    GpuClaim,
+    GpuRequest,
+    InvalidRequest,
+    PlacementPolicy,
+)
+
+# Node labels that say which nodes a dialect may use.
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRule:
+    """A node label by which administrators give nodes to pods of a dialect.
+
+    A node whose label has none of `values` takes none of these pods. A node without the label takes
+    them unless the rule is `required`. Invariant: there is a value, else ValueError.
+    """
+
+    label: str
+    values: tuple[str, ...]
+    required: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.values:
+            raise ValueError(f"{self.label}: no value of it gives a node to the dialect")
+
+
+# Features that a node's kubelet declares in `status.declaredFeatures`, as far as pods need them.
+#
+# Source: component-helpers/nodedeclaredfeatures/features of Kubernetes 1.36, where two features
+# matter to a new pod. The API server refuses pods whose features its own release does not have.
+
+
+RESTART_ALL = "RestartAllContainersOnContainerExits"
+USERS_ON_HOST_NETWORK = "UserNamespacesHostNetworkSupport"
+#: All features that a pod can need.
+NODE_FEATURES = frozenset({RESTART_ALL, USERS_ON_HOST_NETWORK})
+
+
+# Container images: those that a pod needs, and those that nodes have.
+
+
+@dataclass(frozen=True, slots=True)
+class PodImages:
+    """The images of a pod's containers and volumes, sorted, with a tag or digest.
+
+    An image that several of them use is there as often. `containers` is the number of containers.
+    """
+
+    names: tuple[str, ...]
+    containers: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeImage:
+    """An image on a node: all its names, and its size in bytes."""
+
+    names: tuple[str, ...]
+    size: int
+
+
+# Ports of the node that a pod's containers take.
+#
+# Rules: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/#ports
+
+
+#: All addresses of the node.
+ANY_ADDRESS = "0.0.0.0"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class HostPort:
+    """A port of one protocol (TCP, UDP, SCTP), at one address of the node or at all of them."""
+
+    port: int
+    protocol: str = "TCP"
+    address: str = ANY_ADDRESS
+
+    def conflicts(self, other: "HostPort") -> bool:
+        """Whether two pods cannot have them on one node."""
+        if (self.port, self.protocol) != (other.port, other.protocol):
+            return False
+        return self.address == other.address or ANY_ADDRESS in (self.address, other.address)
+
+
+# What a pod says of ResourceClaims: which ones it uses.
+#
+# https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClaimName:
+    """An entry of spec.resourceClaims, and the name of its ResourceClaim.
+
+    `generated`: the claim is made from a template, for this pod; its name is "" until it is there.
+    """
+
+    entry: str
+    claim: str
+    generated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceClaims:
+    """The claims of a pod, which is part of the value: they are reserved for it."""
+
+    namespace: str
+    pod: str
+    uid: str
+    names: tuple[DeviceClaimName, ...]
+
+    def objects(self) -> tuple[ObjectKey, ...]:
+        """The claims that are there, as far as the pod knows."""
+        return tuple(ObjectKey(self.namespace, one.claim) for one in self.names if one.claim)
+
+
+# Volumes of a pod that placement depends on, and which volumes a placement gives to its claims.
+#
+# Rules: https://kubernetes.io/docs/concepts/storage/persistent-volumes/ and
+# https://kubernetes.io/docs/concepts/storage/ephemeral-volumes/
+
+
+#: Only one pod of a node may have such a disk, even to read it.
+_EBS = "awsElasticBlockStore"
+_EXCLUSIVE = frozenset({_EBS, "gcePersistentDisk", "iscsi", "rbd"})
+
+
+@dataclass(frozen=True, slots=True)
+class PodClaim:
+    """A PersistentVolumeClaim that a pod mounts, by its name in the pod's namespace.
+
+    `owner` is set for a generic ephemeral volume: the claim's controller must be this pod, which is
+    called `pod`.
+    """
+
+    name: str
+    owner: PodUid | None = None
+    pod: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InlineDisk:
+    """A disk that a pod's spec names without a claim.
+
+    `source` is the field of the volume, such as `gcePersistentDisk`. `disk` names the disk among
+    those of its source; for `rbd`, with its pool. `monitors` are those of `rbd`, else empty.
+    `csi_driver` attaches the disk, "" if no CSI driver does.
+    """
+
+    source: str
+    disk: str
+    read_only: bool = False
+    monitors: tuple[str, ...] = ()
+    csi_driver: str = ""
+
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether pods of one node cannot share the disk, unless all of them only read it."""
+        return self.source in _EXCLUSIVE
+
+    def conflicts(self, other: "InlineDisk") -> bool:
+        """Whether pods with these disks cannot be on one node."""
+        if not self.is_exclusive or (self.source, self.disk) != (other.source, other.disk):
+            return False
+        if self.monitors and not {*self.monitors} & {*other.monitors}:
+            return False
+        return self.source == _EBS or not (self.read_only and other.read_only)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodVolumes:
+    """The claims and disks that a pod mounts, in the order of its spec; the claims' namespace.
+
+    Each claim and disk is there once. Invariant: it has a claim or a disk, else ValueError. The
+    fields are hashed once.
+    """
+
+    namespace: str
+    claims: tuple[PodClaim, ...] = ()
+    disks: tuple[InlineDisk, ...] = ()
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.claims and not self.disks:
+            raise ValueError("neither a claim nor a disk")
+        object.__setattr__(self, "_hash", hash((self.namespace, self.claims, self.disks)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+@dataclass(frozen=True, slots=True)
+class StaticBinding:
+    """The PersistentVolume `volume` is to be bound to a claim, both by name."""
+
+    claim: str
+    volume: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumeChoice:
+    """What has to be done on one node before a pod can be bound to it: its PreBind.
+
+    `namespace` is that of the claims. `bindings` are existing volumes for claims that have none,
+    the smallest request first; `provisions` are claims for which a volume is to be made, by name.
+    Empty if all claims are bound.
+    """
+
+    namespace: str
+    bindings: tuple[StaticBinding, ...] = ()
+    provisions: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.bindings or self.provisions)
+
+
+# Pod affinity and topology spread: what a pod asks about other pods.
+#
+# Rules:
+# https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
+# and https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/
+
+
+@dataclass(frozen=True, slots=True)
+class PodSelector:
+    """Pods of some namespaces, by their labels.
+
+    They are in one of `namespaces` (sorted), or in one whose labels satisfy `namespace_selector`,
+    which is None if there is none; an empty one selects every namespace. `labels` None selects no
+    pod, and an empty tuple every one.
+    """
+
+    namespaces: tuple[str, ...]
+    labels: tuple[Requirement, ...] | None
+    namespace_selector: tuple[Requirement, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AffinityTerm:
+    """Pods of `selector` in the same topology domain: on nodes with the same value of a label."""
+
+    selector: PodSelector
+    topology_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedTerm:
+    """A preference of 1 to 100 for a term; below 0 for the absence of its pods."""
+
+    term: AffinityTerm
+    weight: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpreadConstraint:
+    """How evenly the pods of `selector` are spread over the domains of a node label.
+
+    `hard` is DoNotSchedule. `min_domains` is 1 unless the pod names more. `honours_affinity` and
+    `honours_taints` say which nodes count: those that the pod's node affinity allows, and those
+    whose taints it tolerates. Nodes without the label are in no domain; unless `needs_label`, a
+    score counts them as one domain more, to which it adds nothing.
+    """
+
+    max_skew: int
+    topology_key: str
+    selector: PodSelector
+    hard: bool
+    min_domains: int = 1
+    honours_affinity: bool = True
+    honours_taints: bool = False
+    needs_label: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterPodTerms:
+    """What a pod asks about other pods, with what their terms ask about it.
+
+    Terms of other pods select by the pod's `namespace` and `labels`; the labels are those that some
+    term names. The fields are hashed once.
+    """
+
+    namespace: str
+    labels: Labels = ()
+    affinity: tuple[AffinityTerm, ...] = ()
+    anti_affinity: tuple[AffinityTerm, ...] = ()
+    preferred: tuple[WeightedTerm, ...] = ()
+    spread: tuple[SpreadConstraint, ...] = ()
+    _hash: int = field(init=False, repr=False, compare=False)
+    #: See `remembered.weight_of`; 0 until it is computed.
+    _weight: int = field(init=False, repr=False, compare=False, default=0)
+
+    def __post_init__(self) -> None:
+        asked = (self.affinity, self.anti_affinity, self.preferred, self.spread)
+        object.__setattr__(self, "_hash", hash((self.namespace, self.labels, *asked)))
+
+    @property
+    def named_keys(self) -> frozenset[str]:
+        """The label keys that its own terms and constraints name."""
+        selectors = [
+            *(one.selector for one in (*self.affinity, *self.anti_affinity)),
+            *(one.selector for one in self.spread),
+            *(one.term.selector for one in self.preferred),
+        ]
+        return frozenset(line.key for one in selectors for line in one.labels or ())
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+# What the placement of other pods depends on, of a pod that has a node, besides amounts.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedPod:
+    """A pod on a node, as other pods see it.
+
+    `terms` are its own, None if it has none. `volumes` are what it mounts. `choice` says which
+    volumes its claims are to get, while that is not done. `device_claims` are its
+    ResourceClaims, while it is not bound. `terminating`: it is being deleted.
+    """
+
+    namespace: str
+    labels: Labels = ()
+    terms: InterPodTerms | None = None
+    host_ports: tuple[HostPort, ...] = ()
+    volumes: PodVolumes | None = None
+    choice: VolumeChoice | None = None
+    device_claims: DeviceClaims | None = None
+    terminating: bool = False
+
 
 #: What only scores count, for containers that ask for none of a resource; see
 #: `Shape.unrequested`. Kubernetes' names have no spaces.
@@ -67,20 +393,20 @@ class Shape:
 
     `resources` are sorted (name, amount) pairs without pods: cpu in milli, others in their base
     unit. `terms` None means no required node affinity, an empty tuple one that nothing satisfies;
-    they are hashable, a tuple or `packed_terms.PackedTerms`. `preferences` are preferred node
-    affinity. `unrequested` is what scores count in addition to `resources`, under the names of
-    `UNREQUESTED`; it is the same for pods of one template. `features` are those that the node must
-    declare, sorted. `ignored` are resources that need not be free, because the pod's profile says
-    so. `images` is None unless the pod's profile scores nodes by them. `isolation` is
+    they are hashable, a tuple or `PackedTerms` of `manifests.pods.placement`. `preferences` are
+    preferred node affinity. `unrequested` is what scores count in addition to `resources`, under
+    the names of `UNREQUESTED`; it is the same for pods of one template. `features` are those that
+    the node must declare, sorted. `ignored` are resources that need not be free, because the pod's
+    profile says so. `images` is None unless the pod's profile scores nodes by them. `isolation` is
     the back-end that enforces the pod's share, once its profile has chosen; NONE also for pods
     without a share. `node_rules` are those of the pod's dialect. `claims` are placed together, and
     `relation` says how their cards relate. `policy` is None for a pod that leaves the choice of
-    node and cards to its profile. `inter_pod` is None for a pod that asks nothing about
-    other pods and that no term of a placed pod selects, `volumes` for a pod that mounts neither
-    claims nor disks, `device_claims` for a pod without ResourceClaims. `avoided` are nodes to
-    which the API server refuses to bind the pod, sorted. `namespace` and `labels` are the pod's, as
-    far as plugins of its profile declare that they read them: "" and empty otherwise, so that pods
-    of one kind share one shape.
+    node and cards to its profile. `inter_pod` is None for a pod that asks nothing about other pods
+    and that no term of a placed pod selects, `volumes` for a pod that mounts neither claims nor
+    disks, `device_claims` for a pod without ResourceClaims. `avoided` are nodes to which the API
+    server refuses to bind the pod, sorted. `namespace` and `labels` are the pod's, as far as
+    plugins of its profile declare that they read them: "" and empty otherwise, so that pods of one
+    kind share one shape.
     """
 
     resources: tuple[tuple[str, int], ...] = ()
@@ -185,17 +511,6 @@ def with_inter_pod(shape: Shape, terms: InterPodTerms) -> Shape:
     return replace(shape, inter_pod=terms)
 
 
-@remembered(4096)
-def with_volumes(shape: Shape, volumes: PodVolumes) -> Shape:
-    """The shape of a pod that mounts these."""
-    return replace(shape, volumes=volumes)
-
-
-def with_device_claims(shape: Shape, claims: DeviceClaims | None) -> Shape:
-    """The shape of a pod that uses these, which no other pod has."""
-    return shape if claims is None else replace(shape, device_claims=claims)
-
-
 @remembered(1024)
 def avoiding(shape: Shape, nodes: tuple[NodeName, ...]) -> Shape:
     """The shape of a pod that the API server refuses to bind to these nodes."""
@@ -269,10 +584,12 @@ class Pod:
     `group_reference` names the object that describes its group; `group` is then the object's, None
     while it is unknown. `owner` is what a run of a group's member belongs to: the uid of its JobSet
     or controller, or the name of its Deployment, "" if there is none. `owner_title` is the kind and
-    name of its controller, for people. `isolation` is the back-end that the pod wishes. `scopes`
-    are what quotas ask about it, known only where a dialect has quotas. `preempts` is False for
-    preemptionPolicy Never. `nominated`: the pod shows a node or cards that it would get;
-    `nominated_node` is that node.
+    name of its controller, for people. Both are also set for pods of KubeShare 1.0's dialect, whose
+    controller is a SharePod (`sharepod a`). `isolation` is the back-end that the pod wishes.
+    `scopes` are what quotas ask about it, known only where a dialect has quotas. `unlikely` are
+    sentences about labels that can be read and are hardly meant so, such as a memory of 8 bytes.
+    `preempts` is False for preemptionPolicy Never. `nominated`: the pod shows a node or cards that
+    it would get; `nominated_node` is that node.
 
     `labels` are what terms of other pods and disruption budgets select by. `images` are those of a
     pod without a node, and `controller` the ReplicaSet or the like whose selector says which pods
@@ -310,6 +627,7 @@ class Pod:
     stale_results: tuple[str, ...] = ()
     isolation: str = ""
     scopes: PodScopes = NO_SCOPES
+    unlikely: tuple[str, ...] = ()
     preempts: bool = True
     nominated: bool = False
     nominated_node: NodeName | None = None

@@ -4,7 +4,19 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from kubeshare_py.domain.bounds import (
+from kubeshare_py.domain.gpu import (
+    WHOLE_MILLI,
+    CardTag,
+    CardTags,
+    PreferredModels,
+    exclusions,
+    names,
+    names_model,
+    part_of_bytes,
+)
+from kubeshare_py.domain.identity import GpuUuid
+from kubeshare_py.domain.printable import beginning
+from kubeshare_py.domain.quantity import (
     CLAIM_TAGS,
     CLAIMED_CARDS,
     CLAIMED_UUIDS,
@@ -13,13 +25,45 @@ from kubeshare_py.domain.bounds import (
     POD_CLAIMS,
     AmountRange,
 )
-from kubeshare_py.domain.card_tags import CardTag, CardTags, exclusions, names
-from kubeshare_py.domain.gpu import WHOLE_MILLI, part_of_bytes
-from kubeshare_py.domain.gpu_models import PreferredModels, names_model
-from kubeshare_py.domain.identity import GpuUuid
-from kubeshare_py.domain.needs.gpu_quota import QuotaNames
-from kubeshare_py.domain.needs.placement_policy import PlacementPolicy
-from kubeshare_py.domain.printable import beginning
+from kubeshare_py.domain.quota import QuotaNames
+
+# How a pod wishes its node and cards to be chosen, in place of its profile's policies.
+
+
+class Order(StrEnum):
+    """What comes first. NUMA nodes by their number; a card without one comes last."""
+
+    FULLEST = "fullest"
+    EMPTIEST = "emptiest"
+    HIGH_NUMA = "high NUMA"
+    LOW_NUMA = "low NUMA"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementPolicy:
+    """The orders of nodes and of cards; of cards the first one counts, then the next.
+
+    How full a card or node is, is the sum of three parts that are taken: of the pods that it may
+    have, of its share, and of its memory. For cards `weights` count them, in this order. With
+    `idle` only cards without pods are taken, which others may share later. With `joined` several
+    cards are those that are joined best, and one is the card that others miss least.
+
+    Invariants, else ValueError: `node` is FULLEST or EMPTIEST; weights are not negative, and one is
+    above 0.
+    """
+
+    node: Order = Order.FULLEST
+    cards: tuple[Order, ...] = (Order.EMPTIEST, Order.HIGH_NUMA)
+    weights: tuple[int, int, int] = (1, 1, 1)
+    idle: bool = False
+    joined: bool = False
+
+    def __post_init__(self) -> None:
+        if self.node not in (Order.FULLEST, Order.EMPTIEST):
+            raise ValueError(f"node: {self.node} is no order of nodes")
+        if min(self.weights) < 0 or not any(self.weights):
+            raise ValueError(f"weights {self.weights} must not be negative, and one be above 0")
+
 
 #: More than any card has, whatever its cores are scaled to.
 TOO_MUCH = HELD_MILLI.most + 1
@@ -48,7 +92,7 @@ class GpuClaim:
     cards of other vendors than NVIDIA are accepted, and `preferred` says which.
 
     Invariants, else ValueError: 0 <= milli <= 1000, and memory_milli likewise; count and
-    memory_bytes are within their bounds (`bounds`); memory is asked for in one way at most; an
+    memory_bytes are within their bounds (`quantity`); memory is asked for in one way at most; an
     exclusive claim has no share_of; card_bytes is no empty range; UUIDs are sorted, each is there
     once, and their number is within its bound. So with tags, of which one at most is an exclusion
     and one a name. A claim that is named, or names its card, is of one card.
@@ -219,9 +263,9 @@ class GpuRequest:
     goes before the profile's policies of nodes and cards. `quota` are the names of limits in
     ResourceQuotas of its namespace. `guests` are containers without a claim of their own.
 
-    Invariants, else ValueError: the number of claims is within its bound (`bounds`), several claims
-    are all of containers and of cards without names, and claims of the same cards ask for the same
-    number of them, none of them exclusively.
+    Invariants, else ValueError: the number of claims is within its bound (`quantity`), several
+    claims are all of containers and of cards without names, and claims of the same cards ask for
+    the same number of them, none of them exclusively.
     """
 
     claims: tuple[ContainerClaim, ...]
@@ -288,12 +332,15 @@ class InvalidRequest:
 
     Without a value the rule is about the field itself. The sentence has only the beginnings of long
     parts. `others` are sentences about further problems of the same pod, which it says too.
+    `unread` says how to have a resource read that no profile reads, nor a device plugin alone; ""
+    for other problems.
     """
 
     field: str
     value: str | None = None
     rule: str
     others: tuple[str, ...] = ()
+    unread: str = ""
 
     def __str__(self) -> str:
         return "; ".join((self._sentence(), *self.others))

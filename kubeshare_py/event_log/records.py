@@ -1,11 +1,17 @@
 """The records of an event log: a header, and events with their effects; MessagePack by msgspec."""
 
+import dataclasses
 import math
+import types
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from enum import Enum
+from functools import cache
 from operator import attrgetter
-from typing import Any
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -20,11 +26,137 @@ from kubeshare_py.domain import events
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.effects import Bind, Effect, Evict, Nominate, ReportScheduled
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
-from kubeshare_py.domain.pod import Pod, Shape
+from kubeshare_py.domain.pod import NodeTerm, Pod, Shape
 from kubeshare_py.domain.remembered import remembered
-from kubeshare_py.event_log.built_values import UnreadableValue, built
 from kubeshare_py.framework.scheduler_profile import ProfilesReplaced
+from kubeshare_py.manifests.pods.placement import PackedTerms, packed
 from kubeshare_py.scheduling.machine import MachineEvent
+
+# Domain values of what msgspec made of them: dataclasses by their fields' annotations.
+#
+# msgspec writes dataclasses fast, private fields included, but reads neither unions of them nor
+# hashable sequences. Invariants are checked again, because each value is constructed.
+
+
+_Make = Callable[[Any], Any]
+_PLAIN = (str, int, float, bool, bytes)
+
+
+class UnreadableValue(ValueError):
+    """What was written is no value of this type; the text says which field is wrong."""
+
+
+def built(kind: Any, raw: object) -> Any:
+    """The value of this type that `raw` describes. Raises UnreadableValue."""
+    try:
+        return _builder(kind)(raw)
+    except UnreadableValue:
+        raise
+    except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
+        raise UnreadableValue(f"{_name(kind)}: {error}") from error
+
+
+@cache
+def _builder(kind: Any) -> _Make:
+    """What makes values of this type."""
+    kind = getattr(kind, "__supertype__", kind)
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return _of_union(arguments)
+    if origin is not None:
+        return _of_collection(origin, arguments)
+    return _of_dataclass(kind) if dataclasses.is_dataclass(kind) else _of_plain(kind)
+
+
+def _of_collection(origin: Any, arguments: Sequence[Any]) -> _Make:
+    if origin is tuple and arguments[-1:] != (...,):
+        parts = [_builder(one) for one in arguments]
+        return lambda raw: tuple(part(one) for part, one in zip(parts, raw, strict=True))
+    if origin in (tuple, Sequence):
+        return _of_terms if arguments[0] is NodeTerm else _collected(tuple, arguments[0])
+    if origin in (frozenset, AbstractSet):
+        return _collected(frozenset, arguments[0])
+    if origin in (dict, Mapping):
+        key, value = map(_builder, arguments)
+        return lambda raw: {key(name): value(one) for name, one in raw.items()}
+    raise UnreadableValue(f"{_name(origin)} is no type of the event log")
+
+
+def _of_plain(kind: Any) -> _Make:
+    if issubclass(kind, Enum):
+        member: _Make = kind
+        return member
+    if kind not in _PLAIN:
+        raise UnreadableValue(f"{_name(kind)} is no type of the event log")
+    accepted = (int, float) if kind is float else kind
+
+    def plain(raw: object) -> object:
+        if not isinstance(raw, accepted) or (isinstance(raw, bool) and kind is not bool):
+            raise UnreadableValue(f"{raw!r:.80} is no {_name(kind)}")
+        return kind(raw)
+
+    return plain
+
+
+def _of_dataclass(kind: Any) -> _Make:
+    hints = get_type_hints(kind)
+    known = {one.name: one for one in dataclasses.fields(kind)}
+    builders = {name: _builder(hints[name]) for name, one in known.items() if one.init}
+
+    def make(raw: dict[str, Any]) -> Any:
+        given = {}
+        for name, value in raw.items():
+            build = builders.get(name)
+            if build is not None:
+                given[name] = value if value is None else build(value)
+            elif name not in known:
+                raise UnreadableValue(f"{_name(kind)} has no field {name!r:.80}")
+        return kind(**given)
+
+    return make
+
+
+def _of_union(kinds: Sequence[Any]) -> _Make:
+    """One of several types: the one whose fields are those that were written."""
+    some = [kind for kind in kinds if kind is not type(None)]
+    if len(some) == 1:
+        build = _builder(some[0])
+        return lambda raw: None if raw is None else build(raw)
+    by_fields = {
+        frozenset(one.name for one in dataclasses.fields(kind)): _builder(kind) for kind in some
+    }
+
+    def make(raw: dict[str, Any]) -> Any:
+        build = by_fields.get(frozenset(raw))
+        if build is None:
+            raise UnreadableValue(f"none of {', '.join(map(_name, some))} has these fields")
+        return build(raw)
+
+    return make
+
+
+def _collected(collection: Callable[[Any], Any], kind: Any) -> _Make:
+    build = _builder(kind)
+
+    def collected(raw: object) -> Any:
+        if not isinstance(raw, list):
+            raise UnreadableValue(f"{raw!r:.80} is no list")
+        return collection([build(one) for one in raw])
+
+    return collected
+
+
+def _of_terms(raw: Any) -> Sequence[NodeTerm]:
+    """Terms of a node affinity as `manifests` hands them over, packed if they are many."""
+    if isinstance(raw, dict):
+        raw_terms = PackedTerms(raw["text"], raw["length"], 0)
+        return packed(tuple(raw_terms))
+    return packed(_collected(tuple, NodeTerm)(raw))
+
+
+def _name(kind: Any) -> str:
+    return str(getattr(kind, "__name__", kind))
+
 
 #: The version of the records.
 FORMAT = 1
@@ -216,6 +348,15 @@ class RecordReader:
         return found
 
 
+def moment_of(body: bytes) -> float:
+    """The machine's time (s) of a record, without reading the rest of it. Raises BadRecord."""
+    try:
+        raw = _decode(body)
+        return float(raw["now"] if isinstance(raw, dict) else raw[1])
+    except (*_UNREADABLE, IndexError) as error:
+        raise BadRecord(f"a record cannot be read: {error}"[:400]) from error
+
+
 def record_of(body: bytes) -> LogHeader | LoggedEvent:
     """Read a record that this version wrote. Raises BadRecord."""
     return RecordReader().read(body)
@@ -258,3 +399,46 @@ def _in_words(effect: Bind | Evict | Nominate) -> str:
     else:
         where, cards = effect.node or "none", [*effect.cards]
     return " ".join((type(effect).__name__, str(effect.key), where, *cards))
+
+
+# The machine's time in a log as time of day (UTC).
+
+
+@dataclass(frozen=True, slots=True)
+class LogClock:
+    """At `now` (s) of the machine it was `wall` (s since 1970)."""
+
+    now: float
+    wall: float
+
+    @classmethod
+    def of(cls, header: LogHeader) -> "LogClock":
+        """The clock of a session."""
+        return cls(header.now, header.wall)
+
+    def text(self, now: float) -> str:
+        """A moment, as 2026-11-23T12:00:00.123Z."""
+        moment = datetime.fromtimestamp(self.wall + now - self.now, UTC)
+        return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03}Z"
+
+    def since_s(self, now: float) -> float:
+        """Seconds since the session began, as --until takes them."""
+        return round(now - self.now, 3)
+
+    def stamp(self, now: float) -> str:
+        """A moment in both forms, as `2026-11-23T12:00:00.123Z +8.123 s`."""
+        return f"{self.text(now)} +{self.since_s(now):.3f} s"
+
+    def moment(self, text: str) -> float:
+        """The machine's time (s) of a text: RFC 3339, or seconds since the session began.
+
+        Raises ValueError for another text.
+        """
+        try:
+            return self.now + float(text)
+        except ValueError:
+            pass
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return self.now + moment.timestamp() - self.wall

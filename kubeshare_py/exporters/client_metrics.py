@@ -7,9 +7,7 @@ metrics/prometheus/clientgo/leaderelection.
 from contextlib import AbstractContextManager, nullcontext
 
 from kubeshare_py.domain.lease import LeaderFigures
-from kubeshare_py.exporters.distribution import Distribution
-from kubeshare_py.exporters.metric import Metric
-from kubeshare_py.exporters.metric_values import Values
+from kubeshare_py.exporters.metric import Distribution, Metric, Values
 
 #: The status code of a request without an answer.
 NO_ANSWER = "<error>"

@@ -3,6 +3,7 @@
 Units are base units. What the driver does not report has no series.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -10,20 +11,121 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from kubeshare_py.domain.card_reading import (
+    NEEDY,
     CardLink,
     CardReading,
     FarEnd,
     JudgedCard,
     RdmaDevice,
+    ReadinessReport,
+    as_labels,
 )
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
-from kubeshare_py.exporters import gpu_capacity, isolation_metrics
-from kubeshare_py.exporters.build_info import BUILD_INFO
-from kubeshare_py.exporters.gpu_capacity import capacity_samples, exposition
-from kubeshare_py.exporters.metric import Metric
-from kubeshare_py.exporters.metric_values import Value, Values, registry
-from kubeshare_py.exporters.text_lines import gauges
+from kubeshare_py.exporters.metric import (
+    BUILD_INFO,
+    Metric,
+    Value,
+    Values,
+    gauges,
+    head,
+    label_text,
+    registry,
+)
+
+# The collector's metric `gpu_capacity`: one series per card, as KubeShare 2.0 exposes it.
+#
+# Rendered here, because prometheus_client would append `_total` to the name of a counter, and sort
+# labels differently from KubeShare: node, uuid, model, memory, index. OpenMetrics has no counters
+# without that suffix; there it is a gauge, which it is by nature.
+
+
+NAME = "gpu_capacity"
+METRIC = Metric(
+    NAME,
+    "counter",
+    "Cards of this node that pods may get, at the Unix time of the scrape.",
+    ("node", "uuid", "model", "memory", "index"),
+)
+OPENMETRICS_KIND = "gauge"
+#: The path of the collector's page.
+PATH = "/kubeshare-collector"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One series with its value: of `gpu_capacity` the Unix time of the scrape in whole seconds."""
+
+    labels: Mapping[str, str]
+    value: float
+
+
+def capacity_samples(node: NodeName, cards: Iterable[Gpu], now: float) -> tuple[Sample, ...]:
+    """One sample per card of `node`; `now` is Unix time (s)."""
+    return tuple(
+        Sample(dict(zip(METRIC.labels, _label_values(node, card), strict=True)), int(now))
+        for card in cards
+    )
+
+
+def exposition(samples: Iterable[Sample], kind: str = "") -> str:
+    """The metric's lines in a scrape of the collector; `kind` replaces its own kind."""
+    lines = [
+        f"{NAME}{label_text(tuple(sample.labels), sample.labels.values())} {sample.value}\n"
+        for sample in samples
+    ]
+    return "".join([head(METRIC, kind), *lines])
+
+
+def _label_values(node: NodeName, card: Gpu) -> tuple[str, ...]:
+    model = card.model.replace(" ", "-")
+    return node, card.uuid, model, str(card.memory_bytes), str(card.index)
+
+
+# The collector's metrics on which isolation back-ends have what they need of its cards.
+#
+# Nearly always all cards of a node are alike: one series has their number, and cards that differ
+# are named. A series for each card and back-end would be half of what the scheduler reads.
+
+
+_LABELS = tuple(one.label for one in NEEDY)
+OF_NODE = Metric(
+    "kubeshare_collector_isolation",
+    "gauge",
+    "Cards of which this is true; each back-end is ready, not ready and why, or unknown.",
+    ("node", *_LABELS),
+)
+OF_CARD = Metric(
+    "kubeshare_gpu_isolation",
+    "gauge",
+    "1 for each card of its node of which that is not true; this is.",
+    ("node", "uuid", *_LABELS),
+)
+
+_Labelled = dict[tuple[str, ...], float]
+
+
+def isolation_values(node: NodeName, cards: Iterable[Gpu]) -> Mapping[str, _Labelled]:
+    """All values, by metric; none if nothing is known of any card."""
+    cards = tuple(cards)
+    alike = Counter(card.readiness for card in cards)
+    if not any(alike):
+        return {}
+    common = min(alike, key=lambda report: (-alike[report], as_labels(report)))
+    return {
+        OF_NODE.name: {(node, *_words(common)): alike[common]},
+        OF_CARD.name: {
+            (node, card.uuid, *_words(card.readiness)): 1
+            for card in cards
+            if card.readiness != common
+        },
+    }
+
+
+def _words(report: ReadinessReport) -> tuple[str, ...]:
+    words = dict(as_labels(report))
+    return tuple(words.get(backend, "") for backend in NEEDY)
+
 
 _CARD = ("node", "uuid")
 _NODE = ("node",)
@@ -95,8 +197,8 @@ _GAUGES = (
     Metric("kubeshare_gpu_temperature_celsius", "gauge", "Temperature of a card.", _CARD),
     Metric("kubeshare_gpu_power_watts", "gauge", "Power that a card draws.", _CARD),
     Metric("kubeshare_gpu_processes", "gauge", "Processes on a card.", _CARD),
-    isolation_metrics.OF_NODE,
-    isolation_metrics.OF_CARD,
+    OF_NODE,
+    OF_CARD,
 )
 _OTHERS = (
     Metric(
@@ -139,7 +241,7 @@ _OTHERS = (
     ),
 )
 #: Everything on the collector's page except process_* and python_*.
-CATALOGUE = (gpu_capacity.METRIC, *_GAUGES, *_OTHERS, BUILD_INFO)
+CATALOGUE = (METRIC, *_GAUGES, *_OTHERS, BUILD_INFO)
 
 READ, FAILED, HUNG = "read", "failed", "hung"
 
@@ -178,7 +280,7 @@ def page(
     """
     encoder, content_type = choose_encoder(accept)
     is_open = content_type.startswith("application/openmetrics-text")
-    kind = gpu_capacity.OPENMETRICS_KIND if is_open else ""
+    kind = OPENMETRICS_KIND if is_open else ""
     capacity = exposition(capacity_samples(figures.node, figures.listed, listed_at), kind)
     given = registry(_OTHERS, reading_values(figures))
     for one in process:
@@ -230,7 +332,7 @@ def card_values(figures: CollectorFigures) -> Mapping[str, Mapping[tuple[str, ..
             (figures.node, link.uuid, link.peer, link.kind): link.speed / 1000
             for link in figures.links
         },
-        **isolation_metrics.values(figures.node, figures.listed),
+        **isolation_values(figures.node, figures.listed),
         "kubeshare_rdma_device": {
             (figures.node, one.name, one.bus, one.switch): 1 for one in figures.rdma
         },

@@ -12,9 +12,15 @@ from dataclasses import dataclass
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.quantity import as_decimal
-from kubeshare_py.exporters.build_info import BUILD_INFO, Build, build_values
-from kubeshare_py.exporters.metric import Metric
-from kubeshare_py.exporters.text_lines import gauges, head, label_text
+from kubeshare_py.exporters.metric import (
+    BUILD_INFO,
+    Build,
+    Metric,
+    build_values,
+    gauges,
+    head,
+    label_text,
+)
 
 PATH = "/kubeshare-aggregator"
 METRIC = Metric(

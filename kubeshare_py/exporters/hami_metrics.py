@@ -9,11 +9,15 @@ the same reasons as the metrics of cards.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from kubeshare_py.exporters.build_info import HAMI_BUILD_INFO, Build, hami_build_text
-from kubeshare_py.exporters.metric import Metric
-from kubeshare_py.exporters.text_lines import head, label_text
-from kubeshare_py.views.quota_use import QuotaUse
-from kubeshare_py.views.shared_cards import HeldPart, SharedCard
+from kubeshare_py.exporters.metric import (
+    HAMI_BUILD_INFO,
+    Build,
+    Metric,
+    hami_build_text,
+    head,
+    label_text,
+)
+from kubeshare_py.views.figures import HeldPart, QuotaUse, SharedCard
 
 _CARD = ("node", "device_uuid", "device_index", "device_type")
 _CORES = ("node", "device_uuid", "device_index", "device_cores", "device_type")
@@ -247,7 +251,7 @@ def _of_part(part: HeldPart) -> Iterator[_HamiSeries]:
 
 
 def _of_quota(use: QuotaUse) -> Iterator[_HamiSeries]:
-    """In units of the quota, of which cards may hold parts."""
+    """The used amount and the limit of one quota, in its units; use may be a part of a unit."""
     labels = (use.namespace, use.resource)
     limit = "" if use.limit is None else str(use.limit)
     yield "hami_resource_quota_used", (*labels, limit), use.used / use.unit

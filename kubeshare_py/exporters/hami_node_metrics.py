@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kubeshare_py.domain.identity import NodeName, PodKey
-from kubeshare_py.exporters.metric import Metric
-from kubeshare_py.exporters.text_lines import gauges
+from kubeshare_py.exporters.metric import Metric, gauges
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 ZONE = "vGPU"

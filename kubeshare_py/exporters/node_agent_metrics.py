@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
+from kubeshare_py.domain.card_reading import IsolationBackend
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.domain.isolation import IsolationBackend
-from kubeshare_py.exporters.build_info import BUILD_INFO
-from kubeshare_py.exporters.metric import Metric
-from kubeshare_py.exporters.metric_values import Values, collector, registry
+from kubeshare_py.exporters.metric import BUILD_INFO, Metric, Values, collector, registry
 
 _NODE = ("node",)
 CATALOGUE = (
@@ -88,3 +86,96 @@ def agent_page(
     for one in process:
         given.register(one)
     return encoder(given), content_type
+
+
+# The metrics of the node agent's part that serves Gemini.
+
+
+GEMINI = (
+    Metric("kubeshare_gemini_pods", "gauge", "Pods with a line in Gemini's files.", _NODE),
+    Metric(
+        "kubeshare_gemini_unserved_pods",
+        "gauge",
+        "Pods with this back-end that have no line; the log says which and why.",
+        _NODE,
+    ),
+    Metric(
+        "kubeshare_gemini_schedulers",
+        "gauge",
+        "Cards whose gem-schd runs; absent where that is not known.",
+        _NODE,
+    ),
+    Metric(
+        "kubeshare_gemini_file_writes_total",
+        "counter",
+        "Files written since the agent was started, those that were right already not counted.",
+        _NODE,
+    ),
+    Metric(
+        "kubeshare_gemini_file_failures_total",
+        "counter",
+        "Times that files could not be written since the agent was started.",
+        _NODE,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeminiFigures:
+    """Numbers of one node; `schedulers` None: not known."""
+
+    node: NodeName
+    pods: int
+    unserved: int
+    schedulers: int | None
+    writes: int
+    failures: int
+
+
+def gemini_values(figures: GeminiFigures) -> Values:
+    """The values by metric."""
+    numbers = (
+        figures.pods,
+        figures.unserved,
+        figures.schedulers,
+        figures.writes,
+        figures.failures,
+    )
+    return {
+        metric.name: {(figures.node,): number}
+        for metric, number in zip(GEMINI, numbers, strict=True)
+        if number is not None
+    }
+
+
+# The metrics of the node agent's part for HAMi-core.
+
+
+HAMI_CORE = (
+    Metric(
+        "kubeshare_hami_core_regions",
+        "gauge",
+        "Containers whose shared region of HAMi-core can be read.",
+        _NODE,
+    ),
+    Metric(
+        "kubeshare_hami_core_unreadable_regions",
+        "gauge",
+        "Those whose region cannot be read; the log says which and why.",
+        _NODE,
+    ),
+    Metric(
+        "kubeshare_hami_core_folders_not_removed",
+        "gauge",
+        "Folders that containers left and that cannot be removed; the log says which and why.",
+        _NODE,
+    ),
+)
+
+
+def hami_core_values(node: NodeName, readable: int, unreadable: int, stay: int) -> Values:
+    """The values by metric, in their order."""
+    numbers = (readable, unreadable, stay)
+    return {
+        metric.name: {(node,): number} for metric, number in zip(HAMI_CORE, numbers, strict=True)
+    }

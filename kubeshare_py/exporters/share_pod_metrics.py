@@ -8,10 +8,8 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from kubeshare_py.domain.lease import LeaderFigures
-from kubeshare_py.exporters.build_info import BUILD_INFO
 from kubeshare_py.exporters.client_metrics import CLIENT_METRICS, leader_values
-from kubeshare_py.exporters.metric import Metric
-from kubeshare_py.exporters.metric_values import Values, registry
+from kubeshare_py.exporters.metric import BUILD_INFO, Metric, Values, registry
 
 OWN = (
     Metric(

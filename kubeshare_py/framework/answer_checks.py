@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
-from kubeshare_py.domain.needs.object_writes import ObjectRef, ObjectWrite
 from kubeshare_py.domain.printable import MAX_TEXT, on_one_line, value_text
+from kubeshare_py.domain.storage import ObjectRef, ObjectWrite
 from kubeshare_py.framework.points import (
     ByHeadroom,
     CardPredicate,
@@ -166,6 +166,7 @@ def left(answer: object, count: int, fits: NDArray[np.bool_]) -> str | None:
     wrong = answered(answer, f"at least {count} of the cards that fit")
     if not isinstance(answer, np.ndarray) or answer.dtype != np.bool_ or answer.shape != fits.shape:
         return wrong
+    # (width,): no card that does not fit, and enough of those that do.
     return wrong if (answer & ~fits).any() or answer.sum() < count else None
 
 
@@ -229,6 +230,12 @@ class SortKeys:
     def __init__(self) -> None:
         self._types: tuple[type, ...] | None = None
 
+    def for_question(self) -> "SortKeys":
+        """Keys that compare with these, and set nothing here."""
+        keys = SortKeys()
+        keys._types = self._types
+        return keys
+
     def check(self, answer: object) -> str | None:
         """Check the answer of a QueueSort plugin.
 
@@ -280,6 +287,7 @@ def _bits(answer: Any, registered: int) -> str | None:
     strange = answer & ~registered
     if not strange.any():
         return None
+    # (k,) or (k, width): the mask of the first entry with a strange bit, for the text.
     return answered(answer.ravel()[strange.ravel().argmax()].item(), "bits that it registered")
 
 
@@ -291,5 +299,6 @@ def _within(
         bad |= counting & (points > most)
     if not bad.any():
         return None
+    # (k,) or (k, width): argmax of bool is the first that is True.
     first = points.ravel()[int(bad.ravel().argmax())].item()
     return f"answered {first}, not {least} to {most}" if most else f"answered {first}, below 0"

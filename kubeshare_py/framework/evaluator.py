@@ -5,7 +5,7 @@ Answers about the rows of the tables, which are the ledger's or an overlay's, ar
 question for each row that changed since, and one argmax.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from weakref import WeakSet
 
 import numpy as np
@@ -13,31 +13,43 @@ from numpy.typing import NDArray
 
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.cluster.overlay import Overlay, Tables
 from kubeshare_py.cluster.rows import OneRow, Rows, SomeRows
-from kubeshare_py.cluster.tables import Tables
 from kubeshare_py.domain.diagnosis import Diagnosis
+from kubeshare_py.domain.mypyc_hints import mypyc_attr
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.boundary import Boundary, PluginFailed
-from kubeshare_py.framework.choice import (
+from kubeshare_py.framework.boundary import Boundary, Hint, PluginFailed, bounds, hints
+from kubeshare_py.framework.diagnosis import diagnosis, masks, reason_set
+from kubeshare_py.framework.points import MAX_PODS, RowHeadroom
+from kubeshare_py.framework.prepared_plugins import (
+    ASKING,
+    DIAGNOSING,
+    EvaluationWork,
+    RowEvaluation,
+)
+from kubeshare_py.framework.reasons import NO_CARD, NO_NODE, NO_USABLE_GPU, Reason
+from kubeshare_py.framework.result_cache import (
+    NO_FAILURES,
+    CachedResults,
     Choice,
+    OverlayResults,
+    ResultCache,
     best_row,
     best_row_among,
     cards_on,
     normalised_points,
     total_scores,
+    with_masks,
 )
-from kubeshare_py.framework.evaluation_cost import ASKING, DIAGNOSING, EvaluationWork
-from kubeshare_py.framework.ledger_fit import guarded
-from kubeshare_py.framework.plugin_calls import Hint, bounds, hints
-from kubeshare_py.framework.points import MAX_PODS, RowHeadroom
-from kubeshare_py.framework.reasons import NO_CARD, NO_NODE, NO_USABLE_GPU, Reason
-from kubeshare_py.framework.result_cache import CachedResults, ResultCache
-from kubeshare_py.framework.row_evaluation import RowEvaluation
-from kubeshare_py.framework.scheduler_profile import Profile
-from kubeshare_py.framework.shape_diagnosis import diagnosis, masks, reason_set
-from kubeshare_py.topology.gang_context import GangContext
+from kubeshare_py.framework.scheduler_profile import Profile, guarded
+from kubeshare_py.topology.card_sets import GangContext
 
 
+def _forget_nothing_else(shape: Shape) -> None:
+    pass
+
+
+@mypyc_attr(native_class=False)  # weak references point to it
 class Evaluator:
     """Asks one profile's plugins about the rows of some tables.
 
@@ -45,8 +57,8 @@ class Evaluator:
     (k,) with one for each of the k rows of a `Rows` argument or an index of rows.
 
     A shape for which a plugin fails fits nowhere until `retry`, and questions about the rows of the
-    tables answer so. Questions about other rows (`fits`, `lack_only_cards`, `rate`, `headroom`,
-    `cards_of`, `keys_on`) raise PluginFailed.
+    tables answer so. Questions about other rows (`fits`, `lack_only_cards`, `score_rows`,
+    `headroom`, `cards_of`, `negated_masks_on`) raise PluginFailed.
     """
 
     def __init__(
@@ -55,32 +67,47 @@ class Evaluator:
         ledger: Ledger,
         work: EvaluationWork | None = None,
         boundary: Boundary | None = None,
-        tables: Tables | None = None,
+        *,
+        overlay: Overlay | None = None,
+        below: "Evaluator | None" = None,
+        known_failures: Mapping[Shape, PluginFailed] = NO_FAILURES,
     ) -> None:
         """`work` counts questions and `boundary` failures; several evaluators may share them.
 
-        `tables` are an overlay's, if the questions are not about the ledger's own.
+        `overlay` are the tables, if the questions are not about the ledger's own; its answers begin
+        as those of `below`, which is about the tables below it, and work and failures count for
+        both.
+        Plugins that failed for shapes with `known_failures` are not asked about these.
         """
-        self.boundary = boundary or Boundary()
-        self.work = work or EvaluationWork()
-        self.tables: Tables = tables or ledger
+        if below is not None:
+            work, boundary = below.work, below.boundary
+        self.boundary: Boundary = boundary or Boundary()
+        self.work: EvaluationWork = work or EvaluationWork()
+        self.overlay = overlay
+        self.tables: Tables = overlay or ledger
         #: Evaluators of overlays above these tables.
         self.above: WeakSet[Evaluator] = WeakSet()
-        self._ledger = ledger
+        self._ledger, self._below = ledger, below
         self.evaluation = RowEvaluation(self.work)
-        self.results = self._cache(profile)
+        if below is None or overlay is None:
+            self.results = ResultCache(
+                profile, self.tables, self.evaluation, self.work, self.boundary, known_failures
+            )
+        else:
+            self.results = OverlayResults(profile, overlay, below.results)
+            below.above.add(self)
         #: Shapes that fit nowhere because a plugin failed for them.
-        self.failed = self.results.failed
+        self.failed = self.results.failed_below
         self._hints: list[Hint] = []
         #: Called with a shape when it is forgotten, so that other caches forget it too.
-        self.forget_too: Callable[[Shape], None] = lambda shape: None
+        self.forget_too: Callable[[Shape], None] = _forget_nothing_else
         self._use(guarded(profile))
-
-    def _cache(self, profile: Profile) -> ResultCache:
-        return ResultCache(profile, self.tables, self.evaluation, self.work, self.boundary)
 
     def add_ledger_filter(self) -> None:
         """Add the ledger's rule to the filters, because it refused a placement."""
+        if self._below is not None:
+            self._below.add_ledger_filter()
+            return
         profile = guarded(self.profile, anew=True)
         if profile is not self.profile:
             self._use(profile)
@@ -107,12 +134,13 @@ class Evaluator:
     def best(self, shape: Shape) -> Choice | None:
         """The best placement of the shape; None if it fits nowhere."""
         answers = self.results.refreshed(shape, goes_on=True)
+        columns = self.tables.columns
         try:
-            row = best_row(answers, self.tables.columns)
+            row = best_row(answers, columns)
+            return None if row is None else cards_on(row, answers, columns)
         except PluginFailed as failure:
             self.results.fail(shape, answers, failure)
             return None
-        return None if row is None else self._cards_on(row, shape, answers)
 
     def best_among(self, shape: Shape, rows: IntArray) -> Choice | None:
         """The best placement of the shape on one of `rows`, (k,) int64; None if it fits none."""
@@ -130,7 +158,7 @@ class Evaluator:
         Below 0 where the shape does not fit, and everywhere if a plugin fails.
         """
         answers = self.results.refreshed(shape)
-        found: IntArray = np.minimum(answers.keys.take(rows), 0)
+        found: IntArray = np.minimum(answers.row_scores.take(rows), 0)
         fits = found >= 0
         if not fits.any():
             return found
@@ -147,7 +175,7 @@ class Evaluator:
         With a context, cards near those that the pod's gang has there, or is to get.
         """
         answers = self.results.refreshed(shape)
-        if answers.keys.item(row) < 0:
+        if answers.row_scores.item(row) < 0:
             return None
         return self._cards_on(row, shape, answers, gang_context)
 
@@ -165,44 +193,44 @@ class Evaluator:
             self.results.fail(shape, answers, failure)
             return None
 
-    def keys(self, shape: Shape) -> IntArray:
-        """One number per row, (rows,) int64: 0 or more where the shape fits. Do not change it."""
-        return self.results.refreshed(shape).keys
+    def row_scores(self, shape: Shape) -> IntArray:
+        """The score of every row, (rows,) int64, without normalised scores. Do not change it.
 
-    def own_keys(self, shape: Shape) -> IntArray:
-        """`keys` by each row alone: without filters that depend on the whole cluster."""
-        return self.results.refreshed(shape).own_keys
-
-    def keys_on(self, shape: Shape, rows: Rows) -> IntArray:
-        """`keys` for other rows, (k,) int64, without scores.
-
-        0 where the shape fits, below 0 elsewhere.
-
-        Raises PluginFailed.
+        0 or more where the shape fits, minus the row's mask of reasons elsewhere.
         """
-        return self._seen_wide(shape, rows, self.own_keys_on(shape, rows))
+        return self.results.refreshed(shape).row_scores
 
-    def own_keys_on(self, shape: Shape, rows: Rows) -> IntArray:
-        """`keys_on` by each row alone. Raises PluginFailed."""
+    def local_row_scores(self, shape: Shape) -> IntArray:
+        """`row_scores` by each row alone, without filters that depend on the whole cluster."""
+        return self.results.refreshed(shape).local_row_scores
+
+    def negated_masks_on(self, shape: Shape, rows: Rows) -> IntArray:
+        """Minus the mask of reasons of each of these rows, (k,) int64: 0 where the shape fits.
+
+        The rows need not be those of the tables. Raises PluginFailed.
+        """
+        return self._with_cluster_reasons(shape, rows, self.local_negated_masks_on(shape, rows))
+
+    def local_negated_masks_on(self, shape: Shape, rows: Rows) -> IntArray:
+        """`negated_masks_on` by each row alone. Raises PluginFailed."""
         prepared = self.results.prepared(shape)
         self.work.other += ASKING
         minus, _ = self.evaluation.negated_reasons(prepared, rows, prepared.static_reasons(rows))
         return minus
 
-    def _seen_wide(self, shape: Shape, rows: Rows, keys: IntArray) -> IntArray:
-        """These keys, (k,), with what depends on the whole cluster. Raises PluginFailed."""
+    def _with_cluster_reasons(self, shape: Shape, rows: Rows, scores: IntArray) -> IntArray:
+        """These row scores, (k,), with what depends on the whole cluster. Raises PluginFailed."""
         prepared = self.results.prepared(shape)
         wide = prepared.cluster_reasons(rows)
         if wide is None:
-            return keys
+            return scores
         self.work.other += prepared.reasons.take_cost()
         self.work.rows += self.tables.columns.rows
-        seen: IntArray = np.where(wide == 0, keys, -(np.maximum(-keys, 0) | wide))
-        return seen
+        return with_masks(scores, wide)
 
     def fits_anywhere(self, shape: Shape) -> bool:
         """Whether the shape fits any row, by answers that are cached."""
-        return bool((self.results.refreshed(shape).keys >= 0).any())
+        return bool((self.results.refreshed(shape).row_scores >= 0).any())
 
     def is_unfinished(self, shape: Shape) -> bool:
         """Whether a filter has yet to look at some rows: `best` lets it go on."""
@@ -216,7 +244,7 @@ class Evaluator:
         if shape in self.failed:
             return False
         try:
-            return not self.keys_on(shape, SomeRows(self.tables.columns, rows)).all()
+            return not self.negated_masks_on(shape, SomeRows(self.tables.columns, rows)).all()
         except PluginFailed:
             return True
 
@@ -239,6 +267,10 @@ class Evaluator:
         for one in self.above:
             one.forget(shape)
         self.results.forget(shape)
+
+    def start_anew(self) -> None:
+        """Drop all that is cached."""
+        self.results.clear()
 
     def fail(self, shape: Shape, failure: PluginFailed) -> None:
         """Record that a plugin failed: the shape fits nowhere until it is tried again."""
@@ -272,32 +304,35 @@ class Evaluator:
         """
         return reason_set(self.results.refreshed(shape))
 
-    def within_reach(self, shape: Shape) -> IntArray:
+    def evictable_rows(self, shape: Shape) -> IntArray:
         """The rows on which evictions could make room for the shape: their indices, (k,) int64.
 
         Raises PluginFailed.
         """
         answers = self.results.refreshed(shape)
-        prepared, masks = answers.questions, np.maximum(-answers.keys, 0)
+        prepared, masks = answers.questions, np.maximum(-answers.row_scores, 0)
         hopeless = prepared.reasons.unresolvable
+        # (rows,): refused rows with no reason that evictions cannot lift.
         near: IntArray = np.flatnonzero((masks & (hopeless | NO_NODE) == 0) & (masks > 0))
         if not prepared.asks_cards or answers.failure is not None:
             return near
         enough: IntArray = near[prepared.may_fit_later(SomeRows(self.tables.columns, near))]
         return enough
 
-    def first_in_reach(self, shape: Shape) -> IntArray:
+    def evictable_rows_by_first_refusal(self, shape: Shape) -> IntArray:
         """The rows whose first refusal evictions could lift: their indices, (k,) int64.
 
-        kube-scheduler tries evictions on these. `within_reach` has fewer: other filters may refuse
-        a row, too, whatever is evicted. For shapes that claim GPUs they are the same. Raises
+        kube-scheduler tries evictions on these. `evictable_rows` has fewer: other filters may
+        refuse a row, too, whatever is evicted. For shapes that claim GPUs they are the same. Raises
         PluginFailed.
         """
         answers = self.results.refreshed(shape)
         if answers.questions.asks_cards or answers.failure is not None:
-            return self.within_reach(shape)
+            return self.evictable_rows(shape)
         reasons = answers.questions.reasons
-        found, at = np.unique(np.maximum(-answers.keys, 0), return_inverse=True)
+        # (different masks,), and of each row its mask among them, (rows,): there are few masks, and
+        # what follows asks in Python about each.
+        found, at = np.unique(np.maximum(-answers.row_scores, 0), return_inverse=True)
         if reasons.first_of_pod(int(np.bitwise_or.reduce(found, initial=0))) is not None:
             return np.zeros(0, np.int64)
         near = [
@@ -321,7 +356,7 @@ class Evaluator:
         Raises PluginFailed.
         """
         self.work.rows += len(rows.index)
-        return -self.keys_on(shape, rows)
+        return -self.negated_masks_on(shape, rows)
 
     def first_texts(self, shape: Shape, mask: int) -> tuple[str, ...]:
         """What kube-scheduler would say of a row with this mask of `masks_on`."""
@@ -335,19 +370,19 @@ class Evaluator:
         """
         prepared = self.results.prepared(shape)
         without = prepared.without_cards(rows, prepared.static_reasons(rows))
-        only: NDArray[np.bool_] = self._seen_wide(shape, rows, without) == 0
+        only: NDArray[np.bool_] = self._with_cluster_reasons(shape, rows, without) == 0
         return only
 
-    def rate(self, shape: Shape, rows: Rows) -> tuple[IntArray, IntArray | None]:
-        """The key of each of these rows, (k,) int64, without normalised scores.
+    def score_rows(self, shape: Shape, rows: Rows) -> tuple[IntArray, IntArray | None]:
+        """The row score of each of these rows, (k,) int64, without normalised scores.
 
         With it each row's best card slot, (k,) int64, if the shape claims one card. Raises
         PluginFailed.
         """
         prepared = self.results.prepared(shape)
-        keys, slots, _ = self.evaluation.evaluate(prepared, rows, prepared.static_reasons(rows))
-        keys = self._seen_wide(shape, rows, keys)
-        return keys, None if slots is None else slots.copy()
+        scores, slots, _ = self.evaluation.evaluate(prepared, rows, prepared.static_reasons(rows))
+        scores = self._with_cluster_reasons(shape, rows, scores)
+        return scores, None if slots is None else slots.copy()
 
     def scores(self, shape: Shape, row: int) -> list[tuple[str, int, int]]:
         """The parts of the score of a row that the shape fits, by which `best` chooses.
@@ -361,7 +396,7 @@ class Evaluator:
             (name, weight, int(score(one, cards)[0]))
             for name, (score, weight, _) in zip(prepared.scorers, prepared.absolute, strict=True)
         ]
-        fitting = np.flatnonzero(answers.keys >= 0)
+        fitting = np.flatnonzero(answers.row_scores >= 0)
         at = int(np.searchsorted(fitting, row))
         found += [
             (asked.name, asked.weight, points.item(at))

@@ -42,14 +42,12 @@ from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.diagnosis import Shortfall
+from kubeshare_py.domain.effects import Preemptor
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.domain.needs.object_writes import ObjectRef, ObjectWrite
-from kubeshare_py.domain.needs.volumes import VolumeChoice
-from kubeshare_py.domain.pod import Pod, Shape
-from kubeshare_py.domain.preemption import Preemptor
+from kubeshare_py.domain.pod import Pod, Shape, VolumeChoice
+from kubeshare_py.domain.storage import ObjectRef, ObjectWrite
 from kubeshare_py.framework.reasons import ReasonTable
-from kubeshare_py.topology.gang_context import GangContext
-from kubeshare_py.topology.node_topologies import MAX_CARDS
+from kubeshare_py.topology.card_sets import MAX_CARDS, GangContext
 
 
 class Depends(Enum):
@@ -210,8 +208,8 @@ class Guard(Protocol):
     """For filters: the filter passes nothing that the ledger would refuse for want of this ground.
 
     The ledger refuses a placement that takes more than is free, whatever plugins answer. If no
-    filter of a profile guards a ground, the framework adds its own (`ledger_fit`), so that the pod
-    is tried elsewhere, or waits with a reason.
+    filter of a profile guards a ground, the framework adds its own (`scheduler_profile`), so that
+    the pod is tried elsewhere, or waits with a reason.
     """
 
     guards: Ground
@@ -461,7 +459,7 @@ class Explain(Protocol):
     """For filters: the amounts behind a reason, asked only for people.
 
     An answer must follow from the shape and from what is read of the row: it is given for every
-    row with the same values there (`scheduling/explain/row_answers`).
+    row with the same values there (`scheduling/explain/node_verdicts`).
     """
 
     def explain(self, shape: Shape, row: Rows) -> Iterable[Shortfall]:

@@ -5,8 +5,12 @@ A profile may lack plugins of the default one: `warnings` says what it does not 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from inspect import Parameter, signature
+from typing import Any, TypeVar
 
+import msgspec
+
+from kubeshare_py.configuration.fields import explained
 from kubeshare_py.configuration.scheduler import (
     OF_KUBE_SCHEDULER,
     ConfigurationError,
@@ -18,12 +22,10 @@ from kubeshare_py.configuration.scheduler import (
     camel,
     kept_defaults,
 )
+from kubeshare_py.domain.card_reading import IsolationChoice
+from kubeshare_py.domain.gpu import name_part
 from kubeshare_py.domain.gpu_capacities import Capacities
-from kubeshare_py.domain.gpu_models import name_part
-from kubeshare_py.domain.isolation import IsolationChoice
-from kubeshare_py.framework.arguments import ArgumentError, names_taken
 from kubeshare_py.framework.boundary import PLUGIN_ERRORS, in_words, name_of
-from kubeshare_py.framework.ledger_fit import unguarded
 from kubeshare_py.framework.points import (
     CardFilter,
     CardScore,
@@ -38,7 +40,42 @@ from kubeshare_py.framework.points import (
     Reserve,
     Score,
 )
-from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.framework.scheduler_profile import Profile, unguarded
+
+# Typed reading of a plugin's `args`; every error names its path.
+
+
+T = TypeVar("T")
+_BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+
+
+class ArgumentError(ValueError):
+    """A plugin's argument cannot be used; the text begins with its path within `args`."""
+
+
+def checked(value: object, kind: type[T], path: str) -> T:
+    """Convert the argument at this path to a msgspec type.
+
+    Raises ArgumentError.
+    """
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        inner, _, text = explained(str(error), value, kind).partition(": ")
+        within = "" if inner == "document" else f".{inner}".replace(".[", "[")
+        raise ArgumentError(f"{path}{within}: {text}") from error
+
+
+def names_taken(factory: Callable[..., object]) -> tuple[str, ...] | None:
+    """The arguments of a factory by name; None if it takes any, or does not say."""
+    try:
+        taken = signature(factory).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    if any(one.kind is Parameter.VAR_KEYWORD for one in taken):
+        return None
+    return tuple(one.name for one in taken if one.kind in _BY_NAME)
+
 
 #: Makes a plugin from the `args` of its pluginConfig entry, passed as keywords.
 PluginFactory = Callable[..., object]
@@ -68,6 +105,17 @@ _PROTOCOLS: Mapping[str, type] = {
     "reserve": Reserve,
     "pre_bind": PreBind,
 }
+
+
+def _members(protocol: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of its methods and of its values."""
+    methods = tuple(name for name in vars(protocol) if not name.startswith("_"))
+    return methods, tuple(protocol.__annotations__)
+
+
+#: What isinstance() looks for in a plugin; it would collect the names anew for each plugin and
+#: point, which takes longer than all else that makes a profile.
+_MEMBERS = {point: _members(protocol) for point, protocol in _PROTOCOLS.items()}
 _GROUNDS = {
     Ground.NODE: "no filter looks at what is free on nodes (NodeResourcesFit does)",
     Ground.CARDS: "no cardFilter looks at what is free on GPUs (GpuFit does)",
@@ -168,6 +216,7 @@ def _profile(
     result = replace(
         result,
         trusted=frozenset(map(id, in_tree)),
+        only_for={id(one): names for one in in_tree if (names := getattr(one, "only_for", ()))},
         reads_images=any(getattr(plugin, "reads_images", False) for plugin in in_tree),
         reads_namespace=reads_namespace,
         reads_labels=reads_labels,
@@ -230,7 +279,7 @@ class _Makers:
             yield self._plugin(f"{where}.enabled[{index}].name", named.name, point), named.weight
         here = {named.name for named in (*changes.enabled, *changes.disabled)}
         for plugin, named in self._everywhere:
-            if named.name not in here and _implements(plugin, _PROTOCOLS[point]):
+            if named.name not in here and _implements(plugin, point):
                 yield plugin, named.weight
 
     def entry_of(self, plugin: object) -> PluginArgs:
@@ -252,7 +301,7 @@ class _Makers:
         self._check_names(where, multi)
         for index, named in enumerate(multi.enabled):
             plugin = self._made(named.name)
-            if not any(_implements(plugin, protocol) for protocol in _PROTOCOLS.values()):
+            if not any(_implements(plugin, point) for point in _PROTOCOLS):
                 place = f"{where}.enabled[{index}].name"
                 raise ConfigurationError(f"{place}: {named.name} is a plugin of no point")
             yield plugin, named
@@ -276,7 +325,7 @@ class _Makers:
     def _plugin(self, where: str, name: str, point: str) -> object:
         self._check_known(where, name)
         plugin = self._made(name)
-        if not _implements(plugin, _PROTOCOLS[point]):
+        if not _implements(plugin, point):
             raise ConfigurationError(f"{where}: {name} is no {camel(point)} plugin")
         return plugin
 
@@ -308,7 +357,10 @@ def _made_from(factory: PluginFactory, entry: PluginArgs) -> object:
     args, expected = entry.args, f"{entry.name}Args"
     if args.get("kind", expected) == expected:
         args = {name: value for name, value in args.items() if name not in _TYPE}
-    taken = names_taken(factory.factory if isinstance(factory, Trusted) else factory)
+    # To find out what a factory takes costs more than most plugins.
+    taken = (
+        names_taken(factory.factory if isinstance(factory, Trusted) else factory) if args else ()
+    )
     unknown = [] if taken is None else [name for name in args if name not in taken]
     if "kind" in unknown:
         raise ArgumentError(f"kind: must be {expected}, not {args['kind']!r}")
@@ -318,11 +370,23 @@ def _made_from(factory: PluginFactory, entry: PluginArgs) -> object:
     return factory(**args)
 
 
-def _implements(plugin: object, protocol: type) -> bool:
+def _implements(plugin: object, point: str) -> bool:
+    methods, values = _MEMBERS[point]
     try:
-        return isinstance(plugin, protocol) and isinstance(getattr(plugin, "name", None), str)
+        return (
+            isinstance(getattr(plugin, "name", None), str)
+            and all(getattr(plugin, name, None) is not None for name in methods)
+            and all(hasattr(plugin, name) for name in values)
+        )
     except Exception:  # noqa: BLE001 - the plugin's attributes may be properties that raise
         return False
+
+
+_OPPOSED = {"BinPack", "Spread"}
+OPPOSED = (
+    "BinPack and Spread are both enabled: one scores what is in use, the other what is free, and "
+    "what counts is the difference of their weights"
+)
 
 
 def warnings(profiles: Sequence[Profile]) -> Iterator[str]:
@@ -331,6 +395,10 @@ def warnings(profiles: Sequence[Profile]) -> Iterator[str]:
         where = f"profiles[{index}] ({profile.scheduler_name})"
         if profile.extender:
             yield f"{where}: {NOT_BY_EXTENDER}"
+        for scores in (profile.scores, profile.card_scores):
+            if {name_of(plugin) for plugin, _ in scores} >= _OPPOSED:
+                yield f"{where}: {OPPOSED}"
+                break
         missing = unguarded(profile)
         for ground, text in _GROUNDS.items():
             if ground in missing and not (profile.extender and ground is Ground.NODE):

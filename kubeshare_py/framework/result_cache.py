@@ -1,35 +1,45 @@
-"""Caches the answers of one profile's plugins about the rows of some tables, by shape.
-
-For each of the last 256 shapes (fewer where shapes are large) one number per row is kept: the row's
-score, 0 or more, where the shape fits, and minus its mask of reasons where it does not. Asking
-again for a shape costs one question for each row that changed since.
-"""
+"""Caches the answers of one profile's plugins by shape and row, and chooses rows from them."""
 
 from collections import OrderedDict
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 
-from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.columns import Columns, IntArray
+from kubeshare_py.cluster.overlay import Overlay, Tables
 from kubeshare_py.cluster.rows import AllRows, SomeRows
-from kubeshare_py.cluster.tables import Tables
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.remembered import MAX_BYTES, weight_of
 from kubeshare_py.framework.boundary import Boundary, PluginFailed
-from kubeshare_py.framework.evaluation_cost import ASKING, EvaluationWork, preparing
-from kubeshare_py.framework.prepared_plugins import PreparedPlugins
+from kubeshare_py.framework.prepared_plugins import (
+    ASKING,
+    EvaluationWork,
+    PreparedPlugins,
+    RowEvaluation,
+    preparing,
+)
 from kubeshare_py.framework.reasons import NO_NODE
-from kubeshare_py.framework.row_evaluation import RowEvaluation
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.framework.scores import Normalised
+from kubeshare_py.topology.card_sets import GangContext
+
+# Caches the answers of one profile's plugins about the rows of some tables, by shape.
+#
+# For each of the last 256 shapes (fewer where shapes are large) one number per row is kept: the
+# row's score, 0 or more, where the shape fits, and minus its mask of reasons where it does not.
+# Asking again for a shape costs one question for each row that changed since.
+
 
 SHAPES_KEPT = 256
+NO_FAILURES: Mapping[Shape, PluginFailed] = MappingProxyType({})
 
 
 class CachedResults:
     """The cached answers about one shape.
 
-    `keys` are the numbers of the module's docstring, and `own_keys` those without filters that
+    `row_scores` are the numbers described above, and `local_row_scores` those without filters that
     depend on the whole cluster, the same array if there are none. `cluster` is the mask of these
     filters as of `cluster_at`; `is_unfinished` if they have yet to look at some rows. `static` is
     minus the mask of STATIC filters, and `slots` is the best card slot of each row (one-card claims
@@ -44,12 +54,12 @@ class CachedResults:
         "cluster_at",
         "failure",
         "is_unfinished",
-        "keys",
         "layout",
+        "local_row_scores",
         "normal",
-        "own_keys",
         "questions",
         "raw",
+        "row_scores",
         "seen",
         "seen_labels",
         "slots",
@@ -63,8 +73,8 @@ class CachedResults:
         self.failure: PluginFailed | None = None
         self.layout = self.closed_at = -1
         self.seen = self.seen_labels = 0
-        self.keys = self.own_keys = self.slots = self.static = np.zeros(0, np.int64)
-        self.cluster: IntArray = self.keys
+        self.row_scores = self.local_row_scores = self.slots = self.static = np.zeros(0, np.int64)
+        self.cluster: IntArray = self.row_scores
         self.cluster_at: tuple[int, ...] = ()
         self.is_unfinished = False
         self.raw: list[IntArray] = []
@@ -88,11 +98,18 @@ class CachedResults:
         twin = CachedResults(self.questions)
         twin.failure, twin.layout = self.failure, self.layout
         twin.seen, twin.seen_labels, twin.static = self.seen, self.seen_labels, self.static
-        twin.keys, twin.slots = self.own_keys.copy(), self.slots.copy()
-        twin.own_keys = twin.keys
+        twin.row_scores, twin.slots = self.local_row_scores.copy(), self.slots.copy()
+        twin.local_row_scores = twin.row_scores
         if self.failure is None:  # a plugin may have failed before there were scores
             twin.put_raw([points.copy() for points in self.raw], self.static_raw)
         return twin
+
+
+def with_masks(scores: IntArray, masks: IntArray) -> IntArray:
+    """These row scores, (k,) int64, where further masks of reasons, (k,) int64, count too."""
+    # (k,): a score of 0 or more has no reasons yet, and one below 0 is minus those that it has.
+    found: IntArray = np.where(masks == 0, scores, -(np.maximum(-scores, 0) | masks))
+    return found
 
 
 class ResultCache:
@@ -108,9 +125,14 @@ class ResultCache:
         evaluation: RowEvaluation,
         work: EvaluationWork,
         boundary: Boundary,
+        known_failures: Mapping[Shape, PluginFailed] = NO_FAILURES,
     ) -> None:
+        """Plugins that failed for shapes with `known_failures` are not asked about these."""
         #: Shapes that fit nowhere because a plugin failed for them.
         self.failed: dict[Shape, PluginFailed] = {}
+        #: The failures about the ledger's own tables, of which no results above have others.
+        self.failed_below = self.failed
+        self._known_failures = known_failures
         self._profile = profile
         self._bare = replace(profile, filters=(), card_filters=(), scores=(), card_scores=())
         self._tables = tables
@@ -139,6 +161,8 @@ class ResultCache:
 
         Raises PluginFailed.
         """
+        if shape in self._known_failures:
+            raise self._known_failures[shape]
         known = self._answers.get(shape)
         if known is None:
             self._work.other += preparing(shape, self._tables.columns.rows)
@@ -174,12 +198,12 @@ class ResultCache:
             return answers
         try:
             if answers.questions.cluster_filters:
-                answers.keys = answers.own_keys
+                answers.row_scores = answers.local_row_scores
                 self._refresh(answers)
                 self._see_cluster(answers, goes_on=goes_on)
             else:
                 self._refresh(answers)
-                answers.own_keys = answers.keys
+                answers.local_row_scores = answers.row_scores
         except PluginFailed as failure:
             self.fail(shape, answers, failure)
         return answers
@@ -197,6 +221,8 @@ class ResultCache:
         self._close(answers)
 
     def _unasked(self, shape: Shape) -> CachedResults:
+        if shape in self._known_failures:
+            return self._failed(shape, self._known_failures[shape])
         self._work.other += preparing(shape, self._tables.columns.rows)
         try:
             return CachedResults(PreparedPlugins(self._profile, shape, self._boundary))
@@ -226,15 +252,15 @@ class ResultCache:
             answers.static[relabelled] = answers.questions.static_reasons(rows)
             self._score_some(answers, rows)
         if seen != tables.changed.end:
-            changed = tables.changed.since(seen, tables.columns.rows)
+            changed = tables.changed.since(seen, answers.row_scores.size)
             if changed is None:
                 self._evaluate_all(answers)
             else:
                 self._evaluate_some(answers, changed)
 
     def _see_cluster(self, answers: CachedResults, *, goes_on: bool) -> None:
-        """Combine the keys with what depends on the whole cluster, asked anew if that changed."""
-        answers.own_keys, columns = answers.keys, self._tables.columns
+        """Combine the scores with what depends on the whole cluster, asked anew if that changed."""
+        answers.local_row_scores, columns = answers.row_scores, self._tables.columns
         now = (
             columns.layout,
             self._tables.relabelled.end,
@@ -251,8 +277,7 @@ class ResultCache:
             answers.cluster = np.zeros(columns.rows, np.int64) if found is None else found
             answers.cluster_at = now
             answers.is_unfinished = bool((answers.cluster & questions.reasons.not_yet).any())
-        own, wide = answers.own_keys, answers.cluster
-        answers.keys = np.where(wide == 0, own, -(np.maximum(-own, 0) | wide))
+        answers.row_scores = with_masks(answers.local_row_scores, answers.cluster)
 
     def _close(self, answers: CachedResults) -> None:
         """Let no row fit, because a plugin failed."""
@@ -260,8 +285,8 @@ class ResultCache:
         if failure is not None and answers.closed_at != tables.changed.end:
             reasons = answers.questions.reasons
             mask = reasons.register(failure.plugin, str(failure), resolvable=False)
-            answers.keys = -np.where(tables.columns.present, mask, NO_NODE)
-            answers.own_keys = answers.keys
+            answers.row_scores = -np.where(tables.columns.present, mask, NO_NODE)
+            answers.local_row_scores = answers.row_scores
             answers.closed_at = tables.changed.end
 
     def _evaluate_all(self, answers: CachedResults) -> None:
@@ -269,8 +294,8 @@ class ResultCache:
         rows = AllRows(columns)
         answers.layout = columns.layout
         answers.static = answers.questions.static_reasons(rows)
-        keys, slots, raw = self._evaluation.evaluate(answers.questions, rows, answers.static)
-        answers.keys = keys
+        scores, slots, raw = self._evaluation.evaluate(answers.questions, rows, answers.static)
+        answers.row_scores = scores
         if slots is not None:
             answers.slots = slots.copy()
         # Answers may be columns, or arrays that the plugin keeps; these here are written later.
@@ -291,9 +316,138 @@ class ResultCache:
     def _evaluate_some(self, answers: CachedResults, index: IntArray) -> None:
         rows = SomeRows(self._tables.columns, index)
         static = answers.static.take(index)
-        keys, slots, raw = self._evaluation.evaluate(answers.questions, rows, static)
-        answers.keys[index] = keys
+        scores, slots, raw = self._evaluation.evaluate(answers.questions, rows, static)
+        answers.row_scores[index] = scores
         if slots is not None:
             answers.slots[index] = slots
         for remembered, fresh in zip(answers.raw, raw, strict=True):
             remembered[index] = fresh
+
+
+# Answers about an overlay: those about the tables below, and new ones where rows differ.
+#
+# What is asked about an overlay is not kept for the tables below. A plugin's failure counts for
+# both.
+
+
+class OverlayResults(ResultCache):
+    """Cached results that begin as those about the tables below."""
+
+    def __init__(self, profile: Profile, overlay: Overlay, below: ResultCache) -> None:
+        super().__init__(profile, overlay, below._evaluation, below._work, below._boundary)
+        self._overlay, self._below = overlay, below
+        self.failed_below = below.failed_below
+
+    def refreshed(self, shape: Shape, *, goes_on: bool = False) -> CachedResults:
+        """See ResultCache; a failure counts from when it does below until it no longer does."""
+        known = self._answers.get(shape)
+        if known is not None and known.failure is not self.failed_below.get(shape):
+            self.forget(shape)
+        return super().refreshed(shape, goes_on=goes_on)
+
+    def prepared(self, shape: Shape) -> PreparedPlugins:
+        """See below."""
+        return self._below.prepared(shape)
+
+    def fail(self, shape: Shape, answers: CachedResults, failure: PluginFailed) -> None:
+        """Record that a plugin failed, below too."""
+        super().fail(shape, answers, failure)
+        self._below.fail(shape, self._below.refreshed(shape), failure)
+
+    def _unasked(self, shape: Shape) -> CachedResults:
+        answers = self._below.refreshed(shape).copy()
+        answers.seen = self._overlay.changed.end
+        rows = self._overlay.differing()
+        if answers.failure is None and len(rows):
+            try:
+                self._evaluate_some(answers, rows)
+            except PluginFailed as failure:
+                self.fail(shape, answers, failure)
+        return answers
+
+
+# Chooses a row for a shape, and its cards there, from cached results.
+
+
+@dataclass(slots=True)
+class Choice:
+    """The best row for a shape, and the slots of its cards there, claim by claim."""
+
+    row: int
+    slots: tuple[int, ...]
+
+
+def best_row(answers: CachedResults, columns: Columns) -> int | None:
+    """The row with the highest score; None if the shape fits nowhere.
+
+    Raises PluginFailed if a normaliser fails.
+    """
+    scores = answers.row_scores
+    if not scores.size:
+        return None
+    if answers.normal or answers.questions.cluster_scores:
+        return _best_normalised(answers, (scores >= 0).nonzero()[0], columns)
+    row = int(scores.argmax())
+    return row if scores.item(row) >= 0 else None
+
+
+def best_row_among(answers: CachedResults, rows: IntArray, columns: Columns) -> int | None:
+    """The best of these rows, (k,) int64; None if the shape fits none of them.
+
+    Normalised scores are relative to those that fit. Raises PluginFailed if a normaliser fails.
+    """
+    scores = answers.row_scores.take(rows)
+    if answers.normal or answers.questions.cluster_scores:
+        return _best_normalised(answers, rows[scores >= 0], columns)
+    at = int(scores.argmax())
+    return rows.item(at) if scores.item(at) >= 0 else None
+
+
+def cards_on(
+    row: int, answers: CachedResults, columns: Columns, gang_context: GangContext | None = None
+) -> Choice:
+    """The shape's best cards on a row where it fits.
+
+    With a context, cards near those that the pod's gang has there, or is to get. Raises
+    PluginFailed.
+    """
+    asked = answers.questions.claim
+    if asked is None and answers.questions.claims is None:
+        return Choice(row, ())
+    if asked is not None and asked.count == 1:
+        slot = answers.slots.item(row)
+        # In a gang, the best card is known only if the gang has it already.
+        if gang_context is None or gang_context.taken & columns.position_bit.item(row, slot):
+            return Choice(row, (slot,))
+    rows = SomeRows(columns, np.array([row]))
+    return Choice(row, answers.questions.best_slots(rows, gang_context))
+
+
+def total_scores(answers: CachedResults, fitting: IntArray, columns: Columns) -> IntArray:
+    """The whole score of each of these rows, (k,) int64; the shape fits them all.
+
+    Normalised scores are relative to these rows. Raises PluginFailed if a normaliser fails.
+    """
+    total: IntArray = answers.row_scores[fitting]
+    for asked, points in normalised_points(answers, fitting, columns):
+        total = total + asked.weight * points
+    return total
+
+
+def normalised_points(
+    answers: CachedResults, fitting: IntArray, columns: Columns
+) -> Iterator[tuple[Normalised, IntArray]]:
+    """Each score that is relative to these rows, (k,), and its points there, (k,) int64.
+
+    A static score that is the same everywhere is left out: it decides nothing. Raises PluginFailed.
+    """
+    for asked, raw in answers.normal:
+        yield asked, asked.normaliser(raw[fitting])
+    for asked in answers.questions.cluster_scores:
+        yield asked, asked.normaliser(asked.score(SomeRows(columns, fitting), None))
+
+
+def _best_normalised(answers: CachedResults, fitting: IntArray, columns: Columns) -> int | None:
+    if not len(fitting):
+        return None
+    return int(fitting[total_scores(answers, fitting, columns).argmax()])

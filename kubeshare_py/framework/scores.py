@@ -32,6 +32,7 @@ def maximum(raw: IntArray) -> IntArray:
     Source: pkg/scheduler/framework/plugins/helper/normalize_score.go.
     """
     highest = raw.max(initial=0)
+    # (k,), whole numbers as Go divides them: raw scores are 0 or more.
     return raw * MAX_SCORE // highest if highest > 0 else np.zeros_like(raw)
 
 

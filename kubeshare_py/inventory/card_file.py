@@ -1,21 +1,28 @@
 """The inventory file: which cards are in which nodes, with node names by shell pattern."""
 
+import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 import msgspec
 
-from kubeshare_py.documents.problems import DocumentProblem
-from kubeshare_py.documents.typed import memory_bytes, read_document
-from kubeshare_py.domain.bounds import CARD_BYTES, CARD_NAME, CARD_TENANTS, CARDS_OF_NODE
-from kubeshare_py.domain.card_scaling import thousandths
-from kubeshare_py.domain.gpu import WHOLE_MILLI, Gpu
+from kubeshare_py.documents.yaml_text import DocumentProblem, memory_bytes, read_document
+from kubeshare_py.domain.gpu import WHOLE_MILLI, Gpu, thousandths
 from kubeshare_py.domain.identity import GpuUuid, NodeName
+from kubeshare_py.domain.quantity import CARD_BYTES, CARD_NAME, CARD_TENANTS, CARDS_OF_NODE
 from kubeshare_py.inventory.card_uuid import uuid_problem
-from kubeshare_py.inventory.synthetic_uuids import synthetic_uuid
-from kubeshare_py.topology.matrix import MatrixProblem, read_matrix
-from kubeshare_py.topology.wiring import Wiring, wired
+from kubeshare_py.topology.wiring import MatrixProblem, Wiring, read_matrix, wired
+
+# Synthetic UUIDs for cards without one: equal for equal node and index, everywhere.
+
+
+_CARDS = uuid.UUID("6f1f4b52-6f0b-4c55-9a53-7d2d1d0f8a11")
+
+
+def synthetic_uuid(node: str, index: int) -> str:
+    """A card UUID in NVIDIA's form (`GPU-xxxxxxxx-xxxx-…`), derived from node name and index."""
+    return f"GPU-{uuid.uuid5(_CARDS, f'{node}/{index}')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

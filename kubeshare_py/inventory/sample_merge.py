@@ -2,19 +2,16 @@
 
 Series may repeat, garble or omit some. A card is gone when its node's collector answers (`up` is
 1), does not list it, and does not claim to list more than has arrived. Otherwise the last known
-card stays. Where a card counts that several nodes list is decided in `cluster/claims`.
+card stays. Where a card counts that several nodes list is decided in `cluster/card_disputes`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from kubeshare_py.domain.bounds import CARDS_OF_NODE
+from kubeshare_py.domain.card_reading import NEEDY, ReadinessReport, of_labels
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
-from kubeshare_py.domain.readiness import ReadinessReport
-from kubeshare_py.inventory.gpu_capacity import SampleProblem, read_series
-from kubeshare_py.inventory.readiness_series import ReportedReadiness
-from kubeshare_py.inventory.reading import LATE_AFTER_S, Reading, Scrape
+from kubeshare_py.domain.quantity import CARDS_OF_NODE
 from kubeshare_py.inventory.series import (
     CAPACITY,
     CARDS,
@@ -23,8 +20,81 @@ from kubeshare_py.inventory.series import (
     OF_CARD,
     OF_NODE,
     UP,
+    SampleProblem,
     Series,
+    read_series,
 )
+
+# What is known of all nodes' cards, from one reading to the next.
+
+
+#: Seconds that a collector's scrape time may stand still before its node is silent.
+LATE_AFTER_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Scrape:
+    """The newest scrape time (Unix, s) of a node's series, and when (s) it was first read."""
+
+    value: float
+    first_read_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What is known of all nodes. `collectors` maps an `instance` to the node that it is on."""
+
+    cards: Mapping[NodeName, tuple[Gpu, ...]] = field(default_factory=dict)
+    collectors: Mapping[str, NodeName] = field(default_factory=dict)
+    silent_since: Mapping[NodeName, float] = field(default_factory=dict)
+    scrapes: Mapping[NodeName, Scrape] = field(default_factory=dict)
+
+
+# Which isolation back-ends have what they need of a node's cards, as its collectors report it.
+#
+# Of cards that are alike, a collector reports only their number. If the numbers do not add up,
+# because series were dropped on the way, or if collectors differ, the readiness is unknown.
+
+
+@dataclass(slots=True)
+class ReportedReadiness:
+    """The reports about one node."""
+
+    _common: set[tuple[str, ReadinessReport, float]] = field(default_factory=set)
+    #: The readiness of cards that are not named, unless a report contradicts it.
+    _alike: ReadinessReport = ()
+    _named: dict[GpuUuid, ReadinessReport] = field(default_factory=dict)
+
+    def take(self, series: Series) -> None:
+        """Take in one series of either kind."""
+        report = of_labels((backend.value, series.own(backend.label)) for backend in NEEDY)
+        if series.name != OF_CARD:
+            self._alike = report if not self._common or report == self._alike else ()
+            self._common.add((series.instance, report, series.value))
+        elif series.value != 0:
+            uuid = GpuUuid(series.own("uuid"))
+            self._named[uuid] = report if self._named.get(uuid, report) == report else ()
+
+    def of(self, uuid: GpuUuid) -> ReadinessReport:
+        """The readiness of one card, if the reports add up."""
+        return self._named.get(uuid, self._alike)
+
+    def comes_out(
+        self, listed: Mapping[str, set[GpuUuid]], garbled: set[GpuUuid], cards: int
+    ) -> bool:
+        """Whether all `cards` are there, and of each collector as many unnamed as are alike."""
+        return not self._common or (
+            len(garbled.union(*listed.values())) == cards
+            and all(
+                len((listed.get(collector, set()) | garbled) - self._named.keys()) == count
+                for collector, _, count in self._common
+            )
+        )
+
+    def is_named(self, uuid: GpuUuid) -> bool:
+        """Whether a report names this card."""
+        return uuid in self._named
+
 
 #: A scrape time this far (s) in the future is of a wrong clock. So is a new one this far in the
 #: past, because Prometheus repeats samples of the last five minutes and none older.

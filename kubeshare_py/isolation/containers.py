@@ -10,12 +10,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from kubeshare_py.dialects.card_visibility import CardVisibility
-from kubeshare_py.dialects.container_visibility import ContainerVariables
+from kubeshare_py.dialects.dialects import ContainerVariables
 from kubeshare_py.dialects.results import GPU_UUID, OF_A_CONTAINER, key_of
-from kubeshare_py.domain.isolation import IsolationBackend
+from kubeshare_py.domain.card_reading import IsolationBackend
 from kubeshare_py.domain.request import ContainerRef
-from kubeshare_py.isolation.backend import HostVolume, Mount, Variable
-from kubeshare_py.isolation.backends import BACKENDS
+from kubeshare_py.isolation.backends import BACKENDS, HostVolume, Mount, Variable
 
 VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 PRELOAD = "LD_PRELOAD"

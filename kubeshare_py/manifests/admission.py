@@ -11,9 +11,9 @@ import msgspec
 from msgspec import Raw
 
 from kubeshare_py.domain.printable import printable
+from kubeshare_py.manifests.decoding import UNDECODABLE
 from kubeshare_py.manifests.pods.pod_fields import ContainerResources
 from kubeshare_py.manifests.shallow_json import decoded
-from kubeshare_py.manifests.undecodable import UNDECODABLE
 
 #: The versions of AdmissionReviews; HAMi's registration asks for v1beta1 alone. Of what is here
 #: they differ in nothing, but an API server finds no answer in the other version.

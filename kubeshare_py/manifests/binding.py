@@ -17,8 +17,8 @@ from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import BindOutcome, BindRefused, BindUnknown, Bound, Refusal
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.isolation.backends import isolation_results
+from kubeshare_py.manifests.decoding import UNDECODABLE
 from kubeshare_py.manifests.shallow_json import decoded
-from kubeshare_py.manifests.undecodable import UNDECODABLE
 
 #: The limits of apimachinery: bytes of all keys and values, of a key's prefix, and of its name.
 MAX_BYTES, MAX_PREFIX, MAX_NAME = 262_144, 253, 63
@@ -30,8 +30,6 @@ _LATER = frozenset({408, 409, 429})
 #: policies and webhooks (plugin/policy/validating and plugin/webhook/errors of the same).
 _NO_RIGHT = 'cannot create resource "pods/binding"'
 _BY_ADMISSION = re.compile(r" denied (the )?request")
-#: Refusals that hold for one try alone: another try of the same Binding may have been stored.
-OF_ONE_TRY = frozenset({Refusal.INVALID, Refusal.DENIED, Refusal.FORBIDDEN})
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _PREFIX = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 
@@ -40,7 +38,7 @@ class Doubt(Enum):
     """What to do about an answer that leaves open whether an earlier try succeeded."""
 
     LOOK = "read the pod: it says who bound it"
-    LEAVES = "read the pod: nobody bound it, and nobody will, if it has no node"
+    LEAVES = "read the pod: without a node it was not bound, and will not be"
     AGAIN = "send the same Binding again later"
 
 

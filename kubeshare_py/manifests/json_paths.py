@@ -1,21 +1,25 @@
-"""JSONPath in Kubernetes' dialect: `.spec.size`, `.items[*].key`, `.conditions[?(@.type=="x")]`.
+"""JSONPath in Kubernetes' dialect, and templates of such paths as `-o jsonpath=…` takes them."""
 
-Fields, quoted fields, indexes, slices, unions, wildcards, descent and filters with one comparison:
-https://kubernetes.io/docs/reference/kubectl/jsonpath/. A missing field matches nothing.
-
-No library reads this dialect (client-go's util/jsonpath). python-jsonpath 2.2 and jsonpath-ng 1.16
-refuse escaped names (backslash-dot, common in printer columns), and their `!=` holds if the field
-is missing. python-jsonpath also refuses unquoted names such as `a/b`, `a:b` and `1a`, and a final
-`..`. The paths would have to be parsed here and rewritten for a library, which would save only the
-evaluation below. A library takes 5 to 15 times as long for a value, and 50 to 65 ms of CPU time to
-import.
-"""
-
+import json
 import operator
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
+
+# JSONPath in Kubernetes' dialect: `.spec.size`, `.items[*].key`, `.conditions[?(@.type=="x")]`.
+#
+# Fields, quoted fields, indexes, slices, unions, wildcards, descent and filters with one
+# comparison: https://kubernetes.io/docs/reference/kubectl/jsonpath/. A missing field matches
+# nothing.
+#
+# No library reads this dialect (client-go's util/jsonpath). python-jsonpath 2.2 and jsonpath-ng
+# 1.16 refuse escaped names (backslash-dot, common in printer columns), and their `!=` holds if the
+# field is missing. python-jsonpath also refuses unquoted names such as `a/b`, `a:b` and `1a`, and a
+# final `..`. The paths would have to be parsed here and rewritten for a library, which would save
+# only the evaluation below. A library takes 5 to 15 times as long for a value, and 50 to 65 ms of
+# CPU time to import.
+
 
 PathStep = Callable[[Any], Iterator[Any]]
 
@@ -157,3 +161,111 @@ def _comparable(one: Any, other: Any) -> bool:
     if isinstance(other, bool) or isinstance(one, bool):
         return isinstance(one, bool) and isinstance(other, bool)
     return isinstance(one, str) == isinstance(other, str)
+
+
+# Templates of `-o jsonpath=…` as in kubectl: text, `{paths}`, `{range …}{end}`.
+#
+# https://kubernetes.io/docs/reference/kubectl/jsonpath/. A missing field is printed as nothing.
+
+
+#: A template is a function of the document.
+Template = Callable[[Any], str]
+_PART = re.compile(
+    r"""[^{]+ | \{ (?: [^{}"'] | "(?:\\.|[^"\\])*" | '(?:\\.|[^'\\])*' )* \}""", re.X
+)
+_QUOTED = re.compile(r""" "(?:\\.|[^"\\])*" | '(?:\\.|[^'\\])*' """, re.VERBOSE)
+_RANGE, _END = "range", "end"
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+
+
+def template(text: str) -> Template:
+    """Parse a template; raises BadPath. Without braces it is one path, whose dot may be missing."""
+    if "{" not in text:
+        text = "{" + (text if text[:1] in ".[$@" else f".{text}") + "}"
+    return _sequence(_parts(text), inside=False)
+
+
+def _parts(text: str) -> Iterator[str]:
+    place = 0
+    while place < len(text):
+        found = _PART.match(text, place)
+        if found is None:
+            raise BadPath(f"unclosed action in {text!r} at {text[place:]!r}")
+        yield found.group()
+        place = found.end()
+
+
+def _sequence(parts: Iterator[str], *, inside: bool) -> Template:
+    """Everything up to `{end}`; outside of any range, up to the end of the template.
+
+    Raises BadPath.
+    """
+    steps: list[Template] = []
+    for part in parts:
+        inner = part[1:-1].strip() if part.startswith("{") else None
+        if inner is None:
+            steps.append(_text(part))
+        elif inner == _END:
+            if not inside:
+                raise BadPath("{end} without {range}")
+            return _joined(steps)
+        elif inner.split(maxsplit=1)[:1] == [_RANGE]:
+            steps.append(_range(inner[len(_RANGE) :].strip(), _sequence(parts, inside=True)))
+        else:
+            steps += [_action(one) for one in _split(inner)]
+    if inside:
+        raise BadPath("{range} without {end}")
+    return _joined(steps)
+
+
+def _joined(steps: list[Template]) -> Template:
+    return lambda document: "".join(step(document) for step in steps)
+
+
+def _split(inner: str) -> Iterator[str]:
+    """The paths and quoted texts of one action.
+
+    Blanks inside brackets and quotes do not separate.
+    """
+    one, depth = "", 0
+    for piece in re.findall(rf"{_QUOTED.pattern}|.", inner, re.VERBOSE | re.DOTALL):
+        depth += {"[": 1, "]": -1}.get(piece, 0)
+        if piece.isspace() and not depth:
+            if one:
+                yield one
+            one = ""
+        else:
+            one += piece
+    if one:
+        yield one
+
+
+def _action(text: str) -> Template:
+    if _QUOTED.fullmatch(text):
+        return _text(re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), text[1:-1]))
+    path = _path(text)
+    return lambda document: " ".join(_printed(value) for value in found_at(path, document))
+
+
+def _range(text: str, body: Template) -> Template:
+    path = _path(text)
+    return lambda document: "".join(body(value) for value in found_at(path, document))
+
+
+def _path(text: str) -> str:
+    """The path without a leading `$` or `@`; raises BadPath."""
+    path = text.removeprefix("$").removeprefix("@")
+    if path[:1] not in (".", "[") and text not in ("$", "@"):
+        raise BadPath(f"unrecognized path {text!r}")
+    found_at(path, None)
+    return path
+
+
+def _text(text: str) -> Template:
+    return lambda _: text
+
+
+def _printed(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

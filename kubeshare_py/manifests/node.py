@@ -1,7 +1,4 @@
-"""A v1 Node in the fields that placement depends on, and its conversion to the domain's Node.
-
-https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/node-v1/
-"""
+"""A v1 Node in the fields that placement depends on, and the locks of device plugins on it."""
 
 from collections.abc import Callable, Collection, Mapping
 
@@ -10,15 +7,26 @@ import msgspec
 from kubeshare_py.dialects.agent_annotation import read_agent
 from kubeshare_py.dialects.dialect import NodeKeys
 from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
-from kubeshare_py.dialects.hami.keys import DEVICE_CORDON
-from kubeshare_py.domain.bounds import CARDS_OF_NODE, NODE_IMAGES, NODE_RESOURCES
+from kubeshare_py.dialects.hami.annotations import DEVICE_CORDON
 from kubeshare_py.domain.identity import GpuUuid, NodeName
-from kubeshare_py.domain.needs.images import NodeImage
-from kubeshare_py.domain.needs.node_features import NODE_FEATURES
 from kubeshare_py.domain.node import Node, NodeLock, Taint
-from kubeshare_py.domain.quantity import MAX, BadQuantity, Quantity, amount
+from kubeshare_py.domain.pod import NODE_FEATURES, NodeImage
+from kubeshare_py.domain.quantity import (
+    CARDS_OF_NODE,
+    MAX,
+    NODE_IMAGES,
+    NODE_RESOURCES,
+    BadQuantity,
+    Quantity,
+    amount,
+)
 from kubeshare_py.domain.remembered import remembered
-from kubeshare_py.manifests.metadata import ObjectMeta
+from kubeshare_py.manifests.common_definitions import ObjectMeta
+
+# A v1 Node in the fields that placement depends on, and its conversion to the domain's Node.
+#
+# https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/node-v1/
+
 
 #: Reads the locks of device plugins from a node's annotations, and from the names of its
 #: allocatable resources.
@@ -156,3 +164,39 @@ def _image(fields: ImageFields) -> NodeImage:
 
 def _internal_ip(addresses: tuple[NodeAddress, ...]) -> str:
     return next((one.address for one in addresses if one.type == "InternalIP"), "")
+
+
+# Locks of device plugins on Nodes, taken and freed by JSON patches that test the annotation.
+#
+# The API server refuses the patch with 422 if the annotation is not what it is thought to be, and a
+# change of anything else of the Node does not matter. A test for null holds where there is nothing:
+# https://datatracker.ietf.org/doc/html/rfc6902 leaves that open, and kube-apiserver's library
+# (gopkg.in/evanphx/json-patch.v4) has it so.
+
+
+#: The status if the annotation is not what the patch says.
+TEST_FAILED = 422
+
+
+def lock_patch(key: str, text: str) -> bytes:
+    """Take a free lock."""
+    path = _pointer(key)
+    return msgspec.json.encode(
+        [
+            {"op": "test", "path": path, "value": None},
+            {"op": "add", "path": path, "value": text},
+        ]
+    )
+
+
+def unlock_patch(key: str, text: str) -> bytes:
+    """Free a lock that still has this text."""
+    path = _pointer(key)
+    return msgspec.json.encode(
+        [{"op": "test", "path": path, "value": text}, {"op": "remove", "path": path}]
+    )
+
+
+def _pointer(key: str) -> str:
+    """A JSON pointer: https://datatracker.ietf.org/doc/html/rfc6901."""
+    return f"/metadata/annotations/{key.replace('~', '~0').replace('/', '~1')}"

@@ -5,18 +5,18 @@ from difflib import get_close_matches
 
 import msgspec
 
-from kubeshare_py.dialects import sharedgpu, standing
 from kubeshare_py.dialects.dialect import Dialect, PodAsk
 from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.dialects.pod_keys import PREFIX
+from kubeshare_py.domain.dialect_switch import ALL_ON, or_all
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.printable import listed
 from kubeshare_py.domain.request import ContainerClaim
-from kubeshare_py.manifests.pod_templates import PodTemplate
-from kubeshare_py.manifests.pods.container_amounts import container_amounts
+from kubeshare_py.manifests.pods.effective_requests import container_amounts
 from kubeshare_py.manifests.pods.pod import to_domain
 from kubeshare_py.manifests.pods.pod_fields import PodFields
-from kubeshare_py.views.checked_pod import CheckedClaim, CheckedPod
+from kubeshare_py.manifests.workloads import PodTemplate
+from kubeshare_py.views.view import CheckedClaim, CheckedPod
 
 #: The schedulerName of pods that name none.
 _NONE_NAMED = ("", "default-scheduler")
@@ -24,6 +24,7 @@ _NONE_NAMED = ("", "default-scheduler")
 #: controller of SharePods.
 _TAKEN_ANYWHERE = frozenset({"sharedgpu", "sharepod"})
 _ALIKE = 0.7
+_BY_PLUGIN = "default-scheduler takes it, and the device plugin of its node chooses its GPUs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +84,6 @@ def check(
     refused = (*taken.refused, *(_problems(pod) if taken.is_known else ()), *_forged(pod))
     if admission.refusal and not any(sentence in admission.refusal for sentence in refused):
         refused = (*refused, admission.refusal)
-    labels = fields.metadata.labels or {}
-    advice = filter(None, (sharedgpu.advice(labels), standing.advice(labels)))
     return CheckedPod(
         template.owner,
         taken.scheduler,
@@ -93,7 +92,9 @@ def check(
         refused,
         _words(used),
         template.path if template.is_one_of_several else "",
-        tuple(dict.fromkeys((*taken.notes, *advice, *admission.notes))),
+        tuple(
+            dict.fromkeys((*taken.notes, *_of_unread(pod, taken), *pod.unlikely, *admission.notes))
+        ),
     )
 
 
@@ -146,15 +147,16 @@ def _taken_by(
     if _is_taken_anywhere(pod, used) and not is_admitted:
         return _Taken(first, True)
     if used is None or not _asks_in_own_keys(pod, used):
-        plugin = "default-scheduler takes it, and the device plugin of its node chooses its GPUs"
-        return _Taken("default-scheduler", False, notes=() if used is None else (plugin,))
+        note = f"{_BY_PLUGIN}; {first} takes it by {ALL_ON}"
+        return _Taken("default-scheduler", False, notes=() if used is None else (note,))
     remedy = f"kubectl label namespace {namespace} kubeshare.io/dialects=true"
     if is_admitted:
         why = f"default-scheduler would get it, which knows nothing of dialect {used.name}"
-        sentence = f"{why}: {remedy}, or set schedulerName: {first}"
+        sentence = f"{why}: {remedy}, or set schedulerName: {first}{or_all([used.name])}"
         return _Taken("default-scheduler", False, refused=(sentence,))
     note = f"{first} takes it where the namespace opted in ({remedy}); else nothing places it"
-    return _Taken(first, True, notes=(note, *_other_dialect(used, first, known)))
+    # A label of its namespace changes nothing while the dialect is off.
+    return _Taken(first, True, notes=_other_dialect(used, first, known) or (note,))
 
 
 def _is_taken_anywhere(pod: PodFields, used: Dialect | None) -> bool:
@@ -186,7 +188,8 @@ def _other_dialect(used: Dialect | None, scheduler: str, known: KnownSchedulers)
         return ()
     which = "its profile" if known.are_configured else "a profile of default values"
     more = "" if known.are_configured else ", or name the scheduler's configuration with --config"
-    return (f"{which} does not enable dialect {used.name}: add it to the profile{more}",)
+    how = or_all([used.name])
+    return (f"{which} does not enable dialect {used.name}: add it to the profile{how}{more}",)
 
 
 def _asks_in_own_keys(pod: PodFields, dialect: Dialect) -> bool:
@@ -226,6 +229,14 @@ def _forged(pod: Pod) -> tuple[str, ...]:
     if not pod.stale_results:
         return ()
     return (f"only schedulers write annotations {listed(pod.stale_results)}",)
+
+
+def _of_unread(pod: Pod, taken: _Taken) -> tuple[str, ...]:
+    """A note about a resource of GPUs that no dialect reads, on a pod of another scheduler."""
+    problem = pod.problem
+    if taken.is_known or taken.refused or problem is None or problem.field[:10] != "resources[":
+        return ()
+    return (str(problem),) if "did you mean" in problem.rule else (_BY_PLUGIN,)
 
 
 def _claim(one: ContainerClaim) -> CheckedClaim:

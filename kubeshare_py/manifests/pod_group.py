@@ -16,11 +16,11 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from kubeshare_py.dialects.group_keys import WITHIN, within_problem
-from kubeshare_py.domain.bounds import GROUP_MEMBERS
-from kubeshare_py.domain.group_objects import GroupApi, PodGroupObject
-from kubeshare_py.manifests.metadata import ObjectMeta
-from kubeshare_py.manifests.undecodable import UNDECODABLE
+from kubeshare_py.dialects.pod_keys import WITHIN, within_problem
+from kubeshare_py.domain.cluster_objects import GroupApi, PodGroupObject
+from kubeshare_py.domain.quantity import GROUP_MEMBERS
+from kubeshare_py.manifests.common_definitions import ObjectMeta
+from kubeshare_py.manifests.decoding import UNDECODABLE
 
 #: Where an API's PodGroups may be, the newest first.
 PATHS: Mapping[GroupApi, tuple[str, ...]] = {

@@ -17,14 +17,14 @@ from kubeshare_py.domain.diagnosis import WaitingReason
 from kubeshare_py.domain.effects import (
     CardChange,
     Overuse,
+    PreemptionPlan,
     ReportCardChange,
     ReportScheduled,
 )
 from kubeshare_py.domain.gpu import WHOLE_MILLI, Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
-from kubeshare_py.domain.preemption import PreemptionPlan
 from kubeshare_py.domain.printable import printable
-from kubeshare_py.manifests.undecodable import UNDECODABLE
+from kubeshare_py.manifests.decoding import UNDECODABLE
 
 CONTROLLER = "kubeshare-scheduler"
 POD_SCHEDULED = "PodScheduled"

@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from kubeshare_py.manifests.plain_shallow_json import MAX_DEPTH
+from kubeshare_py.manifests.decoding import MAX_DEPTH
 
 T = TypeVar("T")
 

@@ -1,19 +1,42 @@
-"""The API group of the scheduler's state, as kube-apiserver and kubectl discover it.
+"""The scheduler's state as an API group behind kube-apiserver: discovery, objects and tables.
 
-https://kubernetes.io/docs/reference/using-api/api-concepts/#discovery-api
+Which proxies may name the user of a request is in the API server's settings, which are read here.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+import msgspec
+
+from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.printable import printable
+from kubeshare_py.views.view import (
+    CardView,
+    ClusterView,
+    ContainerView,
+    NodeView,
+    PodView,
+    SchedulerView,
+    TenantView,
+)
+
+# The API group of the scheduler's state, as kube-apiserver and kubectl discover it.
+#
+# https://kubernetes.io/docs/reference/using-api/api-concepts/#discovery-api
+
 
 GROUP, VERSION = "state.kubeshare.io", "v1"
 API_VERSION = f"{GROUP}/{VERSION}"
 #: The group's path, and the name of its APIService.
 ROOT = f"/apis/{API_VERSION}"
 API_SERVICE = f"{VERSION}.{GROUP}"
-GPUS, PODS = "gpus", "pods"
+GPUS, PODS, REVIEWS, SCHEDULERS = "gpus", "pods", "placementreviews", "schedulers"
 #: The kinds: one pod with the reasons for where it is, many pods, all cards.
 POD, POD_LIST, GPU, GPU_LIST = "PodState", "PodStateList", "GPU", "GPUList"
+#: What would become of a pod; the schedulerNames that pods may have.
+REVIEW, SCHEDULER, SCHEDULER_LIST = "PlacementReview", "Scheduler", "SchedulerList"
 
 Json = dict[str, Any]
 
@@ -21,6 +44,8 @@ _DISCOVERY = "apidiscovery.k8s.io"
 _KINDS: Mapping[str, tuple[str, str, bool, tuple[str, ...]]] = {
     GPUS: (GPU, "gpu", False, ("get", "list")),
     PODS: (POD, "podstate", True, ("get", "list")),
+    REVIEWS: (REVIEW, "placementreview", True, ("create",)),
+    SCHEDULERS: (SCHEDULER, "scheduler", True, ("list",)),
 }
 _REASONS = {
     400: "BadRequest",
@@ -28,6 +53,8 @@ _REASONS = {
     403: "Forbidden",
     404: "NotFound",
     405: "MethodNotAllowed",
+    413: "RequestEntityTooLarge",
+    422: "Invalid",
     429: "TooManyRequests",
     503: "ServiceUnavailable",
 }
@@ -134,3 +161,321 @@ def _group() -> Json:
 
 def _info() -> Json:
     return {"title": GROUP, "version": VERSION}
+
+
+# The state as tables, for `kubectl get gpus.state.kubeshare.io` and `pods.state.kubeshare.io`.
+#
+# https://kubernetes.io/docs/reference/using-api/api-concepts/#receiving-resources-as-tables
+
+
+_META = "meta.k8s.io"
+_GIB = 2**30
+_CARD_COLUMNS = (
+    ("Node", 0),
+    ("Index", 0),
+    ("Model", 0),
+    ("Used", 0),
+    ("Memory", 0),
+    ("State", 0),
+    ("Pods", 0),
+    ("Name", 1),
+)
+_POD_COLUMNS = (("Name", 0), ("State", 0), ("Node", 0), ("GPUs", 0), ("Message", 1), ("Cards", 1))
+
+
+def wants_table(accept: str) -> bool:
+    """Whether a client prefers a table."""
+    first = accept.split(",", maxsplit=1)[0]
+    media, *options = (piece.strip() for piece in first.split(";"))
+    given = dict(option.partition("=")[::2] for option in options)
+    wanted = {"as": "Table", "g": _META, "v": "v1"}
+    return media == "application/json" and given.items() >= wanted.items()
+
+
+def table(rows: list[Json], *, of_cards: bool) -> Json:
+    """The table of these rows."""
+    columns = _CARD_COLUMNS if of_cards else _POD_COLUMNS
+    definitions = [
+        {
+            "name": name,
+            "type": "string",
+            "format": "name" if name == "Name" else "",
+            "description": "",
+            "priority": priority,
+        }
+        for name, priority in columns
+    ]
+    return {
+        "kind": "Table",
+        "apiVersion": f"{_META}/v1",
+        "metadata": {},
+        "columnDefinitions": definitions,
+        "rows": rows,
+    }
+
+
+def card_rows(portion: ClusterView) -> Iterator[Json]:
+    """A row for each card."""
+    for node in portion.nodes:
+        for card in node.cards:
+            yield _row(_card_cells(node, card), card.uuid)
+
+
+def pod_rows(portion: ClusterView) -> Iterator[Json]:
+    """A row for each pod."""
+    for pod in portion.pods:
+        yield pod_row(pod)
+
+
+def pod_row(pod: PodView) -> Json:
+    """The row of one pod."""
+    containers = [one for one in pod.containers if one.count]
+    claims: Sequence[PodView | ContainerView] = containers or [pod]
+    asked = " + ".join(f"{one.count} x {_share(one.milli)}" if one.count else "0" for one in claims)
+    cells = [pod.name, pod.state, pod.node, asked, pod.message, ",".join(pod.cards)]
+    return _row(cells, pod.name, pod.namespace)
+
+
+def _card_cells(node: NodeView, card: CardView) -> list[str]:
+    named = [f"{one.namespace}/{one.name}" for one in card.tenants if one.name]
+    hidden = len(card.tenants) - len(named)
+    pods = named + ([f"{hidden} more"] if hidden else [])
+    return [
+        node.name,
+        str(card.index) if card.index >= 0 else "",
+        card.model,
+        f"{_share(card.used_milli)}/{_share(card.capacity_milli)}",
+        f"{card.used_bytes / _GIB:.0f}/{card.memory_bytes / _GIB:.0f}GiB",
+        state_of(node, card),
+        ",".join(pods),
+        card.uuid,
+    ]
+
+
+def state_of(node: NodeView, card: CardView) -> str:
+    """What keeps new pods off the card, `Ready` if nothing does; as kubectl shows Nodes."""
+    if not card.known:
+        return "Unknown"
+    words = []
+    if not card.healthy:
+        words.append("ClaimedTwice" if card.claimed_by else "Unhealthy")
+    if card.cordoned:
+        words.append("Cordoned")
+    if node.not_ready:
+        words.append("NotReady")
+    if node.unschedulable:
+        words.append("SchedulingDisabled")
+    if node.silent:
+        words.append("Silent")
+    return ",".join(words) or "Ready"
+
+
+def _share(milli: int) -> str:
+    return f"{milli / WHOLE_MILLI:.3g}"
+
+
+def _row(cells: list[str], name: str, namespace: str = "") -> Json:
+    metadata: Json = {"name": name, "creationTimestamp": None}
+    if namespace:
+        metadata["namespace"] = namespace
+    shown = {"kind": "PartialObjectMetadata", "apiVersion": f"{_META}/v1", "metadata": metadata}
+    return {"cells": [printable(cell) for cell in cells], "object": shown}
+
+
+# Cards and pods as objects of the group `state.kubeshare.io`, as `kubectl get -o yaml` shows them.
+#
+# https://kubernetes.io/docs/reference/using-api/api-concepts/#collections
+
+
+_SCHEMA = "io.kubeshare.state.v1.GPU"
+_KIND = [{"group": GROUP, "version": VERSION, "kind": GPU}]
+_TEXT, _NUMBER = {"type": "string"}, {"type": "integer", "format": "int64"}
+#: The fields of a GPU's status with their types and what they say.
+_STATUS: dict[str, tuple[Json, str]] = {
+    "node": (_TEXT, "The node that the card is in."),
+    "index": (_NUMBER, "The card's index on its node; absent if that is not known."),
+    "model": (_TEXT, "The card's model, as its driver names it."),
+    "state": (_TEXT, "What keeps new pods off the card, Ready if nothing does."),
+    "capacityMilli": (_NUMBER, "What pods may hold of the card, in thousandths of a card."),
+    "usedMilli": (_NUMBER, "What pods hold of it, in thousandths of a card."),
+    "memoryBytes": (_NUMBER, "What pods may hold of its memory, in bytes."),
+    "usedBytes": (_NUMBER, "What pods hold of its memory, in bytes."),
+    "busyMilli": (_NUMBER, "Thousandths of the time in which it was busy; absent if not known."),
+    "inUseBytes": (_NUMBER, "What is really used of its memory, in bytes; absent if not known."),
+}
+_POD_FIELDS: dict[str, tuple[Json, str]] = {
+    "namespace": (_TEXT, "The pod's namespace; absent if the reader may not see it."),
+    "name": (_TEXT, "The pod's name; absent if the reader may not see it."),
+    "milli": (_NUMBER, "The pod's share of the card, in thousandths."),
+    "memoryBytes": (_NUMBER, "The pod's part of the card's memory, in bytes."),
+}
+
+
+def card_objects(portion: ClusterView) -> Iterator[Json]:
+    """A GPU for each card."""
+    for node in portion.nodes:
+        for card in node.cards:
+            yield card_object(node, card)
+
+
+def card_object(node: NodeView, card: CardView) -> Json:
+    """One card as a GPU; its name is its uuid."""
+    status: Json = {
+        "node": node.name,
+        "model": card.model,
+        "state": state_of(node, card),
+        "capacityMilli": card.capacity_milli,
+        "usedMilli": card.used_milli,
+        "memoryBytes": card.memory_bytes,
+        "usedBytes": card.used_bytes,
+        "pods": [_tenant(one) for one in card.tenants],
+    }
+    if card.index >= 0:
+        status["index"] = card.index
+    for name, value in (("busyMilli", card.busy_milli), ("inUseBytes", card.in_use_bytes)):
+        if value is not msgspec.UNSET:
+            status[name] = value
+    head = {"kind": GPU, "apiVersion": API_VERSION, "metadata": {"name": card.uuid}}
+    return {**head, "status": status}
+
+
+def pod_objects(portion: ClusterView) -> Iterator[Json]:
+    """A PodState for each pod, without the reasons that a single one has."""
+    for pod in portion.pods:
+        metadata = {"namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
+        head = {"kind": POD, "apiVersion": API_VERSION, "metadata": metadata}
+        yield {**head, "pod": msgspec.to_builtins(pod)}
+
+
+def scheduler_list(schedulers: Iterable[SchedulerView]) -> Json:
+    """A SchedulerList; an object's name is its schedulerName."""
+    items = [
+        {
+            "kind": SCHEDULER,
+            "apiVersion": API_VERSION,
+            "metadata": {"name": one.name},
+            "dialects": list(one.dialects),
+            "extender": one.extender,
+        }
+        for one in schedulers
+    ]
+    head = {"kind": SCHEDULER_LIST, "apiVersion": API_VERSION, "metadata": {}}
+    return {**head, "items": items}
+
+
+def openapi_v3_schema() -> Json:
+    """The schema of a GPU, for `kubectl explain gpus`."""
+    pod = {"type": "object", "properties": _properties(_POD_FIELDS)}
+    pods = {"type": "array", "items": pod, "description": "The pods that hold part of the card."}
+    status = {
+        "type": "object",
+        "description": "What the scheduler knows of the card now.",
+        "properties": {**_properties(_STATUS), "pods": pods},
+    }
+    metadata = {"type": "object", "description": "Its name is the card's uuid."}
+    schema = {
+        "type": "object",
+        "description": "GPU is a card or MIG instance as the scheduler knows it; it is read-only.",
+        "properties": {
+            "apiVersion": _TEXT,
+            "kind": _TEXT,
+            "metadata": metadata,
+            "status": status,
+        },
+        "x-kubernetes-group-version-kind": _KIND,
+    }
+    answer = {"description": "OK", "content": {"application/json": {"schema": _reference()}}}
+    operation = {
+        "operationId": "listGPU",
+        "responses": {"200": answer},
+        "x-kubernetes-action": "list",
+        "x-kubernetes-group-version-kind": _KIND[0],
+    }
+    return {
+        "openapi": "3.0.0",
+        "info": {"title": GROUP, "version": VERSION},
+        "paths": {f"{ROOT}/{GPUS}": {"get": operation}},
+        "components": {"schemas": {_SCHEMA: schema}},
+    }
+
+
+def _reference() -> Json:
+    return {"$ref": f"#/components/schemas/{_SCHEMA}"}
+
+
+def _properties(fields: dict[str, tuple[Json, str]]) -> Json:
+    return {name: {**kind, "description": text} for name, (kind, text) in fields.items()}
+
+
+def _tenant(one: TenantView) -> Json:
+    named = {"namespace": one.namespace, "name": one.name} if one.name else {}
+    return {**named, "milli": one.milli, "memoryBytes": one.memory_bytes}
+
+
+# The API server's settings of the proxy that forwards requests to extension servers.
+#
+# ConfigMap kube-system/extension-apiserver-authentication:
+# https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/
+
+
+#: The ConfigMap's path.
+PATH = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+
+
+class BadRequestHeader(ValueError):
+    """The ConfigMap cannot be used; the text names the key and the problem."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestHeader:
+    """Which proxies may name users, and in which headers.
+
+    `authorities` is PEM, "" if the aggregation layer is off. `names` are common names of client
+    certificates; if empty, every certificate of these authorities is accepted.
+    """
+
+    authorities: str = ""
+    names: frozenset[str] = frozenset()
+    user: tuple[str, ...] = ("X-Remote-User",)
+    uid: tuple[str, ...] = ("X-Remote-Uid",)
+    group: tuple[str, ...] = ("X-Remote-Group",)
+    extra: tuple[str, ...] = ("X-Remote-Extra-",)
+
+
+def read_request_header(config_map: Mapping[str, Any]) -> RequestHeader:
+    """Read the ConfigMap. Raises BadRequestHeader.
+
+    If every client's certificate would be accepted as a proxy's, none is: users of a cluster with
+    one authority for both could otherwise impersonate others.
+    """
+    data: Mapping[str, str] = config_map.get("data") or {}
+    authorities = data.get("requestheader-client-ca-file", "").strip()
+    names = frozenset(_list(data, "requestheader-allowed-names", ()))
+    if authorities and not names and authorities == data.get("client-ca-file", "").strip():
+        raise BadRequestHeader(
+            "requestheader-client-ca-file is client-ca-file and requestheader-allowed-names is "
+            "empty: every user could act as every other one"
+        )
+    defaults = RequestHeader()
+    return RequestHeader(
+        authorities=authorities,
+        names=names,
+        user=_list(data, "requestheader-username-headers", defaults.user),
+        uid=_list(data, "requestheader-uid-headers", defaults.uid),
+        group=_list(data, "requestheader-group-headers", defaults.group),
+        extra=_list(data, "requestheader-extra-headers-prefix", defaults.extra),
+    )
+
+
+def _list(data: Mapping[str, str], key: str, default: tuple[str, ...]) -> tuple[str, ...]:
+    """A JSON list of texts; `default` if it is empty or missing. Raises BadRequestHeader."""
+    text = data.get(key, "")
+    if not text:
+        return default
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise BadRequestHeader(f"{key} is no JSON: {text!r}") from error
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise BadRequestHeader(f"{key} is no list of texts: {text!r}")
+    return tuple(found) or default

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from kubeshare_py.domain.card_reading import IsolationBackend
 from kubeshare_py.domain.identity import GpuUuid, PodKey, PodUid
-from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.domain.node import AGENT_ANNOTATION as ANNOTATION
 
 __all__ = ["ANNOTATION", "MAX_BYTES", "HeldCards", "PartReport", "written"]

@@ -1,23 +1,206 @@
 """The collector's memory from one reading to the next, and its judgement of cards."""
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
 from kubeshare_py.domain.card_reading import (
     CardReading,
+    IsolationBackend,
     JudgedCard,
+    MemoryErrors,
+    NodeFeatures,
     NodeReading,
+    NotReadyReason,
+    Readiness,
+    ReadinessReport,
     Repair,
     Unanswered,
+    as_labels,
+    one_object,
 )
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid
-from kubeshare_py.domain.readiness import ReadinessReport, as_labels
-from kubeshare_py.node_agent.health import LOST, MEMORY_UNKNOWN, STALE, UNREADABLE, faults
-from kubeshare_py.node_agent.needs import readiness
-from kubeshare_py.node_agent.rdma import nearest
-from kubeshare_py.node_agent.xids import cure, takes_card_out
+from kubeshare_py.node_agent.links import nearest
+
+# Whether a card may take new pods: all rules; docs/inventory.md explains them.
+
+
+#: The driver no longer lists the card: it fell off the bus.
+LOST = "lost"
+#: The driver lists the card and cannot describe it.
+UNREADABLE = "unreadable"
+#: The driver lists the card and has no memory of it to report: the card uses the node's.
+MEMORY_UNKNOWN = "memory-unknown"
+#: Nothing was read for too long: what is known of the node's cards may be wrong.
+STALE = "stale"
+MEMORY_ERRORS = "memory-errors"
+REMAP_WAITS = "remap-waits"
+REMAP_FAILED = "remap-failed"
+RETIREMENT_WAITS = "retirement-waits"
+
+#: The names of faults, without driver errors (xid-79).
+NAMES = (
+    LOST,
+    UNREADABLE,
+    MEMORY_UNKNOWN,
+    STALE,
+    MEMORY_ERRORS,
+    REMAP_WAITS,
+    REMAP_FAILED,
+    RETIREMENT_WAITS,
+    *(f"repair-{one.value}" for one in Repair if one is not Repair.NONE),
+)
+
+
+def faults(card: CardReading, parent: CardReading | None, happened: Iterable[str]) -> list[str]:
+    """The faults of a readable card; empty if it is healthy.
+
+    An instance has its parent's faults too. `happened` are codes of driver errors that are still
+    held against the card and are not a program's mistake.
+    """
+    found = [*_state(card), *(_state(parent) if parent is not None else ()), *happened]
+    return sorted(set(found))
+
+
+def _state(card: CardReading) -> list[str]:
+    found = _memory(card.errors)
+    if card.repair not in (None, Repair.NONE):
+        found.append(f"repair-{card.repair}")
+    return found
+
+
+def _memory(errors: MemoryErrors) -> list[str]:
+    return [
+        name
+        for name, is_wrong in (
+            (MEMORY_ERRORS, errors.uncorrected),
+            (REMAP_WAITS, errors.remap_waits),
+            (REMAP_FAILED, errors.remap_failed),
+            (RETIREMENT_WAITS, errors.retirement_waits),
+        )
+        if is_wrong
+    ]
+
+
+# Which isolation back-ends have what they need of a card: all rules; docs/isolation.md lists them.
+#
+# A back-end is ready if it has all that it needs; one thing missing is the reason that it is not.
+
+
+#: The first branch of NVIDIA's driver with memory limits by cgroup.
+LIMITING_BRANCH = 615
+
+
+def readiness(card: CardReading, driver: str, features: NodeFeatures) -> ReadinessReport:
+    """The readiness of one card or instance with this driver version; without the unknown."""
+    judged = (
+        (IsolationBackend.DRIVER, _driver(card, driver, features)),
+        (IsolationBackend.MPS, _mps(card, features)),
+        (IsolationBackend.GEMINI, _verdict((NotReadyReason.NO_LIBRARY, features.gemini_library))),
+        (IsolationBackend.HAMI_CORE, _verdict((NotReadyReason.NO_LIBVGPU, features.hami_library))),
+    )
+    return one_object(
+        tuple(Readiness(backend, reason) for backend, reason in judged if reason is not None)
+    )
+
+
+def _driver(card: CardReading, driver: str, features: NodeFeatures) -> str | None:
+    branch = re.match(r"\d+", driver)
+    return _verdict(
+        (NotReadyReason.MIG, card.parent is None),
+        (NotReadyReason.OLD_DRIVER, int(branch[0]) >= LIMITING_BRANCH if branch else None),
+        (NotReadyReason.CGROUP_V1, features.cgroup_v2),
+        (NotReadyReason.NO_HOOK, features.memory_hook),
+    )
+
+
+def _mps(card: CardReading, features: NodeFeatures) -> str | None:
+    daemons = features.mps_daemons
+    return _verdict((NotReadyReason.NO_DAEMON, None if daemons is None else card.uuid in daemons))
+
+
+def _verdict(*needs: tuple[NotReadyReason, bool | None]) -> str | None:
+    """The first thing that is missing, "" if all is there; None if something is unknown."""
+    for reason, is_there in needs:
+        if is_there is False:
+            return reason
+    return None if any(is_there is None for _, is_there in needs) else ""
+
+
+# NVIDIA's driver errors (XIDs): what each is to a card, and what ends it.
+#
+# Numbers and actions are those of NVIDIA's catalogue, column "Resolution Bucket (Immediate
+# Action)": https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html. Where the
+# catalogue names a workflow, or words of its own, the comment beside the numbers says how that is
+# read here.
+
+
+class Cure(StrEnum):
+    """What the catalogue wants done about an error. The first two leave the card to new pods."""
+
+    IGNORE = "ignore"
+    RESTART_APP = "restart-app"
+    RESET = "reset"
+    REBOOT = "reboot"
+    CONTACT = "contact-support"
+
+
+#: Errors that programs cause, as NVIDIA's device plugin ignores them, but for 109: the plugin
+#: ignores that too, while the catalogue wants a reset.
+APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68})
+
+CURES: Mapping[int, Cure] = {
+    **dict.fromkeys((14, 37, 38, 43, 44, 63, 66, 67, 92, 93, 106, 107, 108, 121), Cure.IGNORE),
+    **dict.fromkeys((137, 141, 152, 153, 157, 160, 161), Cure.IGNORE),
+    # WORKFLOW_XID_45: the cleanup after another error, which has a number of its own.
+    45: Cure.IGNORE,
+    # XID_154: says that the recovery action changed, which is read by itself.
+    154: Cure.IGNORE,
+    # Power smoothing is on, off or at its end; no reset is required.
+    **dict.fromkeys((162, 163, 164, 165), Cure.IGNORE),
+    **dict.fromkeys((8, 11, 13, 25, 31, 32, 39, 40, 41, 60, 68, 69), Cure.RESTART_APP),
+    **dict.fromkeys((70, 71, 72, 75, 76, 77, 80, 82, 83, 84, 85, 86, 88, 89), Cure.RESTART_APP),
+    94: Cure.RESTART_APP,
+    **dict.fromkeys(range(96, 106), Cure.RESTART_APP),
+    **dict.fromkeys((*range(126, 136), 139), Cure.RESTART_APP),
+    **dict.fromkeys((46, 62, 64, 95, 109, 110, 119, 120, 136, 140, 143, 155, 156), Cure.RESET),
+    158: Cure.RESET,
+    # WORKFLOW_XID_48, and 171 and 172, its details: "a GPU reset or node reboot is needed".
+    **dict.fromkeys((48, 171, 172), Cure.RESET),
+    # WORKFLOW_NVLINK_ERR: the same words. WORKFLOW_NVLINK5_ERR depends on details that NVML does
+    # not report; drivers for such cards name a recovery action.
+    **dict.fromkeys((74, *range(144, 151)), Cure.RESET),
+    # RESTART_BM and RESTART_VM.
+    **dict.fromkeys((79, 151), Cure.REBOOT),
+    # CHECK_MECHANICALS, UPDATE_SWFW and CONTACT_SUPPORT.
+    **dict.fromkeys((54, 78, 142), Cure.CONTACT),
+}
+
+_PREFIX = "xid-"
+
+
+def xid_code(xid: int) -> str:
+    """The name of an XID in faults and metrics."""
+    return f"{_PREFIX}{xid}"
+
+
+def cure(code: str) -> Cure:
+    """What ends an error by its name; an error that the catalogue does not explain wants a reset.
+
+    Other vendors' codes are not in the catalogue either.
+    """
+    number = code.removeprefix(_PREFIX)
+    known = number.isdecimal() and code.startswith(_PREFIX)
+    return CURES.get(int(number), Cure.RESET) if known else Cure.RESET
+
+
+def takes_card_out(code: str) -> bool:
+    """Whether a card with this error takes no new pods until the error is over."""
+    return cure(code) not in (Cure.IGNORE, Cure.RESTART_APP)
+
 
 #: What to do about a card whose driver has no memory to report.
 SAY_MEMORY = "the driver reports no memory of this card: set collector.memory"

@@ -25,40 +25,41 @@ from kubeshare_py.cluster.columns import (
     UNHEALTHY,
     IntArray,
 )
-from kubeshare_py.cluster.pods.held_terms import HeldTerm, SelectingTerm, TermKind
+from kubeshare_py.cluster.pod_kinds import HeldTerm, SelectingTerm, TermKind
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.card_reading import IsolationBackend, ReadinessReport
+from kubeshare_py.domain.cluster_objects import NamespaceObject, ObjectKey, Requirement
 from kubeshare_py.domain.diagnosis import Shortfall
+from kubeshare_py.domain.effects import Preemptor
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid
-from kubeshare_py.domain.isolation import IsolationBackend
-from kubeshare_py.domain.label_selector import Requirement
-from kubeshare_py.domain.needs.cluster_objects import NamespaceObject, ObjectKey
-from kubeshare_py.domain.needs.host_ports import HostPort
-from kubeshare_py.domain.needs.inter_pod import (
+from kubeshare_py.domain.node import Taint
+from kubeshare_py.domain.pod import (
     AffinityTerm,
+    HostPort,
     InterPodTerms,
+    NodeTerm,
+    Pod,
     PodSelector,
+    Shape,
     SpreadConstraint,
+    StaticBinding,
+    Toleration,
+    VolumeChoice,
     WeightedTerm,
 )
-from kubeshare_py.domain.needs.object_writes import (
-    ClaimVolume,
-    ObjectRef,
-    ObjectWrite,
-    SelectNode,
-)
-from kubeshare_py.domain.needs.volumes import StaticBinding, VolumeChoice
-from kubeshare_py.domain.node import Taint
-from kubeshare_py.domain.pod import NodeTerm, Pod, Shape, Toleration
-from kubeshare_py.domain.preemption import Preemptor
-from kubeshare_py.domain.readiness import ReadinessReport
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.framework.adapters.node_state import CardState, NodeState
-from kubeshare_py.framework.adapters.per_card import PerCardFilter, PerCardScore
-from kubeshare_py.framework.adapters.per_node import PerNodeFilter, PerNodeScore
-from kubeshare_py.framework.arguments import ArgumentError, checked
-from kubeshare_py.framework.number_table import ModelTable, NumberTable
+from kubeshare_py.domain.storage import ClaimVolume, ObjectRef, ObjectWrite, SelectNode
+from kubeshare_py.framework.adapters import (
+    CardState,
+    NodeState,
+    PerCardFilter,
+    PerCardScore,
+    PerNodeFilter,
+    PerNodeScore,
+)
+from kubeshare_py.framework.claim_fit import ModelTable, NumberTable
 from kubeshare_py.framework.points import (
     MAX_PODS,
     READY,
@@ -98,10 +99,10 @@ from kubeshare_py.framework.points import (
     Wait,
     lower_priority,
 )
+from kubeshare_py.framework.profile_making import ArgumentError, checked
 from kubeshare_py.framework.reasons import TOO_FEW_GPUS, ReasonTable
 from kubeshare_py.framework.scores import MAX_SCORE
-from kubeshare_py.topology.card_sets import CardSets
-from kubeshare_py.topology.gang_context import GangContext
+from kubeshare_py.topology.card_sets import CardSets, GangContext
 
 #: The version of all that is exported here and by `kubeshare_py.testing`.
 API_VERSION = (1, 3)

@@ -11,12 +11,11 @@ from pathlib import Path
 from kubeshare_py.admission.dialect_pods import taken_resources
 from kubeshare_py.admission.review import Rules, answer, answer_of_others
 from kubeshare_py.configuration.scheduler import SchedulerConfiguration, isolation_choices
-from kubeshare_py.edges.admission.admission_server import serve
-from kubeshare_py.edges.kube.certificate_files import CertificateFiles
+from kubeshare_py.edges.admission import serve
+from kubeshare_py.edges.kube.certificates import CertificateFiles, Pace, SelfSignedCa, webhooks
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
-from kubeshare_py.edges.kube.self_signed_ca import Pace, SelfSignedCa, webhooks
-from kubeshare_py.edges.process.configured_dialects import configured
+from kubeshare_py.edges.kube.credentials import load
+from kubeshare_py.edges.process.plugin_entry_points import configured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,11 +4,10 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kubeshare_py.edges.aggregator.aggregator_server import serve
-from kubeshare_py.edges.aggregator.requirement_watch import RequirementWatch
+from kubeshare_py.edges.aggregator import RequirementWatch, serve
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
-from kubeshare_py.edges.kube.credential_reading import KubeConfigError
+from kubeshare_py.edges.kube.credentials import load
+from kubeshare_py.edges.kube.errors import KubeConfigError
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.run_until_signal import until_signal
 

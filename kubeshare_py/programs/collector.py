@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.edges.kube.credential_reading import KubeConfigError
+from kubeshare_py.edges.kube.errors import KubeConfigError
 from kubeshare_py.edges.node.card_sampler import ROOT, CardSampler, CardsUnreadable
 from kubeshare_py.edges.node.collector_server import CannotListen, CollectorPage, serve
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.run_until_signal import until_signal
-from kubeshare_py.terminal.node_cards import node_cards
+from kubeshare_py.terminal.gpu_tables import node_cards
 
 OK, UNREADABLE, NOT_STARTED = 0, 1, 3
 

@@ -7,16 +7,19 @@ from functools import partial
 
 from kubeshare_py.configuration.leader_election import LeaderElection
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.credentials import load
 from kubeshare_py.edges.scheduler.leadership import Leadership, elected
 from kubeshare_py.edges.scheduler.process import own_name
-from kubeshare_py.edges.sharepods.controller_loop import ControllerLoop
-from kubeshare_py.edges.sharepods.controller_server import ControllerPage, serve
-from kubeshare_py.edges.sharepods.share_pod_events import SharePodEvents
-from kubeshare_py.edges.sharepods.share_pod_requests import SharePodRequests
-from kubeshare_py.edges.sharepods.share_pod_watch import watch_pods, watch_share_pods
-from kubeshare_py.manifests.sharepods.share_pod_fields import share_pod
-from kubeshare_py.manifests.sharepods.share_pod_values import value_problem
+from kubeshare_py.edges.sharepods import (
+    ControllerLoop,
+    ControllerPage,
+    SharePodEvents,
+    SharePodRequests,
+    serve,
+    watch_pods,
+    watch_share_pods,
+)
+from kubeshare_py.manifests.share_pods import share_pod, value_problem
 from kubeshare_py.sharepods.reconciler import Reconciler
 
 #: As long as kube-controller-manager's: an API server that is silent for some seconds ends no

@@ -1,8 +1,10 @@
 """`kubectl kubeshare check`: which scheduler takes the pods of manifests, and what they ask for.
 
-Without a cluster, or with what its API server would make of each pod.
+Without a cluster, or with what its API server would make of each pod, and what its scheduler would
+do with it now.
 """
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -17,18 +19,94 @@ from kubeshare_py.configuration.scheduler import (
     SchedulerConfiguration,
 )
 from kubeshare_py.domain.printable import listed, printable
-from kubeshare_py.edges.cli.access import ApiAccess
-from kubeshare_py.edges.cli.dry_run import DryRuns
-from kubeshare_py.edges.cli.manifest_files import UnreadableManifest, read_manifests
-from kubeshare_py.edges.cli.state_errors import StateError
-from kubeshare_py.edges.process.configured_dialects import configured, known
+from kubeshare_py.edges.cli.https_client import StateError, StateUnreachable
+from kubeshare_py.edges.cli.state_client import (
+    ApiAccess,
+    DryRuns,
+    StateClient,
+    UnreadableManifest,
+    pod_to_ask_about,
+    read_manifests,
+)
+from kubeshare_py.edges.process.plugin_entry_points import configured, known
 from kubeshare_py.edges.scheduler.configuration_file import load, naming
-from kubeshare_py.manifests.pod_check import KnownSchedulers, check
-from kubeshare_py.manifests.pod_templates import NoTemplate, PodTemplate, pod_templates
-from kubeshare_py.terminal.checked_pods import checked_lines
+from kubeshare_py.manifests.pod_check import AdmissionAnswer, KnownSchedulers, check
+from kubeshare_py.manifests.workloads import NoTemplate, PodTemplate, pod_templates
 from kubeshare_py.terminal.documents import as_json, as_yaml
+from kubeshare_py.terminal.pod_table import checked_lines
+from kubeshare_py.terminal.why_report import prospect_lines
+from kubeshare_py.views.view import CheckedPod, CheckedProspect, ProspectView
 
-OK, REFUSED, UNREADABLE = 0, 1, 2
+# `kubectl kubeshare check --now`: what would become of each pod if it were created now.
+
+
+_ONE_POD = "this is about one of its pods, as if there were no other"
+_NO_PRIORITY = (
+    "its PriorityClass is not known here, so it is asked about with priority 0: the API server did "
+    "not say what it would make of it"
+)
+
+
+@dataclass(slots=True)
+class NowQuestions:
+    """Asks the scheduler about pods, one after the other. `known` are the schedulers' names.
+
+    `namespace` is that of pods that name none. After a failure that is not about one pod, `problem`
+    says why the scheduler cannot be asked, and it is asked no more. `is_refused`: some pod could
+    not be asked about.
+    """
+
+    client: StateClient
+    known: KnownSchedulers
+    namespace: str
+    problem: str = ""
+    is_refused: bool = False
+
+    def about(
+        self, checked: CheckedPod, template: PodTemplate, admission: AdmissionAnswer
+    ) -> CheckedPod:
+        """The checked pod with its prospect. Never raises."""
+        if checked.refused:
+            return checked
+        return msgspec.structs.replace(checked, now=self._now(checked, template, admission))
+
+    def _now(
+        self, checked: CheckedPod, template: PodTemplate, admission: AdmissionAnswer
+    ) -> CheckedProspect:
+        if self.problem:
+            return CheckedProspect(None, "the scheduler is not asked")
+        if checked.scheduler not in self.known.names:
+            return CheckedProspect(None, f"{checked.scheduler} decides, and is not asked")
+        pod = pod_to_ask_about(template, admission, checked.scheduler)
+        if pod is None:
+            return CheckedProspect(None, "it has no spec")
+        try:
+            found = self.client.prospect(template.namespace or self.namespace, pod)
+        except StateUnreachable as error:
+            self.problem = str(error)
+            return CheckedProspect(None, "the scheduler is not asked")
+        except StateError as error:
+            self.is_refused = True
+            return CheckedProspect(None, str(error))
+        notes = [_ONE_POD] if template.path else []
+        if admission.pod is None and pod["spec"].get("priorityClassName"):
+            notes.append(_NO_PRIORITY)
+        return _prospect(found, notes)
+
+
+def _prospect(found: ProspectView, notes: list[str]) -> CheckedProspect:
+    pod = found.why.pod
+    return CheckedProspect(
+        found.fits,
+        found.why.message,
+        pod.node,
+        pod.cards,
+        (*notes, *found.notes),
+        found.why,
+    )
+
+
+OK, REFUSED, UNREADABLE, UNASKED, WAITS = 0, 1, 2, 3, 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,13 +114,15 @@ class CheckQuestion:
     """Files with manifests, "-" for standard input, and the form of the answer.
 
     `config` is the scheduler's configuration file; "" stands for default values. The API server of
-    `access` is asked too, unless `offline` or if there is no kubeconfig.
+    `access` is asked too, unless `offline` or if there is no kubeconfig. `now`: its scheduler is
+    asked what would become of each pod if it were created now.
     """
 
     files: tuple[str, ...]
     output: str = "table"
     config: str = ""
     offline: bool = False
+    now: bool = False
     access: ApiAccess = field(default_factory=ApiAccess)
 
 
@@ -52,21 +132,66 @@ def run(question: CheckQuestion) -> int:
 
 
 def answer(question: CheckQuestion, out: Console, err: Console) -> int:
-    """0 if all pods are fine, 1 if one is refused, 2 for a file that cannot be read."""
+    """0 if all pods are fine, 1 if one is refused, 2 for a file that cannot be read.
+
+    With `now` also 3 if the scheduler could not be asked, and 4 if a pod would wait.
+    """
     try:
         with naming(question.config or None):
-            schedulers = _known_schedulers(question.config)
+            configured_here = _in_file(question.config)
             found = list(_found(question.files))
         dry_runs = _dry_runs(question)
     except (ConfigurationError, UnreadableManifest, StateError) as error:
         err.print(Text(f"Error: {printable(str(error))}", style="red"), soft_wrap=True)
         return UNREADABLE
     templates = [one for one in found if isinstance(one, PodTemplate)]
-    with dry_runs:
+    client = StateClient(question.access)
+    with dry_runs, contextlib.closing(client):
+        admissions = [dry_runs.admission(one) for one in templates]
+        is_there = bool(question.access.scheduler) or dry_runs.answers
+        ask = is_there and bool(templates)
+        known = configured_here or _of_cluster(client, dry_runs.namespace, err, ask=ask)
         pods = [
-            check(one, schedulers, dry_runs.namespace, dry_runs.admission(one)) for one in templates
+            check(one, known, dry_runs.namespace, admission)
+            for one, admission in zip(templates, admissions, strict=True)
         ]
-    without = [one for one in found if isinstance(one, NoTemplate)]
+        asked = NowQuestions(client, known, dry_runs.namespace)
+        if question.now:
+            asked.problem = "" if is_there else _no_server(dry_runs)
+            given = zip(pods, templates, admissions, strict=True)
+            pods = [asked.about(*one) for one in given]
+    _show(question, pods, [one for one in found if isinstance(one, NoTemplate)], out, err)
+    _warn(err, f"the API server is not asked: {dry_runs.problem}" if dry_runs.problem else "")
+    if not pods:
+        err.print("No pods found, and no templates of pods.")
+    if question.now and len(pods) > 1:
+        err.print("Each pod is asked about alone, as if the others were not created.")
+    if asked.problem:
+        text = f"Error: the scheduler cannot be asked: {printable(asked.problem)}"
+        err.print(Text(text, style="red"), soft_wrap=True)
+    return _code(pods, asked)
+
+
+def _code(pods: list[CheckedPod], asked: NowQuestions) -> int:
+    if any(one.refused for one in pods):
+        return REFUSED
+    if asked.problem or asked.is_refused:
+        return UNASKED
+    waits = (one.now is not msgspec.UNSET and one.now.fits is False for one in pods)
+    return WAITS if any(waits) else OK
+
+
+def _no_server(dry_runs: DryRuns) -> str:
+    return dry_runs.problem or "there is no kubeconfig: name one with --kubeconfig"
+
+
+def _show(
+    question: CheckQuestion,
+    pods: list[CheckedPod],
+    without: list[NoTemplate],
+    out: Console,
+    err: Console,
+) -> None:
     skipped = [one.owner for one in without if not one.is_known]
     podless = [one.owner for one in without if one.is_known]
     if question.output in ("json", "yaml"):
@@ -74,26 +199,21 @@ def answer(question: CheckQuestion, out: Console, err: Console) -> int:
         write = as_json if question.output == "json" else as_yaml
         out.file.write(write(document) + "\n")
     else:
-        for line in checked_lines(pods):
+        width = out.width if out.is_terminal else None
+        for line in prospect_lines(pods, width) if question.now else checked_lines(pods):
             out.print(line, soft_wrap=True)
-    _say_about(err, dry_runs.problem, skipped, podless, has_pods=bool(pods))
-    return REFUSED if any(one.refused for one in pods) else OK
-
-
-def _say_about(
-    err: Console, problem: str, skipped: list[str], podless: list[str], *, has_pods: bool
-) -> None:
-    if problem:
-        text = f"Warning: the API server is not asked: {printable(problem)}"
-        err.print(Text(text, style="yellow"), soft_wrap=True)
+    names = listed(skipped)
     if skipped:
-        names = printable(listed(skipped))
-        text = f"Not checked, because no template of pods was found in it: {names}"
+        text = f"Not checked, because no template of pods was found in it: {printable(names)}"
         err.print(Text(text, style="yellow"), soft_wrap=True)
     if podless:
         err.print(Text(f"No pods come of: {printable(listed(podless))}"), soft_wrap=True)
-    if not has_pods:
-        err.print("No pods found, and no templates of pods.")
+
+
+def _warn(err: Console, sentence: str) -> None:
+    if sentence:
+        text = f"Warning: {printable(sentence)}"
+        err.print(Text(text, style="yellow"), soft_wrap=True)
 
 
 def _dry_runs(question: CheckQuestion) -> DryRuns:
@@ -101,16 +221,39 @@ def _dry_runs(question: CheckQuestion) -> DryRuns:
     return DryRuns(question.access, is_offline=question.offline)
 
 
-def _known_schedulers(path: str) -> KnownSchedulers:
+def _in_file(path: str) -> KnownSchedulers | None:
+    """The schedulers of a configuration file, None for "". Raises ConfigurationError."""
+    return _known(load(path), are_configured=True) if path else None
+
+
+def _of_cluster(client: StateClient, namespace: str, err: Console, *, ask: bool) -> KnownSchedulers:
+    """The cluster's scheduler; one with default values if it does not say, which is said."""
+    if not ask:
+        return _known(SchedulerConfiguration(), are_configured=False)
+    try:
+        found, here = client.schedulers(namespace), known()
+        profiles = (
+            ProfileConfiguration(
+                scheduler_name=one.name,
+                dialects=tuple(EnabledDialect(name) for name in one.dialects if name in here),
+            )
+            for one in found
+        )
+        return _known(SchedulerConfiguration(profiles=tuple(profiles)), are_configured=True)
+    except (StateError, ConfigurationError) as error:
+        _warn(err, f"the scheduler's profiles are not known, so default ones count: {error}")
+        return _known(SchedulerConfiguration(), are_configured=False)
+
+
+def _known(settings: SchedulerConfiguration, *, are_configured: bool) -> KnownSchedulers:
     """Raises ConfigurationError."""
     every = tuple(EnabledDialect(name) for name in sorted(known()))
     installed = SchedulerConfiguration(profiles=(ProfileConfiguration(dialects=every),))
-    settings = load(path) if path else SchedulerConfiguration()
     return KnownSchedulers(
         names=tuple(one.scheduler_name for one in settings.profiles),
         dialects=configured(settings),
         installed=configured(installed),
-        are_configured=bool(path),
+        are_configured=are_configured,
     )
 
 

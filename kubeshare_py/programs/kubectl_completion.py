@@ -7,17 +7,75 @@ https://github.com/spf13/cobra/blob/main/site/content/completions/_index.md
 """
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from typing import Any
 
-from kubeshare_py.edges.cli.kubeconfig_reading import kubeconfig_names
-from kubeshare_py.edges.cli.pod_lookup import names_of
-from kubeshare_py.edges.cli.state_client import StateClient
-from kubeshare_py.edges.cli.state_errors import StateError
+from kubeshare_py.edges.cli.https_client import StateError
+from kubeshare_py.edges.cli.state_client import ApiAccess, StateClient, names_of
+from kubeshare_py.edges.kube.kubeconfig import kubeconfig_names
 from kubeshare_py.manifests.workloads import WORKLOADS, named
-from kubeshare_py.programs.kubectl_words import CommandLine, CommandOption
 from kubeshare_py.terminal.cards import SORTS
+
+# Parses a command line of `kubectl kubeshare` whose last word is to be completed.
+
+
+#: The options about the way to the scheduler that are one text.
+_TEXTS = {one.name for one in fields(ApiAccess) if one.type in ("str | None", str | None)}
+
+
+@dataclass(frozen=True, slots=True)
+class CommandOption:
+    """An option by the field that it sets; `takes_value` is False for flags."""
+
+    field: str
+    takes_value: bool
+    help: str
+
+
+@dataclass(slots=True, kw_only=True)
+class CommandLine:
+    """The words before the word to complete, and the possible ones.
+
+    Commands and options with their help.
+
+    `option` is the field of the option whose value the word is, "" for none; `given` are the words
+    that are neither options nor the command.
+    """
+
+    word: str
+    commands: Mapping[str, str]
+    command: str = ""
+    options: Mapping[str, CommandOption] = field(default_factory=dict)
+    option: str = ""
+    given: list[str] = field(default_factory=list)
+    access: ApiAccess = field(default_factory=ApiAccess)
+
+
+def read_line(
+    words: Sequence[str],
+    commands: Mapping[str, str],
+    options_of: Callable[[str], Mapping[str, CommandOption]],
+) -> CommandLine:
+    """Parse a line whose last word is to be completed."""
+    *before, word = words or [""]
+    line = CommandLine(word=word, commands=commands)
+    line.command = next((one for one in before if one in commands), "")
+    line.options = options_of(line.command)
+    values: dict[str, Any] = {}
+    for one in before:
+        name, equals, value = one.partition("=")
+        if line.option:
+            values[line.option], line.option = one, ""
+        elif name in line.options and line.options[name].takes_value:
+            line.option = "" if equals else line.options[name].field
+            values |= {line.options[name].field: value} if equals else {}
+        elif not one.startswith("-") and one != line.command:
+            line.given.append(one)
+    line.access = ApiAccess(**{name: text for name, text in values.items() if name in _TEXTS})
+    return line
+
 
 #: Cobra's directives, which may be added: complete file names, no space after the word, no file
 #: names.

@@ -10,7 +10,7 @@ from kubeshare_py.edges.node.mps_launcher import MpsLauncher
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.build import say_started
 from kubeshare_py.edges.process.run_until_signal import until_signal
-from kubeshare_py.isolation.mps import DAEMONS
+from kubeshare_py.isolation.backends import DAEMONS
 
 #: The folder that pods mount.
 FOLDER = Path(DAEMONS)

@@ -7,23 +7,20 @@ from pathlib import Path
 
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
-from kubeshare_py.edges.kube.credential_reading import KubeConfigError
-from kubeshare_py.edges.node.agent import NodeAgent
-from kubeshare_py.edges.node.agent_part import AgentPart
-from kubeshare_py.edges.node.agent_server import serve
+from kubeshare_py.edges.kube.credentials import load
+from kubeshare_py.edges.kube.errors import KubeConfigError
+from kubeshare_py.edges.node.agent import AgentPart, NodeAgent, serve
 from kubeshare_py.edges.node.card_sampler import ROOT, CardSampler
 from kubeshare_py.edges.node.collector_server import CannotListen
 from kubeshare_py.edges.node.gemini.gemini_folder import GeminiFolder
 from kubeshare_py.edges.node.gemini.gemini_launcher import ALIVE
 from kubeshare_py.edges.node.gemini.gemini_part import GeminiPart
 from kubeshare_py.edges.node.hami_core.hami_folder import HamiFolder
-from kubeshare_py.edges.node.hami_core.hami_page import hami_metrics
-from kubeshare_py.edges.node.hami_core.hami_part import HamiPart
+from kubeshare_py.edges.node.hami_core.hami_part import HamiPart, hami_metrics
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.run_until_signal import until_signal
-from kubeshare_py.node_agent.device_plugin.resources import MigStrategy, PluginResource
-from kubeshare_py.node_agent.hami_core.container_limits import HamiCoreSettings
+from kubeshare_py.node_agent.devices import MigStrategy, PluginResource
+from kubeshare_py.node_agent.hami_core import HamiCoreSettings
 
 OK, NOT_STARTED = 0, 3
 

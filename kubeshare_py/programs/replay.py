@@ -1,23 +1,28 @@
 """kubeshare-replay: run a session of an event log again, and say what came of it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import Path
 
 from kubeshare_py.configuration.scheduler import SchedulerConfiguration
 from kubeshare_py.domain.identity import PodKey
-from kubeshare_py.edges.event_log.logged_session import LoggedSession
+from kubeshare_py.edges.event_log.log_folder import LoggedSession, listed
 from kubeshare_py.event_log.event_words import PodLines
-from kubeshare_py.event_log.replay import Replay
-from kubeshare_py.event_log.replay_report import (
+from kubeshare_py.event_log.replay import (
+    ListedDecision,
+    ListedSession,
+    OtherProfiles,
     PodReport,
+    Replay,
     ReplayReport,
     WhatIfReport,
+    decision_lines,
     replay_lines,
+    session_lines,
     what_if_lines,
     what_if_report,
 )
-from kubeshare_py.event_log.what_if import OtherProfiles
 from kubeshare_py.framework.profile_making import PluginFactory
 from kubeshare_py.scheduling.explain.explanation import why
 
@@ -34,7 +39,7 @@ class Exit(IntEnum):
 class ReplayAnswer:
     """What was found, as a value and as text, and whether it differs from the log."""
 
-    value: ReplayReport | PodReport | WhatIfReport
+    value: ReplayReport | PodReport | WhatIfReport | Sequence[ListedSession | ListedDecision]
     lines: Iterable[str]
     differs: bool
 
@@ -48,6 +53,28 @@ def replayed(session: LoggedSession, factories: Mapping[str, PluginFactory]) -> 
     return ReplayAnswer(report, replay_lines(report), bool(report.differing))
 
 
+def listed_sessions(folder: Path) -> ReplayAnswer:
+    """The sessions in a folder, with their times. Raises UnusableLog."""
+    found = list(listed(folder))
+    return ReplayAnswer(found, session_lines(found), differs=False)
+
+
+def listed_decisions(session: LoggedSession) -> ReplayAnswer:
+    """The decisions of one session, as they stand in the log: nothing is run again."""
+    clock = session.clock
+    found = [
+        ListedDecision(
+            number=session.report.events,
+            time=clock.text(logged.now),
+            since_start_s=clock.since_s(logged.now),
+            decision=decision,
+        )
+        for logged in session.events()
+        for decision in logged.placements
+    ]
+    return ReplayAnswer(found, decision_lines(found), differs=False)
+
+
 def replayed_for_pod(
     session: LoggedSession, factories: Mapping[str, PluginFactory], key: PodKey
 ) -> ReplayAnswer:
@@ -58,7 +85,7 @@ def replayed_for_pod(
         played = again.play(logged)
         session.compare(played)
         said = about.lines(played.event, played.effects)
-        lines += (f"{session.clock.text(played.now)} {line}" for line in said)
+        lines += (f"{session.clock.stamp(played.now)} {line}" for line in said)
     found = why(again.machine, key)
     if found is not None:
         where = f" on {found.pod.node}" if found.pod.node else ""

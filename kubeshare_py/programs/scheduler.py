@@ -6,25 +6,22 @@ from functools import partial
 
 from kubeshare_py.configuration.scheduler import SchedulerConfiguration
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
-from kubeshare_py.edges.process.idle_memory import give_back_often
+from kubeshare_py.edges.kube.credentials import load
+from kubeshare_py.edges.process.run_until_signal import give_back_often
 from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
 from kubeshare_py.edges.scheduler.endpoints import endpoints
-from kubeshare_py.edges.scheduler.event_logging import logging_events
+from kubeshare_py.edges.scheduler.event_logging import ALONE, RunOptions, logging_events
 from kubeshare_py.edges.scheduler.extender_server import extend
 from kubeshare_py.edges.scheduler.inventory_watch import InventoryWatch
 from kubeshare_py.edges.scheduler.leadership import Leadership, connected, until_led
-from kubeshare_py.edges.scheduler.object_watch import HoldersKnown, watch_objects
-from kubeshare_py.edges.scheduler.pod_group_watch import watch_pod_groups
+from kubeshare_py.edges.scheduler.object_watch import HoldersKnown, watch_objects, watch_pod_groups
 from kubeshare_py.edges.scheduler.process import own_name
 from kubeshare_py.edges.scheduler.process_health import ProcessHealth
-from kubeshare_py.edges.scheduler.run_options import ALONE, RunOptions
 from kubeshare_py.edges.scheduler.writes.kube_api import KubeApi
 from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
 from kubeshare_py.framework.profile_making import PluginFactory
 from kubeshare_py.manifests.events import pod_events
-from kubeshare_py.scheduling.configured_machine import configured_machine
-from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.machine import Machine, configured_machine
 
 
 def machine(configuration: SchedulerConfiguration, in_tree: Mapping[str, PluginFactory]) -> Machine:
@@ -65,7 +62,7 @@ async def run(
         api = KubeApi(client, reports, fence=leadership.fence, dialects=options.dialects)
         inventory = configuration.inventory.within(configuration.leader_election.resource_namespace)
         loop = DecisionLoop(machine, api, binds, asyncio.Event(), process_health, log=log)
-        nodes = InventoryWatch(loop, inventory, options.dialects)
+        nodes = InventoryWatch(loop, inventory, options.dialects, options.start)
         pods = partial(loop.watch_pods, client, pod_events(options.dialects))
         campaign = binds.create_task(loop.follow_election(leadership.campaign()))
         try:

@@ -1,25 +1,154 @@
-"""Handlers of events about pods."""
+"""Handlers of events about pods, and events for pods whose scheduler does not seem to run."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from difflib import get_close_matches
 
 from kubeshare_py.domain.allocation import is_rest_of
-from kubeshare_py.domain.effects import Effect
+from kubeshare_py.domain.cluster_objects import Labels, PodController
+from kubeshare_py.domain.effects import Effect, PodWarning, ReportPodWarning
 from kubeshare_py.domain.events import PodGone, PodsListed
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
-from kubeshare_py.domain.label_selector import Labels
-from kubeshare_py.domain.needs.default_spread import PodController
+from kubeshare_py.domain.node import CONTESTED_OF
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.framework.scheduler_profile import Profile
-from kubeshare_py.scheduling.binding import external_binds
-from kubeshare_py.scheduling.binding.delegated_pods import as_delegated
-from kubeshare_py.scheduling.binding.lingering_pods import deletion_seen, may_linger
-from kubeshare_py.scheduling.binding.scheduler_state import Charges, PodLifecycle, Pods
+from kubeshare_py.domain.remembered import remembered
+from kubeshare_py.scheduling.charges import external_changes
+from kubeshare_py.scheduling.charges.external_changes import deletion_seen, may_linger
+from kubeshare_py.scheduling.enqueue import Enqueuer, as_delegated
+from kubeshare_py.scheduling.pod_cycle import BindingCycles
 from kubeshare_py.scheduling.preemption.preemption import Preemption
-from kubeshare_py.scheduling.queue import queue_moves
-from kubeshare_py.scheduling.queue.pod_queue import PodQueue
+from kubeshare_py.scheduling.queue import pod_records
 from kubeshare_py.scheduling.queue.pod_records import UNDECIDED, PodState, Record
-from kubeshare_py.scheduling.queue.stray_pods import StrayPods
-from kubeshare_py.scheduling.queue.synced import Synced
+from kubeshare_py.scheduling.queue.timers import Alarm
+from kubeshare_py.scheduling.state import State
+
+# Pods that ask for GPUs in a dialect of ours and name a scheduler that does not run, it seems.
+#
+# Such a pod waits without a word: this scheduler decides on pods of its own profiles, and others
+# know nothing of the dialect. If it still waits after a while, one event says what to do.
+# Predecessors that still run bind their pods before that, so that nothing is said of these.
+
+
+#: How long (s) a pod may wait before that is said.
+PATIENCE_S = 30.0
+#: The most pods that are waited for at a time, and those of which something was said.
+MOST = 1000
+#: The schedulerName of pods that name none.
+DEFAULT = "default-scheduler"
+#: How alike a name must be to one of ours to be taken for a misspelling of it.
+_ALIKE = 0.7
+
+
+class StrayPods:
+    """`names` are the schedulerNames of this scheduler's profiles, the first one that of advice."""
+
+    def __init__(self, names: Collection[str], alarm: Alarm) -> None:
+        self._names = tuple(names)
+        self._alarm, self._warns = alarm, False
+        self._waiting: dict[PodUid, ReportPodWarning] = {}
+        self._due: deque[tuple[float, PodUid]] = deque()
+        self._told: dict[PodUid, None] = {}
+        #: What is known of such pods, to be read: mostly nothing.
+        self.known: tuple[Collection[PodUid], ...] = (self._waiting, self._told)
+
+    def begin(self) -> None:
+        """Warn from now on: until then another scheduler process does."""
+        self._warns = True
+        self._set_alarm()
+
+    def seen(self, pod: Pod, now: float) -> None:
+        """A pod without a node, of a scheduler that is not this one."""
+        # Resources that no profile here reads are a problem of the pod.
+        asks = pod.request is not None or pod.problem is not None
+        if not asks or pod.uid in self._waiting or pod.uid in self._told:
+            return
+        note = "" if len(self._waiting) >= MOST else self._note(pod)
+        if note:
+            report = ReportPodWarning(pod.uid, pod.key, PodWarning.NO_SCHEDULER, note)
+            self._waiting[pod.uid] = report
+            self._due.append((now + PATIENCE_S, pod.uid))
+            self._set_alarm()
+
+    def left(self, uid: PodUid) -> None:
+        """The pod has a node, or is gone."""
+        self._waiting.pop(uid, None)
+        self._told.pop(uid, None)
+
+    def listed(self, uids: AbstractSet[PodUid]) -> None:
+        """All pods that there are."""
+        for uid in [uid for uid in (*self._waiting, *self._told) if uid not in uids]:
+            self.left(uid)
+
+    def time_passed(self, now: float) -> list[ReportPodWarning]:
+        """One warning about each pod that has waited long enough."""
+        reports: list[ReportPodWarning] = []
+        if not self._warns:
+            return reports
+        while self._due and self._due[0][0] <= now:
+            _, uid = self._due.popleft()
+            report = self._waiting.pop(uid, None)
+            if report is not None:
+                reports.append(report)
+                self._told[uid] = None
+                if len(self._told) > MOST:
+                    del self._told[next(iter(self._told))]
+        self._set_alarm()
+        return reports
+
+    def _set_alarm(self) -> None:
+        self._alarm.set(self._due[0][0] if self._warns and self._due else math.inf)
+
+    def _note(self, pod: Pod) -> str:
+        """What to do; "" if another scheduler may well place the pod."""
+        name = pod.scheduler_name
+        if not self._names:
+            return ""
+        if pod.request is None:
+            return _note_of_unread(pod)
+        if _is_native(pod):
+            return ""
+        dialect = pod.request.dialect
+        asks = f"it asks for GPUs in dialect {dialect}"
+        first = self._names[0]
+        if name in ("", DEFAULT):
+            return (
+                f"no scheduler here places it: its schedulerName is {DEFAULT}, and {asks}. "
+                f"kubectl label namespace {pod.key.namespace} kubeshare.io/dialects=true and "
+                f"create it anew, or set schedulerName: {first}"
+            )
+        meant = _alike(name, self._names)
+        if not meant:
+            return ""
+        meant = first if meant == DEFAULT else meant  # which the demo's scheduler has too
+        return (
+            f"no scheduler here is called {name}, and {asks}: did you mean "
+            f"schedulerName: {meant}? Create it anew with that"
+        )
+
+
+def _note_of_unread(pod: Pod) -> str:
+    """What to do about a pod that asks by resources that no profile here reads."""
+    how = pod.problem.unread if pod.problem is not None else ""
+    if not how or pod.scheduler_name not in ("", DEFAULT):
+        return ""
+    said = f"no scheduler here places it: its schedulerName is {DEFAULT}"
+    return f"{said}, and {how}. Then create it anew"
+
+
+def _is_native(pod: Pod) -> bool:
+    """Whether the pod asks for whole cards by a name that other schedulers know too."""
+    contested = any(CONTESTED_OF in name for name, _ in pod.shape.resources)
+    return contested and all(claim.exclusive for claim in pod.shape.claims)
+
+
+@remembered(256)
+def _alike(name: str, names: tuple[str, ...]) -> str:
+    return next(iter(get_close_matches(name, names, n=1, cutoff=_ALIKE)), "")
+
+
+# Handlers of events about pods.
 
 
 class EventHandlers:
@@ -27,26 +156,21 @@ class EventHandlers:
 
     def __init__(
         self,
-        pods: Pods,
-        queue: PodQueue,
-        charges: Charges,
-        steps: PodLifecycle,
+        state: State,
+        enqueuer: Enqueuer,
+        binding_cycles: BindingCycles,
         preemption: Preemption,
-        synced: Synced,
-        profiles: Mapping[str, Profile],
     ) -> None:
-        """`profiles` are those of this scheduler, by schedulerName."""
-        self._table, self._records, self._gangs = pods.table, pods.records, pods.gangs
-        self._queue = queue
-        self._ledger, self._reservations = charges.ledger, charges.reservations
-        self._lingering = charges.lingering
-        self._enqueuer, self._assumer = steps.enqueuer, steps.assumer
-        self._binding_cycles = steps.binding_cycles
+        self._table, self._records, self._gangs = state.table, state.records, state.gangs
+        self._queue, self._synced = state.queue, state.synced
+        self._ledger, self._charges = state.ledger, state.charges
+        self._reservations, self._lingering = state.reservations, state.lingering
+        self._enqueuer, self._binding_cycles = enqueuer, binding_cycles
         self._preemption = preemption
-        self._synced = synced
-        self._ours = profiles
+        #: The profiles of this scheduler, by schedulerName.
+        self._ours = state.profiles.profiles
         #: Unbound pods that no scheduler places, it seems.
-        self.strays = StrayPods(profiles)
+        self.strays = StrayPods(self._ours, state.alarms.add())
 
     def _as_asked(self, pod: Pod) -> Pod:
         """The pod with what its PodGroup says; without any group if kube-scheduler has it."""
@@ -56,7 +180,7 @@ class EventHandlers:
         return pod if pod.group_reference is None else self._gangs.objects.resolved(pod)
 
     def seen(self, pod: Pod, now: float, *, is_new: bool = True) -> Sequence[Effect]:
-        """Take a pod as it is now; not `is_new` if it was so before this scheduler decided."""
+        """Take a pod as it is now; not `is_new` if it was so before this scheduler led."""
         record = self._records.get(pod.uid)
         effects: Sequence[Effect] = ()
         pod = self._as_asked(pod)
@@ -69,22 +193,38 @@ class EventHandlers:
             self.strays.seen(pod, now)
         elif record is None:
             record = self._table.add(pod)
-            effects = self._enqueuer.enqueue(record, now, queue_moves.POD_ADD)
+            effects = self._enqueuer.enqueue(record, now, pod_records.POD_ADD)
+            if pod.unlikely and is_new:
+                effects = [*effects, *external_changes.unlikely_labels(pod)]
         elif record.state in UNDECIDED:
-            moved = _belongs(record.pod) != _belongs(pod)
-            if _matters(record.pod, pod) or (moved and self._enqueuer.asks_otherwise(record, pod)):
-                event = queue_moves.update_event(record.pod, pod)
-                effects = self._enqueuer.edited(record, pod, now, event)
-            else:
-                record.pod = pod
+            effects = self._seen_waiting(pod, record, now)
         elif record.state is PodState.PREBINDING and _matters(record.pod, pod):
-            event = queue_moves.update_event(record.pod, pod)
+            event = pod_records.update_event(record.pod, pod)
             self._binding_cycles.release(record)
             effects = self._enqueuer.edited(record, pod, now, event)
         elif record.state is not PodState.BOUND:
             record.pod = pod  # an older view of a pod that was bound meanwhile
             self._table.update(record)
-        self._preemption.seen(self._records.get(pod.uid), now)
+        record = self._records.get(pod.uid)
+        # Of few pods anything is to be seen for preemption, and each pod passes here.
+        if record is not None and (
+            record.pod.deleting or record.pod.nominated or pod.uid in self._preemption.shown
+        ):
+            self._preemption.seen(record, now)
+        return effects
+
+    def _seen_waiting(self, pod: Pod, record: Record, now: float) -> Sequence[Effect]:
+        """Take a pod that waits, with what was known of it in its record."""
+        before = record.pod
+        effects: Sequence[Effect] = ()
+        moved = _belongs(before) != _belongs(pod)
+        if _matters(before, pod) or (moved and self._enqueuer.asks_otherwise(record, pod)):
+            event = pod_records.update_event(before, pod)
+            effects = self._enqueuer.edited(record, pod, now, event)
+        else:
+            record.pod = pod
+        if pod.unlikely != before.unlikely:
+            effects = [*effects, *external_changes.unlikely_labels(pod)]
         return effects
 
     def _seen_bound(
@@ -95,37 +235,43 @@ class EventHandlers:
         is_new: bool,
     ) -> list[Effect]:
         is_ours = pod.scheduler_name in self._ours
-        self.strays.left(pod.uid)
+        if any(self.strays.known):
+            self.strays.left(pod.uid)
         if record is None:
             record = self._table.add(pod)
         if record.state is PodState.BOUND and record.node == node:
             # What it holds was decided when it was bound: an edit of the annotation takes and frees
             # no card. A resize changes what it takes of the node, and labels what others see of it.
             self._charge_as_shown(record, pod)
-            warnings = external_binds.changed(record.pod, pod, is_ours)
+            warnings = external_changes.changed(record.pod, pod, is_ours)
             record.pod = pod
             self._table.update(record)
             return [*warnings]
         effects: list[Effect] = []
         ours = record.allocation
+        # The watch may be faster than the answer to the Binding, and the answer may be lost: the
+        # token in the annotations says that this is the placement that was decided here.
         if ours is not None and record.node == node and _token(pod) == ours.token:
             effects.extend(self._binding_cycles.seen(record, node))
             # It may have been edited or deleted meanwhile, and its claims have what they need.
             self._charge_as_shown(record, pod)
         else:
+            # Bound by another client, or by a decision of an earlier process: what the API server
+            # shows counts, whatever was decided here. The former charge goes before the new one.
             self._binding_cycles.release(record)
-            self._reservations.end(pod.uid)
+            if self._reservations.holders:
+                self._reservations.end(pod.uid)
             record.pod = pod
-            self._assumer.charge(record, node, pod.allocation)
+            self._charges.charge(record, node, pod.allocation)
             held, gpus = record.allocation, self._ledger.inventory.get(node, ())
             if is_new:
-                effects.extend(external_binds.placed_by_another(pod, held))
+                effects.extend(external_changes.placed_by_another(pod, held))
             if is_new and self._synced.inventory:
                 known = {gpu.uuid for gpu in gpus}
-                effects.extend(external_binds.unknown_cards(pod, held, known))
+                effects.extend(external_changes.unknown_cards(pod, held, known))
             elif gpus:
-                effects.extend(external_binds.unknown_indices(pod, held))
-        effects.extend(external_binds.warnings_of(pod, is_ours))
+                effects.extend(external_changes.unknown_indices(pod, held))
+        effects.extend(external_changes.warnings_of(pod, is_ours))
         record.pod = pod
         self._table.transition(record, PodState.BOUND)
         return effects
@@ -137,13 +283,13 @@ class EventHandlers:
         """
         left = pod.allocation
         if left is not None and not left.token and is_rest_of(left, record.allocation):
-            self._assumer.shrink(record, pod, left)
+            self._charges.shrink(record, pod, left)
             return
         charge = self._ledger.charge_of(pod.uid)
         assert charge is not None
         now = pod.shape.charged, pod.placed, pod.scopes
         if (charge.resources, charge.pod, record.pod.scopes) != now:
-            self._assumer.edited(record, pod)
+            self._charges.edited(record, pod)
 
     def gone(self, event: PodGone, now: float, *, missing: bool = False) -> list[Effect]:
         """The pod is gone or has finished; `missing`: a list does not have it.
@@ -151,10 +297,12 @@ class EventHandlers:
         A pod whose containers are not known to have stopped may linger.
         """
         uid, lingering = event.uid, self._lingering
-        self.strays.left(uid)
+        if any(self.strays.known):
+            self.strays.left(uid)
         effects: list[Effect] = []
         record = self._records.get(uid)
-        self._gangs.finish(uid, event.finished)
+        if event.finished is not None or self._gangs.by_key:
+            self._gangs.finish(uid, event.finished)
         if event.stopped and lingering.end(uid):
             self._preemption.left(uid)
         if record is None or event.stopped or not may_linger(record, missing=missing):
@@ -168,10 +316,11 @@ class EventHandlers:
 
     def _forget(self, uid: PodUid, *, lingers: bool = False) -> None:
         """Forget the pod and its charge; if it `lingers`, its GPUs stay charged."""
-        gang = self._gangs.of(uid)
+        gang = self._gangs.by_pod.get(uid)
         record = self._table.remove(uid)
         if record is not None:
-            self._reservations.end(uid)
+            if self._reservations.holders:
+                self._reservations.end(uid)
             if lingers:
                 lingers = self._binding_cycles.linger(record)
             else:
@@ -194,7 +343,7 @@ class EventHandlers:
             if uid not in event.unreadable:
                 gone = PodGone(uid, finished.get(uid), stopped=uid in event.stopped)
                 effects += self.gone(gone, now, missing=True)
-        for uid in sorted(event.stopped & self._ledger.lingering.keys()):
+        for uid in sorted(event.stopped.intersection(self._ledger.lingering)):
             effects += self.gone(PodGone(uid, stopped=True), now)
         for uid, pod in listed.items():
             record = self._records.get(uid)

@@ -6,10 +6,13 @@ legal in every state: answers may come late, twice, or for pods that are gone.
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from kubeshare_py.cluster.ledger import ANYWHERE
+from kubeshare_py.configuration.scheduler import SchedulerConfiguration
+from kubeshare_py.domain.cluster_objects import GroupApi
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.effects import Effect, LogPluginFailure, ReportPodWarning, ReportWaiting
 from kubeshare_py.domain.events import (
@@ -41,28 +44,27 @@ from kubeshare_py.domain.events import (
     PodsListed,
     TimePassed,
 )
-from kubeshare_py.domain.group_objects import GroupApi
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
-from kubeshare_py.domain.needs.object_writes import ObjectRef
 from kubeshare_py.domain.pod import Pod, Shape
-from kubeshare_py.framework.cluster_reading import ClusterReading
+from kubeshare_py.domain.storage import ObjectRef
+from kubeshare_py.framework.boundary import PluginCalls
+from kubeshare_py.framework.profile_making import PluginFactory, profiles
 from kubeshare_py.framework.scheduler_profile import Profile, ProfilesReplaced
+from kubeshare_py.framework.snapshot import ClusterReading
 from kubeshare_py.scheduling.assembly import assemble
-from kubeshare_py.scheduling.binding import external_binds
-from kubeshare_py.scheduling.binding.binding_cycle import BindDoubt
-from kubeshare_py.scheduling.binding.card_changes import CardChanges
-from kubeshare_py.scheduling.binding.found_cards import found_cards
-from kubeshare_py.scheduling.binding.gpu_quotas import GpuQuotas
-from kubeshare_py.scheduling.binding.overcommitment import Overcommitment
-from kubeshare_py.scheduling.pod_groups.gang_repair import RepairRules
-from kubeshare_py.scheduling.preemption.rules import PreemptionRules
-from kubeshare_py.scheduling.queue import queue_moves
+from kubeshare_py.scheduling.charges import external_changes
+from kubeshare_py.scheduling.charges.external_changes import found_cards
+from kubeshare_py.scheduling.charges.overcommitment import CardChanges, Overcommitment
+from kubeshare_py.scheduling.charges.pod_charges import GpuQuotas
+from kubeshare_py.scheduling.pod_cycle import BindDoubt
+from kubeshare_py.scheduling.pod_groups.gang_repair import RepairRules, repair_rules
+from kubeshare_py.scheduling.preemption.preemption import PreemptionRules, preemption_rules
+from kubeshare_py.scheduling.queue import pod_records
+from kubeshare_py.scheduling.queue.asked_shapes import RefusedBinds
 from kubeshare_py.scheduling.queue.pod_records import PodProgress, PodState, Record
-from kubeshare_py.scheduling.queue.queue_rules import QueueRules
-from kubeshare_py.scheduling.queue.refused_binds import RefusedBinds
-from kubeshare_py.scheduling.reservations.reservation_patience import ReservationRules
-from kubeshare_py.scheduling.respread import is_about_spread, respread
-from kubeshare_py.scheduling.unschedulable_flush import UnschedulableFlush
+from kubeshare_py.scheduling.queue.waiting_limit import QueueRules, queue_rules
+from kubeshare_py.scheduling.reservation_policy import ReservationRules, reservation_rules
+from kubeshare_py.scheduling.retries import UnschedulableFlush, is_about_spread, respread
 
 #: Everything that changes the machine's state.
 MachineEvent = Event | ProfilesReplaced
@@ -102,33 +104,46 @@ class Machine:
             preemption or PreemptionRules(),
             lingering_s,
         )
-        self.synced = parts.synced
-        self.ledger, self.reservations = parts.charges.ledger, parts.charges.reservations
-        self.lingering, self.devices = parts.charges.lingering, parts.charges.devices
-        self.records, self.gangs = parts.pods.records, parts.pods.gangs
+        state = parts.state
+        self.synced = state.synced
+        self.ledger, self.reservations = state.ledger, state.reservations
+        self.lingering, self.devices = state.lingering, state.devices
+        self.records, self.gangs = state.records, state.gangs
         self.group_objects = self.gangs.objects
-        self.queue, self.moves = parts.queues.pods, parts.queues.moves
-        self.attempts = parts.queues.attempts
-        self.profiles, self.evaluators = parts.profiles.profiles, parts.profiles.evaluators
-        self.boundary, self.snapshots = parts.profiles.boundary, parts.profiles.snapshots
+        self.queue, self.moves, self.attempts = state.queue, state.moves, state.attempts
+        self.profiles, self.evaluators = state.profiles.profiles, state.profiles.evaluators
+        self.boundary, self.snapshots = state.profiles.boundary, state.profiles.snapshots
         self.gang_cycles, self.preemption = parts.gang_cycles, parts.preemption
         self.inventory_failure = ""
+        #: The names in the portions so far of a list of nodes.
+        self._listed_nodes: set[NodeName] = set()
         self._now = 0.0
         #: Whether it was ever asked to decide, or stands by: from then on, bindings of other
         #: schedulers are reported.
         self.decides = False
-        self._parts = parts
-        self._enqueuer, self._binding_cycles = parts.steps.enqueuer, parts.steps.binding_cycles
-        self.pre_binds = parts.steps.pre_binds
+        self._state = state
+        self._enqueuer, self._binding_cycles = parts.enqueuer, parts.binding_cycles
+        self.pre_binds = parts.pre_binds
         self._group_edits, self._event_handlers = parts.group_edits, parts.event_handlers
         waiting = waiting or QueueRules()
         self._enqueuer.use(waiting)
-        self._flush = UnschedulableFlush(parts.queues, self.evaluators, waiting.flush_after_s)
+        #: When any part has something to do by time alone, but for gangs.
+        self._alarms = alarms = state.alarms
+        self._flush = UnschedulableFlush(state, waiting.flush_after_s)
         self._policy, self._retries = parts.policy, parts.retries
         self._extender_binds = parts.extender_binds
-        self._reports, self._iterations = parts.reports, parts.iterations
-        self._overcommitment = Overcommitment(self.ledger, self.key_of)
+        self._reports, self._iterations = state.reports, parts.iterations
+        self._overcommitment = Overcommitment(self.ledger, self.key_of, alarms)
         self._card_changes = CardChanges(self.ledger, self.key_of)
+        # What there is to do at once: mostly nothing, so that asking must cost nothing either.
+        self._to_report = (
+            *self._reports.at_once,
+            *self.gang_cycles.reports.at_once,
+            *self._card_changes.at_once,
+        )
+        self._to_send = self.pre_binds.ready
+        self._to_look_at = (*self.pre_binds.at_once, *self._group_edits.at_once)
+        self._at_once = (*self._to_report, *self._to_look_at, self.ledger.overdrafts.unchecked)
 
     @property
     def ready(self) -> bool:
@@ -148,7 +163,7 @@ class Machine:
     @property
     def unanswered(self) -> int:
         """The number of placements decided and not answered yet."""
-        return self._binding_cycles.unanswered
+        return len(self._binding_cycles.unanswered)
 
     @property
     def in_doubt_since(self) -> float | None:
@@ -169,7 +184,7 @@ class Machine:
         return row is not None and self.ledger.columns.nodes[row] == event.node
 
     def progress_of(self, uid: PodUid) -> PodProgress | None:
-        """How far a pod is; None if it is not known."""
+        """The state of a pod and its node, as far as it got; None for a pod without a record."""
         record = self.records.get(uid)
         return None if record is None else record.progress()
 
@@ -193,7 +208,7 @@ class Machine:
         return self.group_objects.wanted(api, self.gangs.by_key)
 
     def waiting_reports(self) -> Iterator[ReportWaiting]:
-        """What is known of waiting pods, for a process that begins to lead."""
+        """The last report on each waiting pod, for a process that begins to lead."""
         for record in self.records.values():
             if record.reported is not None:
                 yield ReportWaiting(record.pod.uid, record.pod.key, record.reported)
@@ -203,8 +218,10 @@ class Machine:
         return self._reports.diagnosis_of(record)
 
     def standing_warnings(self) -> Iterator[ReportPodWarning]:
-        """Problems of bound pods, for a process that begins to lead."""
-        return external_binds.standing(self.records.values(), self.profiles, self.ledger.inventory)
+        """Problems of the pods that are there, for a process that begins to lead."""
+        return external_changes.standing(
+            self.records.values(), self.profiles, self.ledger.inventory
+        )
 
     @property
     def spreads_by_default(self) -> bool:
@@ -221,7 +238,7 @@ class Machine:
 
     def reading(self) -> ClusterReading:
         """The cluster at this instant, for one question that changes nothing."""
-        return self._parts.profiles.reading()
+        return self._state.profiles.reading()
 
     @property
     def changes(self) -> int:
@@ -231,14 +248,21 @@ class Machine:
     @property
     def quotas(self) -> GpuQuotas:
         """What pods of each namespace hold of GPUs, and may hold; to be read."""
-        return self._parts.steps.assumer.quotas
+        return self._state.charges.quotas
 
     def shape_of(self, pod: Pod) -> Shape:
         """What a pod without a record would ask for, as its profile understands it."""
         return self._enqueuer.shape_of(pod)
 
+    def newcomer(self, pod: Pod, reading: ClusterReading) -> Record:
+        """The record that the pod would get if it came now; the machine does not keep it.
+
+        Its schedulerName must be that of a profile. Plugins that fail count in the reading.
+        """
+        return self._enqueuer.newcomer(pod, PluginCalls(reading.boundary, self.profiles))
+
     def doubt_about(self, record: Record) -> BindDoubt | None:
-        """What is known of the pod's Binding if it is open whether that is stored; else None."""
+        """The last answer that left open whether the pod's Binding is stored; None if settled."""
         return self._binding_cycles.doubt_about(record)
 
     @property
@@ -260,32 +284,39 @@ class Machine:
         assert claim is not None, uid
         return claim
 
-    def age_s(self, since: float) -> float:
-        """The age (s) of a moment when the last event was handled."""
+    def time_since_s(self, since: float) -> float:
+        """Seconds from a moment until the last event was handled."""
         return self._now - since
 
-    def left_s(self, until: float) -> int:
-        """Whole seconds until a moment when the last event was handled, at least 1."""
+    def time_until_s(self, until: float) -> int:
+        """Whole seconds from the last event that was handled until a moment, at least 1."""
         return max(1, math.ceil(until - self._now))
 
     def handle(self, event: MachineEvent, now: float) -> list[Effect]:
         """Handle one event at monotonic time `now` (s); the effects to perform."""
         self._now = now
+        effects = self._handled(event, now)
+        if self.ledger.found:
+            effects += found_cards(self.ledger, self.records, self.lingering)
+        if self._enqueuer.limit.moved or self._enqueuer.settles_at.at != math.inf:
+            self._enqueuer.settle(now)
+        if not self._extender_binds.waiting:
+            return effects
+        return [*self._extender_binds.unreported(effects), *self._extender_binds.settled()]
+
+    def _handled(self, event: MachineEvent, now: float) -> list[Effect]:
         effects = [] if self.decides else self._stand_by(now)
         match event:
             case PodSeen(pod=pod):
                 effects += self._event_handlers.seen(pod, now)
             case PodGone():
                 effects += self._event_handlers.gone(event, now)
-            case BindAnswered() | ObjectWritten() | BindAsked() | EvictionFailed():
-                effects += self._answered(event, now)
             case BindSlotsFree(slots=slots):
-                self.decides = True
-                effects += self._time_passed(now)
-                effects += self._binding_cycles.send_ready(self._free_slots(slots), now)
-                if self._iterations.unfinished:
-                    effects += self._iterations.run(self._free_slots(slots), self.synced, now)
-                effects += self._report(now)
+                effects += self._slots_free(slots, now)
+            case BindAnswered():
+                effects += self._binding_cycles.answered(event, now)
+            case ObjectWritten() | BindAsked() | EvictionFailed():
+                effects += self._others_answered(event, now)
             case TimePassed():
                 effects += self._time_passed(now)
                 effects += self._report(now)
@@ -298,44 +329,46 @@ class Machine:
                 effects += self._use(profiles, now)
             case _:
                 self._cluster_changed(event)
-        effects += found_cards(self.ledger, self.records, self.lingering)
-        self._enqueuer.settle(now)
-        return [*self._extender_binds.unreported(effects), *self._extender_binds.settled()]
+        return effects
 
-    def _answered(
-        self, event: BindAnswered | ObjectWritten | BindAsked | EvictionFailed, now: float
+    def _slots_free(self, slots: int, now: float) -> list[Effect]:
+        """Decide, as it is asked to."""
+        if not self.decides:
+            self.decides = True
+            self._event_handlers.strays.begin()
+        effects = self._time_passed(now)
+        if any(self._to_send):
+            effects += self._binding_cycles.send_ready(self._free_slots(slots), now)
+        if self._iterations.unfinished:
+            effects += self._iterations.run(self._free_slots(slots), self.synced, now)
+        effects += self._report(now)
+        return effects
+
+    def _others_answered(
+        self, event: ObjectWritten | BindAsked | EvictionFailed, now: float
     ) -> Sequence[Effect]:
-        if isinstance(event, BindAsked):
-            return self._extender_binds.asked(event, now)
-        if isinstance(event, BindAnswered):
-            return self._binding_cycles.answered(event, now)
-        if isinstance(event, EvictionFailed):
-            self.preemption.evictions.failed(event.uid, event.answer)
-        else:
-            self.pre_binds.written(event, now)
+        match event:
+            case BindAsked():
+                return self._extender_binds.asked(event, now)
+            case ObjectWritten():
+                self.pre_binds.written(event, now)
+            case EvictionFailed():
+                self.preemption.evictions.failed(event.uid, event.answer)
         return ()
 
     def _cluster_changed(self, event: ClusterEvent | BudgetEvent | ObjectEvent) -> None:
         match event:
             case NodeSeen(node=node):
                 known = node.name in self.ledger.columns.row_of
-                self.moves.improved_by = queue_moves.NODE_UPDATE if known else queue_moves.NODE_ADD
+                self.moves.improved_by = pod_records.NODE_UPDATE if known else pod_records.NODE_ADD
                 self.ledger.put_node(node)
                 self.devices.node_shown(node.name)
                 self.pre_binds.node_changed(node.name)
             case NodeGone(name=name):
                 self.ledger.drop_node(name)
                 self.pre_binds.node_changed(name)
-            case NodesListed(nodes=nodes, unreadable=unreadable):
-                self.synced.nodes = True
-                self.moves.improved_by = queue_moves.NODE_ADD
-                there = unreadable.union(node.name for node in nodes)
-                for gone in sorted(self.ledger.columns.row_of.keys() - there):
-                    self.ledger.drop_node(gone)
-                for node in sorted(nodes, key=lambda node: node.name):
-                    self.ledger.put_node(node)
-                self.devices.charge_all()
-                self.pre_binds.ask_again()
+            case NodesListed():
+                self._nodes_listed(event)
             case InventoryRead():
                 self._inventory_read(event)
             case BudgetSeen() | BudgetGone() | BudgetsListed():
@@ -344,6 +377,21 @@ class Machine:
                 self.inventory_failure = message
             case _:
                 self._object_changed(event)
+
+    def _nodes_listed(self, event: NodesListed) -> None:
+        """Take a portion of the nodes; with the last one those that are in none are gone."""
+        self.moves.improved_by = pod_records.NODE_ADD
+        self._listed_nodes.update(event.unreadable, (node.name for node in event.nodes))
+        if not event.more:
+            for gone in sorted(self.ledger.columns.row_of.keys() - self._listed_nodes):
+                self.ledger.drop_node(gone)
+            self._listed_nodes = set()
+        for node in sorted(event.nodes, key=lambda node: node.name):
+            self.ledger.put_node(node)
+        if not event.more:
+            self.synced.nodes = True
+            self.devices.charge_all()
+            self.pre_binds.ask_again()
 
     def _object_changed(self, event: ObjectEvent) -> None:
         """Take an object, or all of a kind, as they are now."""
@@ -357,39 +405,25 @@ class Machine:
         if not self.devices.changed(event):
             return
         if is_about_spread(event):
-            respread(event, self.profiles, self._parts.queues)
+            respread(event, self._state)
         else:
             self.ledger.improved.add(ANYWHERE)
 
     def wake_at(self, now: float) -> float | None:
         """When (s) to send TimePassed at the latest; `now` if there is work at once."""
-        if self._reports.more or self.gang_cycles.reports.more or self._overcommitment.more:
+        if any(self._at_once):
             return now
-        if self._group_edits.unsettled or self._card_changes.more:
-            return now
-        if self.pre_binds.unsettled:
-            return now
-        has_work = self._iterations.unfinished or self.pre_binds.has_ready
+        has_work = self._iterations.unfinished or any(self._to_send)
         if has_work and self._free_slots(1) > 0:
             return now
-        next_at = min(
-            self._binding_cycles.next_at,
-            self.pre_binds.next_at,
-            self.lingering.next_at,
-            self._enqueuer.next_at,
-            self._group_edits.next_at,
-            self._enqueuer.reports_at,
-            self._enqueuer.settles_at,
-            self._reports.next_at,
-            self.gang_cycles.next_at,
-            self._overcommitment.next_at,
-            self._policy.next_at,
-            self.preemption.next_at,
-            self._retries.next_at,
-            self._flush.next_at,
-            self._event_handlers.strays.next_at if self.decides else math.inf,
-        )
+        next_at = self._next_at()
         return None if next_at == math.inf else next_at
+
+    def _next_at(self) -> float:
+        """When (s) a part has something to do by time alone; infinity if none has."""
+        if self.gangs.by_key:
+            return min(self._alarms.next_at, self.gang_cycles.alarms.next_at)
+        return self._alarms.next_at
 
     def _use(self, profiles: Sequence[Profile], now: float) -> list[Effect]:
         """Decide by other plugins; waiting pods are sorted, gated and tried anew.
@@ -397,36 +431,35 @@ class Machine:
         Charges stay as they are. About 5 µs for each waiting pod.
         """
         assert {profile.scheduler_name for profile in profiles} == self.profiles.keys()
-        self._parts.profiles.use(profiles)
+        self._state.profiles.use(profiles)
         effects: list[Effect] = []
         waiting = []
         for record in self.records.values():
             if record.state in (PodState.WAITING, PodState.GATED, PodState.DELEGATED):
                 waiting.append(record)
             elif record.node is not None and record.pod.scheduler_name in self.profiles:
-                self._parts.profiles.calls.reserve(record.pod, record.node, record.allocation)
+                self._state.profiles.calls.reserve(record.pod, record.node, record.allocation)
         self.pre_binds.ask_again()
         # What is known of shape queues came from the former plugins.
         self.queue.clear()
         self._enqueuer.start_anew()
         self.gang_cycles.start_anew()
         for record in waiting:
-            effects += self._enqueuer.enqueue(record, now, queue_moves.FORCE_ACTIVATE)
+            effects += self._enqueuer.enqueue(record, now, pod_records.FORCE_ACTIVATE)
         return effects
 
     def _report(self, now: float) -> list[Effect]:
         effects: list[Effect] = []
-        for failure, times in self.boundary.failures.to_log(now):
+        failures = self.boundary.failures
+        for failure, times in failures.to_log(now) if failures.has_unlogged else ():
             plugin, point = failure.plugin, failure.point
             text, frames = str(failure), failure.traceback
             effects.append(LogPluginFailure(plugin, point, text, times, frames))
-        if now >= self._enqueuer.reports_at:
+        if now >= self._enqueuer.reports_at.at:
             effects.extend(self._enqueuer.reported(now))
-        if self._reports.more:
+        if any(self._to_report):
             effects.extend(self._reports.portion())
-        if self.gang_cycles.reports.more:
             effects.extend(self.gang_cycles.reports.portion())
-        if self._card_changes.more:
             effects.extend(self._card_changes.portion())
         return effects
 
@@ -434,53 +467,61 @@ class Machine:
         """Drop what is over while another scheduler decides, which may take weeks."""
         effects: list[Effect] = []
         self._card_changes.drop()
-        self._end_lingering(now)
-        if now >= self._enqueuer.next_at:
-            effects += self._enqueuer.take_back(now)
-        effects += self._group_edits.look(now, decides=False)
+        if self._alarms.next_at <= now or any(self._group_edits.at_once):
+            self._end_lingering(now)
+            effects += self._enqueuer.enqueue_due_pods(now)
+            effects += self._group_edits.look(now, decides=False)
         return effects
 
     def _end_lingering(self, now: float) -> None:
-        if now >= self.lingering.next_at:
-            for uid in self.lingering.time_passed(now):
-                self.preemption.left(uid)
+        for uid in self.lingering.time_passed(now):
+            self.preemption.left(uid)
 
     def _time_passed(self, now: float) -> list[Effect]:
         effects: list[Effect] = []
+        if (
+            self._alarms.next_at <= now
+            or any(self._to_look_at)
+            or (self.gangs.by_key and self.gang_cycles.alarms.next_at <= now)
+        ):
+            effects = self._look(now)
+        if self.boundary.failures.total:
+            self._retries.look(now)
+        if self._alarms.next_at <= now:
+            self._flush.look(now)
+        if self._alarms.next_at <= now or self.ledger.overdrafts.unchecked:
+            effects.extend(self._overcommitment.look(now))
+        return effects
+
+    def _look(self, now: float) -> list[Effect]:
+        """Let each part do what is due, always in this order; one with nothing due does nothing."""
+        effects: list[Effect] = []
         self._end_lingering(now)
-        if self.pre_binds.unsettled or now >= self.pre_binds.next_at:
-            effects += self.pre_binds.look(now)
+        effects += self.pre_binds.look(now)
         # Before Binds, because it ends the repetition of some of them.
-        if now >= self._policy.next_at:
-            self._policy.time_passed(now)
-        if now >= self.preemption.next_at:
-            effects += self.preemption.time_passed(now)
-        if self.gangs.by_key and now >= self.gang_cycles.next_at:
+        self._policy.time_passed(now)
+        effects += self.preemption.time_passed(now)
+        if self.gangs.by_key and self.gang_cycles.alarms.next_at <= now:
             effects += self.gang_cycles.time_passed(now)
-        if now >= self._enqueuer.next_at:
-            effects += self._enqueuer.take_back(now)
+        effects += self._enqueuer.enqueue_due_pods(now)
         effects += self._group_edits.look(now)
-        if now >= self._binding_cycles.next_at:
-            effects.extend(self._binding_cycles.send_again(now))
-        if now >= self._reports.next_at:
-            self._reports.refresh(self.evaluators, now)
-        if self.decides and now >= self._event_handlers.strays.next_at:
-            effects.extend(self._event_handlers.strays.time_passed(now))
-        self._retries.look(now)
-        self._flush.look(now)
-        effects.extend(self._overcommitment.look(now))
+        effects.extend(self._binding_cycles.send_again(now))
+        self._reports.refresh(self.evaluators, now)
+        effects.extend(self._event_handlers.strays.time_passed(now))
         return effects
 
     # --- decisions -----------------------------------------------------------------------------
 
     def _free_slots(self, slots: int) -> int:
-        unanswered = self._binding_cycles.unanswered
-        return min(slots, MAX_UNANSWERED - unanswered) if self.synced.ready else 0
+        if not self.synced.ready:
+            return 0
+        free = MAX_UNANSWERED - len(self._binding_cycles.unanswered)
+        return slots if slots < free else free
 
     # --- inventory -----------------------------------------------------------------------------
 
     def _inventory_read(self, event: InventoryRead) -> None:
-        self.moves.improved_by = queue_moves.INVENTORY_READ
+        self.moves.improved_by = pod_records.INVENTORY_READ
         for name, gpus in event.changed:
             if self.synced.inventory:
                 self._card_changes.lists(name, gpus)
@@ -497,3 +538,58 @@ class Machine:
                 shape_queue.diagnosis = None
                 self.moves.woken(len(shape_queue.waiting))
                 self.queue.activate(shape_queue)
+
+
+# A machine as a configuration describes it: for the scheduler's process, and for a replay.
+
+
+def configured_machine(
+    configuration: SchedulerConfiguration, factories: Mapping[str, PluginFactory], name: str
+) -> Machine:
+    """A machine with the configured profiles; `name` begins its decision tokens.
+
+    Raises ConfigurationError if a profile is unusable.
+    """
+    return Machine(
+        profiles(configuration, factories),
+        name,
+        repair_rules(configuration),
+        reservation_rules(configuration),
+        preemption_rules(configuration),
+        configuration.forced_delete_hold_seconds,
+        waiting=queue_rules(configuration),
+    )
+
+
+# What a machine knows, as the events that would tell another machine.
+#
+# The other one begins as a scheduler that was started now: it knows of no attempt, backoff,
+# reservation or eviction, and of no pod that lingers after a forced deletion.
+
+
+def known_events(machine: Machine, now: float) -> Iterator[Event]:
+    """The events, as of `now` (s); a few ms for 50,000 pods."""
+    budgets = machine.preemption.planner.budgets
+    yield BudgetsListed(tuple(budgets.values()))
+    for api, (groups, problem) in machine.group_objects.listed().items():
+        yield PodGroupsListed(api, groups, problem)
+    for kind, objects, why in machine.ledger.columns.objects.listed():
+        yield ObjectsListed(kind, objects, why)
+    if machine.synced.nodes:
+        nodes = machine.ledger.columns.nodes
+        yield NodesListed(tuple(node for node in nodes if node is not None))
+    if machine.inventory_read:
+        cards = machine.ledger.claims.as_listed
+        yield InventoryRead(tuple(cards.items()), tuple(sorted(machine.silent_nodes)))
+    if machine.inventory_failure:
+        yield InventoryFailed(machine.inventory_failure)
+    if machine.synced.pods:
+        pods = tuple(map(_as_shown, machine.records.values()))
+        yield PodsListed(pods, now, finished=machine.gangs.finished_members())
+
+
+def _as_shown(record: Record) -> Pod:
+    """The pod as the API server shows it, or will once it has stored the Binding under way."""
+    if record.node is None or record.pod.node_name is not None:
+        return record.pod
+    return replace(record.pod, node_name=record.node, allocation=record.allocation)

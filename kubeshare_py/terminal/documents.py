@@ -10,10 +10,11 @@ ViewDocument = dict[str, Any]
 
 
 def gpus_document(view: ClusterView, nodes: list[NodeView]) -> ViewDocument:
-    """The requested nodes; `overcommitted` has only theirs."""
+    """The requested nodes and the source of their cards; `overcommitted` has only theirs."""
     names = {node.name for node in nodes}
     overcommitted = [pair for pair in view.overcommitted if pair[0] in names]
-    return _head(view) | _plain({"nodes": nodes, "overcommitted": overcommitted})
+    lists = {"nodes": nodes, "overcommitted": overcommitted}
+    return _head(view) | {"source": view.source} | _plain(lists)
 
 
 def pods_document(view: ClusterView, pods: list[PodView]) -> ViewDocument:

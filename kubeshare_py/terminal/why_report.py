@@ -1,4 +1,4 @@
-"""`kubectl kubeshare why`: first the answer in words, then node by node and card by card."""
+"""`kubectl kubeshare why`, and `check --now`, as text: an answer in words, then the details."""
 
 import re
 from collections import Counter
@@ -6,12 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+import msgspec
 from rich.text import Text
 
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.printable import printable
-from kubeshare_py.terminal.amounts import (
+from kubeshare_py.terminal.cards import (
+    UNNAMED,
+    amount_of,
     asks_of,
+    card_name,
+    claim_of,
     counted,
     gpus,
     held,
@@ -21,13 +26,202 @@ from kubeshare_py.terminal.amounts import (
     relation,
     without_share,
 )
-from kubeshare_py.terminal.cards import card_name
-from kubeshare_py.terminal.containers import container_lines, containers_in_words
-from kubeshare_py.terminal.evictions import preemption_lines
+from kubeshare_py.terminal.gpu_tables import ring_sentence
 from kubeshare_py.terminal.grid import GAP, GridColumn, Row, grouped, joined, wrapped
-from kubeshare_py.terminal.placement_lines import placement_lines
-from kubeshare_py.terminal.topology_tables import ring_sentence
-from kubeshare_py.views.view import NodeWhy, PodView, WhyView
+from kubeshare_py.terminal.pod_table import asks, name_of
+from kubeshare_py.views.view import (
+    CheckedPod,
+    CheckedProspect,
+    ContainerView,
+    HoldingView,
+    NeighbourView,
+    NodeWhy,
+    PlacementView,
+    PodView,
+    PreemptionView,
+    VictimView,
+    WhyView,
+    container_words,
+)
+
+# `kubectl kubeshare why`: first the answer in words, then node by node and card by card.
+
+
+# A pod's containers in words, where they have GPUs of their own.
+
+
+#: Two numbers that follow each other are both written.
+_PAIR = 2
+
+
+def container_lines(pod: PodView) -> Iterator[str]:
+    """What containers ask for, and once it has a node what each holds; nothing if all are alike."""
+    if pod.node:
+        for one in pod.containers:
+            asks = f"{container_words(one.container)} asks for {claim_of(one)}"
+            yield f"{asks} and holds {_holds(one)}"
+        return
+    alike: dict[str, list[str]] = {}
+    for one in pod.containers:
+        alike.setdefault(claim_of(one), []).append(one.container)
+    for asked, containers in alike.items():
+        named = containers_in_words(containers)
+        yield f"{named} {'each ask' if len(containers) > 1 else 'asks'} for {asked}"
+
+
+def containers_in_words(containers: Sequence[str]) -> str:
+    """`container 0`, `containers 0 and 2`, `containers 0-4 and init container 1`; "" for none."""
+    words = []
+    for kind in ("container", "init"):
+        numbers = [int(one.rpartition("-")[2]) for one in containers if one.startswith(f"{kind}-")]
+        if numbers:
+            plural = "s" if len(numbers) > 1 else ""
+            named = "container" if kind == "container" else "init container"
+            words.append(f"{named}{plural} {_listed(_runs(sorted(numbers)))}")
+    return _listed(words)
+
+
+def _runs(numbers: Iterable[int]) -> list[str]:
+    """Sorted numbers, three or more that follow each other as `0-4`."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return [
+        text
+        for run in runs
+        for text in ([f"{run[0]}-{run[-1]}"] if len(run) > _PAIR else map(str, run))
+    ]
+
+
+def _listed(words: Sequence[str]) -> str:
+    *first, last = words or [""]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _holds(one: ContainerView) -> str:
+    cards = " and ".join(card_name(part.uuid, part.index) for part in one.holds)
+    return f"{held(one)} of {cards}" if cards else "none"
+
+
+# The victims of a preemption and its places: lines of `kubectl kubeshare why`.
+
+
+#: The most victims that are named; the rest is counted. Machine-readable forms have all of them.
+MAX_VICTIMS = 20
+
+
+def preemption_lines(
+    found: PreemptionView, indexes: Mapping[str, int], width: int | None
+) -> list[Text]:
+    """A heading, the victims node by node, and what prevents the preemption."""
+    lines = [Text(_evictions_heading(found), style="bold")]
+    for victim in found.victims[:MAX_VICTIMS]:
+        lines += _entry(_victim(victim, indexes), width)
+    rest = len(found.victims) - MAX_VICTIMS
+    if rest > 0:
+        lines += _entry(f"… and {counted(rest, 'more pod')}", width)
+    for sentence in _remarks(found, indexes):
+        lines += [Text(text) for text in wrapped(printable(sentence), width)]
+    return lines
+
+
+def _evictions_heading(found: PreemptionView) -> str:
+    if not found.victims:
+        return "It waits for pods that are leaving:" if found.in_flight else "Pods are leaving:"
+    if found.in_flight:
+        return "Being evicted for it:"
+    return "Preemption would evict:"
+
+
+def _victim(victim: VictimView, indexes: Mapping[str, int]) -> str:
+    cards = _cards(victim.cards, indexes)
+    pod = f"{victim.namespace}/{victim.name}"
+    failed = f"; not evicted so far: {victim.answer}" if victim.answer else ""
+    return f"{pod} (priority {victim.priority}) on node {victim.node}{cards}{failed}"
+
+
+def _remarks(found: PreemptionView, indexes: Mapping[str, int]) -> list[str]:
+    remarks = []
+    if found.leaving:
+        remarks.append(f"{counted(found.leaving, 'pod')} whose place it gets leave anyhow.")
+    remarks.append(f"It would get {_nominations(found, indexes)}.")
+    if found.violations:
+        remarks.append(f"Disruption budgets do not allow {found.violations} of these evictions.")
+    if found.obstacle:
+        remarks.append(f"No pod is evicted: {found.obstacle}.")
+    return remarks
+
+
+def _nominations(found: PreemptionView, indexes: Mapping[str, int]) -> str:
+    if len(found.nominations) == 1:
+        seat = found.nominations[0]
+        return f"node {seat.node}{_cards(seat.cards, indexes)}"
+    nodes = sorted({seat.node for seat in found.nominations})
+    return f"{counted(len(found.nominations), 'place')} on {counted(len(nodes), 'node')}"
+
+
+def _cards(uuids: Sequence[str], indexes: Mapping[str, int]) -> str:
+    named = ", ".join(card_name(uuid, indexes.get(uuid, -1)) for uuid in uuids)
+    return f", cards {named}" if named else ""
+
+
+# Why a bound pod is where it is, in lines of `kubectl kubeshare why`: scores, and neighbours.
+
+
+#: The most neighbours that are named; the rest is counted. Machine-readable forms have all of them.
+MAX_NEIGHBOURS = 20
+
+
+def placement_lines(found: PlacementView, node: str, width: int | None) -> list[Text]:
+    """A sentence about scores, and a list of the pods on the same cards."""
+    lines = [Text(line) for one in _scores(found, node) for line in wrapped(one, width)]
+    if found.neighbours:
+        lines += [Text(), Text("On the same cards:", style="bold")]
+    for neighbour in found.neighbours[:MAX_NEIGHBOURS]:
+        lines += _entry(_neighbour(neighbour), width)
+    rest = len(found.neighbours) - MAX_NEIGHBOURS
+    return lines + (_entry(f"… and {counted(rest, 'more pod')}", width) if rest > 0 else [])
+
+
+def _scores(found: PlacementView, node: str) -> Iterator[str]:
+    if not found.rank:
+        return
+    parts = " + ".join(
+        f"{one.plugin} {one.points}" + (f" x {one.weight}" if one.weight != 1 else "")
+        for one in found.scores
+    )
+    because = f" ({parts})" if parts else ""
+    place = f"choice {found.rank} of the {found.fitting:,} nodes that fit"
+    place = "the only node that fits" if found.fitting == 1 else place
+    yield printable(
+        f"If it were placed now, {node} would be {place}, with score {found.score}{because}."
+    )
+    better = [one for one in found.others if one.score > found.score]
+    if better:
+        first = better[0]
+        yield printable(f"It stays where it is: {first.name} would score {first.score} now.")
+    if found.others:
+        others = ", ".join(f"{one.name} {one.score}" for one in found.others)
+        yield printable(f"Scores of other nodes: {others}.")
+
+
+def _neighbour(neighbour: NeighbourView) -> str:
+    named = f"{neighbour.namespace}/{neighbour.name}"
+    pod = named if neighbour.name else f"a pod {UNNAMED}"
+    return f"{pod}: {'; '.join(map(_part, neighbour.holds))}"
+
+
+def _part(one: HoldingView) -> str:
+    return f"{amount_of(1, one.milli, one.memory_bytes)} of {card_name(one.uuid, one.index)}"
+
+
+def _entry(sentence: str, width: int | None) -> list[Text]:
+    first, *more = wrapped(printable(sentence), None if width is None else width - 4)
+    return [Text(f"  - {first}"), *(Text(f"    {text}") for text in more)]
+
 
 #: The most nodes, or groups of nodes that are alike, that are shown; the rest is counted.
 #: Machine-readable forms have all of them.
@@ -51,7 +245,10 @@ _WRONG_VALUE = re.compile(
     r"(sharedgpu/(?:gpu_request|gpu_limit|gpu_mem|gpu_exclusive|numa_bind|priority"
     r'|group_headcount|group_threshold))="'
 )
-_WRONG_LABEL = re.compile(r"label (sharedgpu/[A-Za-z0-9_.-]+) is not known")
+_WRONG_LABEL = re.compile(
+    r"label ([A-Za-z0-9_./-]+) is not known(?:; did you mean (sharedgpu/[a-z_]+))?"
+)
+_NEXT_PROBLEM = re.compile("; (?!did you mean )")
 _EXAMPLE = re.compile(r'(?:such as |must be ")([A-Za-z0-9.]+)')
 _OTHER = (
     "Its labels ask for something else than it holds: they were changed after it was bound. What "
@@ -94,7 +291,11 @@ def _paragraph(why: WhyView, width: int | None) -> list[Text]:
     verdict = f"{pod.namespace}/{pod.name} {state}{where}{cards}"
     said = ". " if why.waits_for else ": "
     verdict += f"{said}{message}" if message else "."
-    called = f" Its namespace calls the GPU {pod.card_name}." if pod.card_name else ""
+    called = (
+        f" SharePods of its namespace name the GPU by the GPUID {pod.card_name}."
+        if pod.card_name
+        else ""
+    )
     isolated = f"{_unheld(pod)}{_unknown(why)}"
     rank = _rank(pod)
     comma = "," if rank or without_share(pod) else ""
@@ -105,6 +306,7 @@ def _paragraph(why: WhyView, width: int | None) -> list[Text]:
     for sentence, colour in (
         ("" if is_unclear(pod) else asked, ""),
         (_OTHER if pod.asks_for_other else "", "yellow"),
+        *((f"Perhaps not meant: {sentence}.", "yellow") for sentence in pod.unlikely),
         (ring_sentence(why.ring), ""),
     ):
         shown = wrapped(printable(sentence), width) if sentence else ()
@@ -112,7 +314,7 @@ def _paragraph(why: WhyView, width: int | None) -> list[Text]:
     for sentence in container_lines(pod):
         lines += _item(sentence, width)
     if _is_mislabelled(pod, message):
-        lines += [Text(), Text("To correct it:", style="bold")]
+        lines += [Text(), Text("To correct it, for example:", style="bold")]
         lines += [
             Text(f"  kubectl label pod {pod.name} -n {pod.namespace} {change} --overwrite")
             for change in _corrections(message)
@@ -121,21 +323,24 @@ def _paragraph(why: WhyView, width: int | None) -> list[Text]:
 
 
 def _is_mislabelled(pod: PodView, message: str) -> bool:
-    """Whether it is held for what its labels say."""
+    """Whether the pod is held for what its labels say."""
     return pod.state == "gated" and any(_corrections(message))
 
 
 def _corrections(message: str) -> Iterator[str]:
-    """What `kubectl label` is to be given: `sharedgpu/gpu_limit=0.5`, `sharedgpu/gpu_lmit-`.
+    """What `kubectl label` is to be given, such as `sharedgpu/gpu_limit=0.5`.
 
-    The value is the rule's own example, where it has one.
+    The value is the rule's last example, where it has one: of memory the one with a unit. A
+    misspelt label is replaced in one command: without any label the pod would start at once, and
+    without a GPU.
     """
-    for problem in message.split("; "):
+    for problem in _NEXT_PROBLEM.split(message):
         if found := _WRONG_VALUE.match(problem):
-            example = _EXAMPLE.search(problem, found.end())
-            yield f"{printable(found[1])}={example[1] if example else 'VALUE'}"
+            examples = _EXAMPLE.findall(problem, found.end())
+            yield f"{found[1]}={examples[-1] if examples else 'VALUE'}"
         elif found := _WRONG_LABEL.match(problem):
-            yield f"{printable(found[1])}-"
+            meant = f"{found[2]}=VALUE " if found[2] else ""
+            yield f"{meant}{found[1]}-"
 
 
 def _item(sentence: str, width: int | None) -> list[Text]:
@@ -345,3 +550,77 @@ def _reasons(nodes: Iterable[NodeWhy]) -> str:
             counts[reason] = counts.get(reason, 0) + 1 + len(node.alike)
     phrases = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{count} {reason}" for reason, count in phrases)
+
+
+# `kubectl kubeshare check --now` as text: a line for each pod, and below it what would help.
+
+
+_COLUMNS = (
+    GridColumn(header="POD", least=16),
+    GridColumn(header="ASKS FOR", least=12),
+    GridColumn(header="FITS NOW"),
+)
+_WORDS = {True: "yes", False: "no", None: "-"}
+_STYLES = {True: "green", False: "yellow", None: ""}
+
+
+def prospect_lines(pods: Sequence[CheckedPod], width: int | None) -> Iterator[Text]:
+    """A table, with the sentences about each pod below its row."""
+    rows = [_prospect_row(pod) for pod in pods]
+    header, *groups = grouped(_COLUMNS, rows, width, "WHERE, OR WHY NOT")
+    yield from header if rows else ()
+    for pod, lines in zip(pods, groups, strict=True):
+        yield from lines
+        yield from _below(pod, width)
+
+
+def _prospect_row(pod: CheckedPod) -> Row:
+    if pod.refused:
+        refusal = "; ".join(pod.refused)
+        return Row(cells=[name_of(pod), asks(pod), "refused"], style="red", flow=refusal)
+    now = pod.now if pod.now is not msgspec.UNSET else CheckedProspect(None)
+    return Row(
+        cells=[name_of(pod), asks(pod), _WORDS[now.fits]],
+        style=_STYLES[now.fits],
+        flow=_place(now) if now.fits else _reason(now),
+    )
+
+
+def _place(now: CheckedProspect) -> str:
+    indexes = now.why.indexes if now.why is not None else {}
+    cards = [card_name(uuid, indexes.get(uuid, -1)) for uuid in now.cards]
+    return ", ".join([now.node, *cards])
+
+
+def _reason(now: CheckedProspect) -> str:
+    waits_for = now.why.waits_for if now.why is not None else ""
+    return f"it would wait for {waits_for}" if waits_for else now.message
+
+
+def _below(pod: CheckedPod, width: int | None) -> Iterator[Text]:
+    notes = pod.notes
+    if pod.now is not msgspec.UNSET:
+        notes += pod.now.notes
+        if pod.now.why is not None and not pod.now.fits:
+            yield from _help(pod.now.why, width)
+    for note in notes:
+        yield from _indented(printable(note), width, "yellow")
+    if pod.refused and pod.documentation:
+        yield from _indented(printable(pod.documentation), width, "dim")
+
+
+def _help(why: WhyView, width: int | None) -> Iterator[Text]:
+    """What would make it fit, and what preemption would do."""
+    for sentence in why.advice:
+        first, *more = wrapped(printable(sentence), None if width is None else width - 6)
+        yield Text(f"    - {first}")
+        yield from (Text(f"      {text}") for text in more)
+    if why.preemption is not None:
+        narrow = None if width is None else width - 4
+        for line in preemption_lines(why.preemption, why.indexes, narrow):
+            yield Text("    ") + line
+
+
+def _indented(text: str, width: int | None, style: str) -> Iterator[Text]:
+    for line in wrapped(text, None if width is None else width - 4):
+        yield Text(f"    {line}", style=style)

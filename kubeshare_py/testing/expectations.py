@@ -7,8 +7,8 @@ import numpy as np
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.rows import AllRows, OneRow, Rows, SomeRows
 from kubeshare_py.domain.pod import Shape, by_claim
+from kubeshare_py.framework.boundary import PreFilters
 from kubeshare_py.framework.points import CardFilter
-from kubeshare_py.framework.pre_filters import PreFilters
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.testing.small_cluster import SmallCluster
 
@@ -54,7 +54,7 @@ def expect_contract(cluster: SmallCluster, shape: Shape) -> None:
     _expect_no_failure(cluster, shape)
     evaluator, columns = cluster.evaluator, cluster.ledger.columns
     used = sorted(columns.row_of.values())
-    once = evaluator.keys_on(shape, AllRows(columns))
+    once = evaluator.negated_masks_on(shape, AllRows(columns))
     _expect("asked again, answers are", _masks(cluster, shape, AllRows(columns)), once.tolist())
     for row in used:
         name = columns.names[row]
@@ -87,7 +87,7 @@ def _expect_reasons(
 
 
 def _masks(cluster: SmallCluster, shape: Shape, rows: Rows) -> list[int]:
-    found: IntArray = cluster.evaluator.keys_on(shape, rows)
+    found: IntArray = cluster.evaluator.negated_masks_on(shape, rows)
     masks: list[int] = found.tolist()
     return masks
 

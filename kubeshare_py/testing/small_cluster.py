@@ -15,7 +15,8 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod, Shape
-from kubeshare_py.framework.claims.claim_rows import asked_for
+from kubeshare_py.framework.boundary import PreFilters
+from kubeshare_py.framework.claim_fit import asked_for
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.points import (
     BestCards,
@@ -27,7 +28,6 @@ from kubeshare_py.framework.points import (
     Filter,
     Score,
 )
-from kubeshare_py.framework.pre_filters import PreFilters
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.testing.values import GIB, a_gpu, a_node
 

@@ -1,21 +1,235 @@
-"""Chooses cards of a board: the best set of a size, and the order in which shares break idle cards.
+"""Sets of cards of one board: what each is worth to a program, and which one a pod should get.
 
-Sets are bits: position p of the board is 1 << p. docs/decisions/0009-which-cards.md says why sets
-are ordered in this way.
+Sets are bits: position p of the board is 1 << p. The choice is made in `CardSets`, which nodes of
+equal hardware have in common.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, NewType
 
+import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from kubeshare_py.topology.gang_context import GangContext, divisions
-from kubeshare_py.topology.growth import grown
-from kubeshare_py.topology.islands import MAX_FOR_CLIQUES, broken, intact, islands
-from kubeshare_py.topology.node_topology import NodeTopology
-from kubeshare_py.topology.rings import NO_CARDS, PositionSet, members, ring_bandwidths, totals
+from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.topology.node_topology import NodeTopology, in_order, topology_of
+
+# The worth of a set of cards to a program that runs on all of them. Sets are bits.
+
+
+Bandwidths = Sequence[Sequence[int]]
+#: A set of positions on a board, which are cards: position p is the bit 1 << p.
+PositionSet = NewType("PositionSet", int)
+NO_CARDS = PositionSet(0)
+
+#: For a path of one card: faster than any hop.
+_NO_HOP = 1 << 62
+
+
+def members(cards: PositionSet) -> tuple[int, ...]:
+    """The positions in a set, ascending."""
+    return tuple(position for position in range(cards.bit_length()) if cards >> position & 1)
+
+
+def totals(bandwidth: Bandwidths) -> list[int]:
+    """For every set of positions, indexed by its bits, the sum of bandwidth over its pairs."""
+    sums = [0]
+    for card, row in enumerate(bandwidth):
+        reached = [0]
+        for other in range(card):
+            reached += [before + row[other] for before in reached]
+        sums += [before + more for before, more in zip(sums, reached, strict=True)]
+    return sums
+
+
+def ring_bandwidths(bandwidth: Bandwidths) -> list[int]:
+    """For every set of positions, indexed by its bits, the slowest hop of its best ring, in MB/s.
+
+    For two cards it is the bandwidth of their pair, for fewer 0. This is the Held-Karp algorithm:
+    `slowest[cards][end]` is the slowest hop of the best path from the first of these cards through
+    all of them to `end`. Time grows as 2**n * n * n, unless all hops are equal.
+    """
+    count = len(bandwidth)
+    speeds = {row[other] for card, row in enumerate(bandwidth) for other in range(card)}
+    if len(speeds) == 1:
+        (speed,) = speeds
+        return [speed if cards & (cards - 1) else 0 for cards in range(1 << count)]
+    slowest = [[0] * count for _ in range(1 << count)]
+    rings = [0] * (1 << count)
+    sets = [members(PositionSet(cards)) for cards in range(1 << count)]
+    for cards in range(1, 1 << count):
+        first, *ends = sets[cards]
+        if not ends:
+            slowest[cards][first] = _NO_HOP
+        for end in ends:
+            row, before = bandwidth[end], cards & ~(1 << end)
+            paths = slowest[before]
+            best = max(min(paths[last], row[last]) for last in sets[before])
+            slowest[cards][end] = best
+            rings[cards] = max(rings[cards], min(best, row[first]))
+    return rings
+
+
+# Grows sets of cards card by card, for boards with too many sets to compare all of them.
+
+
+def grown(
+    bandwidth: Bandwidths, seeds: tuple[int, ...], cards: tuple[int, ...], count: int
+) -> PositionSet:
+    """`count` of these cards, without the seeds, as a set of positions in bits.
+
+    Each step adds the card that is nearest to the set, and among equally near ones the card that
+    the remaining cards miss least.
+    """
+    left = {card: sum(bandwidth[card][other] for other in cards) for card in cards}
+    slowest = dict.fromkeys(cards, _NO_HOP)
+    reach = dict.fromkeys(cards, 0)
+    found, added = 0, seeds
+    for _ in range(count):
+        for card in added:
+            for known in (left, slowest, reach):
+                known.pop(card, None)
+            for other in left:
+                most = bandwidth[card][other]
+                slowest[other] = min(slowest[other], most)
+                reach[other] += most
+        best = max(left, key=lambda one: (slowest[one], reach[one], -left[one], -one))
+        found |= 1 << best
+        added = (best,)
+    return PositionSet(found)
+
+
+# The cards that a pod's group has, and is still to get, on one board.
+#
+# A member should be near them.
+#
+# Sets are bits: position p of the board is 1 << p.
+
+
+@dataclass(frozen=True, slots=True)
+class GangContext:
+    """The other members of a pod's group, on one board.
+
+    `taken` is the set of positions, as bits, where they have cards. `others` are the numbers of
+    idle cards that members after this pod claim, largest first: all of them are chosen together.
+    """
+
+    taken: PositionSet = NO_CARDS
+    others: tuple[int, ...] = ()
+
+    def sizes(self, size: int, idle: PositionSet) -> tuple[int, ...]:
+        """The set sizes to choose among these idle cards, largest first.
+
+        `size`, and others that fit.
+
+        `idle` is a set of positions, as bits.
+        """
+        left = idle.bit_count() - size
+        chosen = [size]
+        for other in self.others:
+            if other <= left:
+                chosen.append(other)
+                left -= other
+        return tuple(sorted(chosen, reverse=True))
+
+
+def divisions(cards: PositionSet, sizes: tuple[int, ...]) -> Iterator[tuple[PositionSet, ...]]:
+    """All ways to divide a whole set, given as bits, into parts of these sizes, largest first.
+
+    Single cards are not permuted: they come by position.
+    """
+    yield from _divisions(cards, sizes, -1)
+
+
+def _divisions(
+    cards: PositionSet, sizes: tuple[int, ...], least: int
+) -> Iterator[tuple[PositionSet, ...]]:
+    """`least`: among parts of one size, the part with the lower first position comes first."""
+    if not sizes or sizes[0] == 1:
+        yield tuple(PositionSet(1 << card) for card in members(cards))
+        return
+    size, *rest = sizes
+    for part in combinations(members(cards), size):
+        if part[0] > least:
+            bits = PositionSet(sum(1 << card for card in part))
+            after = part[0] if rest and rest[0] == size else -1
+            for others in _divisions(PositionSet(cards & ~bits), tuple(rest), after):
+                yield (bits, *others)
+
+
+# Islands: cards that reach each other faster than others reach them, as sets of positions.
+#
+# Position p is bit 1 << p.
+
+
+#: Larger boards consist of divided instances: searching cliques may take long there, and every
+#: island is a component.
+MAX_FOR_CLIQUES = 16
+
+Matrix = Sequence[Sequence[int]]
+
+
+def islands(bandwidth: Matrix) -> tuple[tuple[PositionSet, ...], ...]:
+    """The islands at each level, widest level first, where every card reaches every other.
+
+    A level is a bandwidth that occurs (MB/s). Its islands are sets of two or more cards in which
+    each pair has at least that bandwidth. The largest are found first, so that a cube mesh is two
+    quads and not a ring of pairs. Levels with the same islands as the level before are left out.
+    """
+    cards = range(len(bandwidth))
+    found: list[tuple[PositionSet, ...]] = []
+    for least in sorted({bandwidth[one][other] for one, other in combinations(cards, 2)}):
+        level = tuple(sorted(_bits(group) for group in _groups(bandwidth, least)))
+        if level and level not in found:
+            found.append(level)
+    return tuple(found)
+
+
+def intact(levels: Iterable[Sequence[PositionSet]], idle: PositionSet) -> list[list[PositionSet]]:
+    """The islands of which all cards are idle, level by level; `idle` is a set of positions."""
+    return [[island for island in level if island & idle == island] for level in levels]
+
+
+def broken(intact_islands: Iterable[Sequence[PositionSet]], taken: PositionSet) -> tuple[int, ...]:
+    """How many intact islands lose some of their cards but not all, level by level."""
+    return tuple(
+        sum(island & taken not in (0, island) for island in level) for level in intact_islands
+    )
+
+
+def _groups(bandwidth: Matrix, least: int) -> Iterator[list[int]]:
+    """Disjoint groups of two or more cards."""
+    graph = nx.Graph()
+    cards = range(len(bandwidth))
+    graph.add_nodes_from(cards)
+    graph.add_edges_from(
+        pair for pair in combinations(cards, 2) if bandwidth[pair[0]][pair[1]] >= least
+    )
+    if len(cards) > MAX_FOR_CLIQUES:
+        yield from (sorted(group) for group in nx.connected_components(graph) if len(group) > 1)
+        return
+    while graph.number_of_edges():
+        cliques = (sorted(clique) for clique in nx.find_cliques(graph))
+        best = min(cliques, key=lambda one: (-len(one), -_total(bandwidth, one), one))
+        yield best
+        graph.remove_nodes_from(best)
+
+
+def _total(bandwidth: Matrix, cards: Iterable[int]) -> int:
+    return sum(bandwidth[one][other] for one, other in combinations(cards, 2))
+
+
+def _bits(cards: Iterable[int]) -> PositionSet:
+    return PositionSet(sum(1 << card for card in cards))
+
+
+# Chooses cards of a board: the best set of a size, and the order in which shares break idle cards.
+#
+# Sets are bits: position p of the board is 1 << p. docs/decisions/0009-which-cards.md says why sets
+# are ordered in this way.
+
 
 #: The most cards of a board on which all sets are compared; on larger boards a set is grown from
 #: each card.
@@ -273,3 +487,68 @@ class CardSets:
 def _make_room(remembered: dict[Any, Any]) -> None:
     if len(remembered) >= MAX_REMEMBERED:
         remembered.clear()
+
+
+# All boards of a cluster, numbered; a column holds each row's number.
+
+
+#: The most boards beyond those in use, and cached descriptions, that are kept.
+SPARE_BOARDS = 256
+#: Sets of positions are kept in columns of 64 bits.
+MAX_CARDS = 62
+
+
+class NodeTopologies:
+    """Gives nodes of equal hardware one number, and one CardSets in common.
+
+    Number 0 is the board without cards. It also stands for boards with more than 62 cards, of which
+    it is not known how they are joined.
+    """
+
+    def __init__(self) -> None:
+        nothing = NodeTopology(())
+        self.sets: list[CardSets] = [CardSets(nothing)]
+        self._numbers: dict[NodeTopology, int] = {nothing: 0}
+        self._known: dict[object, int] = {}
+        self._most = SPARE_BOARDS
+
+    def number(self, cards: Sequence[Gpu]) -> int:
+        """The number of the board of these cards, which are all those of one node."""
+        if len(cards) > MAX_CARDS:
+            return 0
+        ordered = in_order(cards)
+        parents = sorted({card.parent for card in ordered if card.parent is not None})
+        key = tuple(
+            (card.index, card.links, card.numa_node, card.parent and parents.index(card.parent))
+            for card in ordered
+        )
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) > 2 * self._most:
+                self._known.clear()
+            known = self._known[key] = self._numbered(topology_of(ordered))
+        return known
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether most of the boards may be out of use."""
+        return len(self.sets) > self._most
+
+    def renumber(self, column: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Drop the boards that are not in this column of numbers; the column with the new numbers.
+
+        Both are (rows,) int64.
+        """
+        used = np.union1d(column, [0])
+        self.sets = [self.sets[number] for number in used.tolist()]
+        self._numbers = {sets.board: number for number, sets in enumerate(self.sets)}
+        self._known.clear()
+        self._most = 2 * len(self.sets) + SPARE_BOARDS
+        renumbered: NDArray[np.int64] = np.searchsorted(used, column)
+        return renumbered
+
+    def _numbered(self, topology: NodeTopology) -> int:
+        number = self._numbers.setdefault(topology, len(self.sets))
+        if number == len(self.sets):
+            self.sets.append(CardSets(topology))
+        return number

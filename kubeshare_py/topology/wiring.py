@@ -1,15 +1,19 @@
-"""The wiring of a node: links, NUMA nodes, parents and fabric of its cards, apart from the cards.
+"""How a node's cards are wired: bandwidths of links, the wiring as a value, and its reading."""
 
-It is reported later than the cards, and rarely changes.
-"""
-
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kubeshare_py.domain.card_reading import BusPath, CardLink
+from kubeshare_py.domain.card_reading import PATHS, BusPath, CardLink
 from kubeshare_py.domain.gpu import Gpu, PeerLink
 from kubeshare_py.domain.identity import GpuUuid
+from kubeshare_py.domain.quantity import NUMA_NODE
 from kubeshare_py.domain.remembered import MAX_BYTES, remembered
+
+# The wiring of a node: links, NUMA nodes, parents and fabric of its cards, apart from the cards.
+#
+# It is reported later than the cards, and rarely changes.
+
 
 #: Nodes of one kind have the same few sets of links: 64 kinds of eight cards.
 SETS_KEPT = 512
@@ -138,3 +142,114 @@ def one_object(wiring: Wiring) -> Wiring:
 def shared(links: Peers) -> Peers:
     """The same object for equal links."""
     return links
+
+
+# The bandwidth of a link between two cards, from its word in `nvidia-smi topo -m` and its speed.
+#
+# Bandwidths are in MB/s, both directions summed.
+
+
+#: The ways over the bus, from near to far, and the percentage of the bus's bandwidth that counts.
+#: Only the order is a fact: drivers report the speed of the bus, which is the same with any number
+#: of bridges in between, and nearer cards must come first.
+BUS_PERCENT = {"PIX": 100, "PXB": 90, "PHB": 75, "NODE": 65, "SYS": 50}
+
+#: Speeds that a driver does not report: PCIe 3.0 with 16 lanes, and one link of NVLink 2 to 4.
+BUS_SPEED = 32_000
+NVLINK_SPEED = 50_000
+
+#: Not bandwidths, but an order where nothing else is known: instances of one card first, so that
+#: other cards can still be divided, then cards of one NUMA node.
+SAME_CARD = 2
+SAME_NUMA_NODE = 1
+
+#: The most NVLinks of one card. A card with more shares them with its peers through a switch.
+MAX_NVLINKS = 18
+
+_NVLINKS = re.compile(r"NV(\d{1,3})")
+
+
+def nvlinks(kind: str) -> int:
+    """The number of NVLinks: 12 for NV12, 0 for other words."""
+    found = _NVLINKS.fullmatch(kind)
+    return int(found[1]) if found else 0
+
+
+def speed(link: PeerLink) -> int:
+    """The bandwidth of the link itself in MB/s, before losses on the way; 0 for unknown words."""
+    count = nvlinks(link.kind)
+    if count:
+        return link.speed or count * NVLINK_SPEED
+    return (link.speed or BUS_SPEED) if link.kind in BUS_PERCENT else 0
+
+
+# Reads the output of `nvidia-smi topo -m` as wiring, for inventories that people write.
+
+
+_CARD = re.compile(r"GPU(\d{1,3})")
+#: Escape sequences: the first line is underlined.
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+_ITSELF = "X"
+_MAX_DIGITS = 9
+
+
+class MatrixProblem(ValueError):
+    """The text is no such matrix; the message says why."""
+
+
+def read_matrix(text: str) -> Wiring:
+    """The links of the cards, and their NUMA nodes if the columns on the right have them.
+
+    Of network cards, which the driver lists if they have RDMA, the nearest counts. Raises
+    MatrixProblem.
+    """
+    lines = [line.split() for line in _ESCAPES.sub("", text).splitlines()]
+    heads = next((line for line in lines if line and _CARD.fullmatch(line[0])), [])
+    devices = [head for head in heads if head.isalnum() or "_" in head]
+    devices = devices[: devices.index("CPU")] if "CPU" in devices else devices
+    count = sum(bool(_CARD.fullmatch(head)) for head in devices)
+    if not count or devices[:count] != [f"GPU{index}" for index in range(count)]:
+        raise MatrixProblem("begins with a line of GPU0, GPU1 and so on")
+    rows = {
+        line[0]: line[1:]
+        for line in lines
+        if len(line) > 1 and line is not heads and _CARD.fullmatch(line[0])
+    }
+    if [*rows] != devices[:count]:
+        raise MatrixProblem(f"has {count} columns and rows for {' '.join(rows) or 'no GPU'}")
+    numa = [(at, _numa_node(rows[f"GPU{at}"][len(devices) :])) for at in range(count)]
+    near = [(at, _nearest(rows[f"GPU{at}"][count : len(devices)])) for at in range(count)]
+    return one_object(
+        Wiring(
+            links=tuple((at, tuple(_links(at, rows[f"GPU{at}"], count))) for at in range(count)),
+            numa_nodes=tuple((at, number) for at, number in numa if number is not None),
+            rdma=tuple((at, path) for at, path in near if path is not None),
+        )
+    )
+
+
+def _links(card: int, row: list[str], count: int) -> Iterator[PeerLink]:
+    if len(row) < count or row[card] != _ITSELF:
+        raise MatrixProblem(f"row GPU{card} needs {count} words with {_ITSELF} for itself")
+    for peer, word in enumerate(row[:count]):
+        if peer != card:
+            if word not in BUS_PERCENT and not nvlinks(word):
+                raise MatrixProblem(f"row GPU{card}: {word!r} is no way to GPU{peer}")
+            yield PeerLink(peer, word, 0)
+
+
+def _nearest(words: list[str]) -> BusPath | None:
+    """The way to the nearest of a card's network cards; None without any."""
+    return next((path for path in PATHS if path in words), None)
+
+
+def _numa_node(rest: list[str]) -> int | None:
+    """The column after the CPUs (0-23,48-71); None for several NUMA nodes."""
+    value = rest[1] if len(rest) > 1 else ""
+    if not value.isascii() or not value.isdecimal():
+        return None
+    number = int(value) if len(value) <= _MAX_DIGITS else NUMA_NODE.most + 1
+    problem = NUMA_NODE.problem(number)
+    if problem:
+        raise MatrixProblem(f"NUMA node {problem}")
+    return number

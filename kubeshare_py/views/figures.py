@@ -1,12 +1,15 @@
-"""The scheduler's state in numbers, for its metrics.
+"""The scheduler's state in numbers, for its metrics."""
 
-Shares in thousandths of a GPU, memory in bytes.
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kubeshare_py.domain.isolation import IsolationBackend
+from kubeshare_py.domain.card_reading import IsolationBackend
+from kubeshare_py.domain.gpu import WHOLE_MILLI
+
+# The scheduler's state in numbers, for its metrics.
+#
+# Shares in thousandths of a GPU, memory in bytes.
+
 
 #: What an attempt to place a pod may lead to, in kube-scheduler's words.
 RESULTS = ("scheduled", "unschedulable", "error")
@@ -99,3 +102,88 @@ class PodFigures:
     shares: Mapping[IsolationBackend, int] = field(default_factory=dict)
     not_ready: Mapping[IsolationBackend, int] = field(default_factory=dict)
     unreported: Mapping[IsolationBackend, int] = field(default_factory=dict)
+
+
+# What a namespace's pods hold of GPUs together, and may hold: for monitoring.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaUse:
+    """The use of one resource, as ResourceQuotas name it.
+
+    `used` is in bytes or thousandths of a GPU, of which `unit` are one of the resource. `limit` is
+    the smallest limit of the namespace's quotas without scopes, in units of the resource; None
+    without one.
+    """
+
+    namespace: str
+    resource: str
+    used: int
+    unit: int
+    limit: int | None
+
+
+# Cards and what pods hold of them, one by one: for monitoring that names each pod.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedCard:
+    """One card. Amounts are in bytes and thousandths of a GPU, scaled as pods are charged.
+
+    `index` is the driver's, None if the inventory does not show the card; its capacities are then
+    0. `tenants` are pods. A MIG instance has the `parent` that it is a part of.
+    """
+
+    node: str
+    uuid: str
+    index: int | None
+    model: str
+    capacity_bytes: int
+    capacity_milli: int
+    allocated_bytes: int
+    allocated_milli: int
+    tenants: int
+    parent: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldPart:
+    """What one pod holds of one card; `of` is the card."""
+
+    namespace: str
+    pod: str
+    of: SharedCard
+    memory_bytes: int
+    milli: int
+
+
+# How the capacity of cards differs from their own size, in words: `0,1: memory 15 GiB x 1.5`.
+
+
+_GIB = 1 << 30
+
+
+def scaling_words(
+    own_bytes: int, memory_scaling: int, cores_scaling: int, max_tenants: int = 0
+) -> str:
+    """What is special about a card's capacity; "" if nothing is.
+
+    `own_bytes` is the card's own memory, and the scalings are in thousandths.
+    """
+    words = []
+    if memory_scaling != WHOLE_MILLI:
+        words.append(f"memory {own_bytes / _GIB:.4g} GiB x {memory_scaling / WHOLE_MILLI:g}")
+    if cores_scaling != WHOLE_MILLI:
+        words.append(f"cores x {cores_scaling / WHOLE_MILLI:g}")
+    if max_tenants:
+        words.append(f"at most {max_tenants:,} pod{'' if max_tenants == 1 else 's'}")
+    return ", ".join(words)
+
+
+def of_cards(cards: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """A text for each different wording with the labels of its cards, from (label, words) pairs."""
+    labels: dict[str, list[str]] = {}
+    for label, words in cards:
+        if words:
+            labels.setdefault(words, []).append(label)
+    return tuple(f"{','.join(named)}: {words}" for words, named in labels.items())

@@ -6,13 +6,104 @@ values as JSON objects with the same field names; readers ignore unknown fields.
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 from kubeshare_py.domain.diagnosis import Shortfall
-from kubeshare_py.views.holding import (
-    ContainerPartView,
-    ContainerView,
-    HoldingView,
-    PlacementView,
-)
+
+# What a pod holds, as people see it: amounts of its cards, its neighbours, why it is there.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoldingView:
+    """A pod's part of one card: milli and bytes; `index` -1: not in the inventory."""
+
+    uuid: str
+    index: int = -1
+    model: str = ""
+    milli: int = 0
+    memory_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerView:
+    """What one container asks for and holds; `container` is `container-0`, `init-0` and so on.
+
+    The number is the container's index in spec.containers or spec.initContainers. It asks for
+    `count` cards of `milli` each, none if `count` is 0; the fields are those of a `PodView`. With
+    `exclusive` the cards are for it alone. `holds` are its cards, in the order in which it sees
+    them.
+    """
+
+    container: str
+    count: int = 0
+    milli: int = 0
+    memory_bytes: int | None = None
+    memory_milli: int | None = None
+    models: tuple[str, ...] = ()
+    share_of: str = ""
+    exclusive: bool = False
+    holds: tuple[HoldingView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerPartView:
+    """The part of one card that one container of its tenant holds: milli and bytes."""
+
+    container: str
+    milli: int
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeighbourView:
+    """Another pod on the same cards, and its parts of them.
+
+    `namespace` and `name` are "" for pods that the reader may not see.
+    """
+
+    namespace: str
+    name: str
+    holds: tuple[HoldingView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreView:
+    """One plugin's score of a node for a pod; `points` are before the weight."""
+
+    plugin: str
+    weight: int
+    points: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedNode:
+    """A node that fits, and its weighted sum of scores."""
+
+    name: str
+    score: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementView:
+    """How a pod's node would rank if the pod were placed now, and its cards' other tenants.
+
+    `rank` counts from 1 among the `fitting` nodes. It is 0, and `score` has no meaning, if the pod
+    would no longer fit its own node, or if scores alone did not decide (gangs). `others` are the
+    best of the other nodes. Scores that are relative to all nodes that fit count as in a decision.
+    """
+
+    rank: int = 0
+    fitting: int = 0
+    score: int = 0
+    scores: tuple[ScoreView, ...] = ()
+    others: tuple[RankedNode, ...] = ()
+    neighbours: tuple[NeighbourView, ...] = ()
+
+
+def container_words(container: str) -> str:
+    """A container in a sentence: `container-0` is `container 0`, `init-0` is `init container 0`."""
+    kind, _, index = container.rpartition("-")
+    return f"{'init ' if kind == 'init' else ''}container {index}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +112,8 @@ class TenantView:
 
     `dialect` is that of its request, "" if that is not known. `containers` are its containers'
     parts of this part, empty if all of them see the whole of it. `card_name` is the name that the
-    card has for pods of its namespace, "" for none.
+    card has for pods of its namespace, "" for none. `share_pod` is the SharePod of that namespace
+    that the pod was made of, "" for none.
     """
 
     namespace: str
@@ -31,6 +123,7 @@ class TenantView:
     exclusive: bool = False
     dialect: str = ""
     card_name: str = ""
+    share_pod: str = ""
     unheld: tuple[str, ...] = ()
     containers: tuple[ContainerPartView, ...] = ()
 
@@ -88,6 +181,9 @@ class CardView:
     that pods here may use, without `none`. `claimed_by` are other nodes that list the card, or
     whose pods hold it: unless it counts here, it is not healthy. `lingering` are pods that were
     deleted by force, whose parts are in use until their grace periods are over.
+
+    `busy_milli` (thousandths of the time in which a kernel ran) and `in_use_bytes` (of memory) are
+    what is really used of the card, measured in the last two minutes; unset where not known.
     """
 
     uuid: str
@@ -109,6 +205,8 @@ class CardView:
     isolation: tuple[BackendView, ...] = ()
     claimed_by: tuple[str, ...] = ()
     lingering: tuple[LingeringView, ...] = ()
+    busy_milli: int | msgspec.UnsetType = msgspec.UNSET
+    in_use_bytes: int | msgspec.UnsetType = msgspec.UNSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +281,8 @@ class PodView:
     it holds. `message` says why it waits. `isolation` is the back-end that enforces its share,
     `unheld` the parts that this does not enforce. `not_ready` are those of its cards on which the
     back-end is not known to work. `holds` is its part of each card; with `asks_for_other` its
-    labels ask for something else. `card_name` is as that of a tenant.
+    labels ask for something else. `card_name` is as that of a tenant. `unlikely` are
+    sentences about labels that are hardly meant as they are.
 
     If its containers have claims of their own, `containers` says what each asks for and holds, and
     `relation` how their cards relate: `same card`, `different cards`, or "" if that does not
@@ -218,6 +317,7 @@ class PodView:
     containers: tuple[ContainerView, ...] = ()
     relation: str = ""
     card_name: str = ""
+    unlikely: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,12 +325,14 @@ class ClusterView:
     """The cluster at one instant. `overcommitted`: (node, uuid) of cards with free amounts below 0.
 
     `ready` is False until pods and nodes were listed. `inventory` is `read`, `unread`, or the
-    message of the last failure.
+    message of the last failure. `source` is where cards come from now, `prometheus` or `scrape` for
+    example; "" if that is not known.
     """
 
     scheduler: str
     ready: bool
     inventory: str
+    source: str = ""
     nodes: tuple[NodeView, ...] = ()
     pods: tuple[PodView, ...] = ()
     overcommitted: tuple[tuple[str, str], ...] = ()
@@ -323,3 +425,84 @@ class WhyView:
     preemption: PreemptionView | None = None
     placement: PlacementView | None = None
     indexes: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProspectView:
+    """What would become of a pod that does not exist, if it were created now.
+
+    `fits`: it would be placed at once, and `why.pod` has the node and the cards. Otherwise `why` is
+    as that of a pod that waits. `notes` are sentences about what the answer leaves out.
+    """
+
+    fits: bool
+    why: WhyView
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerView:
+    """A profile of the scheduler: pods with its `name` as schedulerName are its own.
+
+    They may ask for GPUs in its `dialects`. `extender`: kube-scheduler chooses their nodes.
+    """
+
+    name: str
+    dialects: tuple[str, ...] = ()
+    extender: bool = False
+
+
+# What pods of manifests ask for, as `kubectl kubeshare check` shows it.
+
+
+class CheckedClaim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One claim: of a container (`container-0`, `init-0`), or of the whole pod if that is "".
+
+    `milli` are thousandths of each GPU, `limitMilli` caps their time; `memoryBytes` is for each
+    GPU, None for the part of its memory that goes with the share.
+    """
+
+    count: int
+    milli: int
+    limit_milli: int
+    container: str = ""
+    memory_bytes: int | None = None
+    exclusive: bool = False
+    models: tuple[str, ...] = ()
+
+
+class CheckedProspect(msgspec.Struct, frozen=True, rename="camel"):
+    """What would become of the pod if it were created now.
+
+    `fits`: it would be placed at once on `node`, with the GPUs of the uuids `cards`. If not, `why`
+    says what of, as `why -o json` does of a waiting pod. None if that was not asked: `message` says
+    why. `notes` are sentences about what the answer leaves out.
+    """
+
+    fits: bool | None
+    message: str = ""
+    node: str = ""
+    cards: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    why: WhyView | None = None
+
+
+class CheckedPod(msgspec.Struct, frozen=True, rename="camel"):
+    """A pod of a manifest. `dialect` is "" if it asks for no GPU, or in several dialects.
+
+    `path` leads from the object to the pod's template, where the object is of a kind with several.
+    `scheduler` is the schedulerName of the scheduler that takes the pod. `refused` are sentences;
+    the pod is fine without any. `notes` are sentences about a pod that is fine, or under a
+    condition. `documentation` is where its dialect says what its keys mean, "" if it does not.
+    `now` is set if it was asked what would become of it now.
+    """
+
+    object: str
+    scheduler: str
+    dialect: str
+    claims: tuple[CheckedClaim, ...]
+    refused: tuple[str, ...]
+    documentation: str = ""
+    path: str = ""
+    notes: tuple[str, ...] = ()
+    now: CheckedProspect | msgspec.UnsetType = msgspec.UNSET

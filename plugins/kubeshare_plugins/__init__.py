@@ -22,17 +22,18 @@ from kubeshare_plugins.kubernetes.inter_pod_affinity import InterPodAffinity
 from kubeshare_plugins.kubernetes.node_affinity import NodeAffinity
 from kubeshare_plugins.kubernetes.node_declared_features import NodeDeclaredFeatures
 from kubeshare_plugins.kubernetes.node_ports import NodePorts
-from kubeshare_plugins.kubernetes.node_resources_balanced_allocation import (
+from kubeshare_plugins.kubernetes.node_resources_fit import (
     NodeResourcesBalancedAllocation,
+    NodeResourcesFit,
 )
-from kubeshare_plugins.kubernetes.node_resources_fit import NodeResourcesFit
-from kubeshare_plugins.kubernetes.node_unschedulable import NodeUnschedulable
-from kubeshare_plugins.kubernetes.node_volume_limits import NodeVolumeLimits
 from kubeshare_plugins.kubernetes.pod_topology_spread import PodTopologySpread
-from kubeshare_plugins.kubernetes.taint_toleration import TaintToleration
-from kubeshare_plugins.kubernetes.volume_binding import VolumeBinding
-from kubeshare_plugins.kubernetes.volume_restrictions import VolumeRestrictions
-from kubeshare_plugins.kubernetes.volume_zone import VolumeZone
+from kubeshare_plugins.kubernetes.taint_toleration import NodeUnschedulable, TaintToleration
+from kubeshare_plugins.kubernetes.volume_binding import (
+    NodeVolumeLimits,
+    VolumeBinding,
+    VolumeRestrictions,
+    VolumeZone,
+)
 from kubeshare_plugins.kubeshare_guarantee import KubeShareGuarantee
 from kubeshare_plugins.kubeshare_opportunistic import KubeShareOpportunistic
 from kubeshare_plugins.least_tenants import LeastTenants

@@ -70,6 +70,6 @@ def _machine_fill(rows: Rows, cards: BestCards | None) -> IntArray:
     """The mean of used cpu and memory in percent, as kube-scheduler's MostAllocated; (k,)."""
     offered = rows.allocatable[:, [CPU, MEMORY]]
     capacity = np.maximum(offered, 1)
-    used = np.clip(offered - rows.free[:, [CPU, MEMORY]], 0, capacity)
+    used = np.minimum(np.maximum(offered - rows.free[:, [CPU, MEMORY]], 0), capacity)
     filled: IntArray = (used * 100 // capacity).sum(1) // 2
     return filled

@@ -6,8 +6,8 @@ Which labels count is the dialect's to say (`Dialect.node_rules`), such as KubeS
 
 import numpy as np
 
-from kubeshare_plugins.kubernetes.label_judge import Flags, Integers, LabelJudge
-from kubeshare_py.domain.needs.node_rules import NodeRule
+from kubeshare_plugins.kubernetes.node_affinity import Flags, Integers, LabelJudge
+from kubeshare_py.domain.pod import NodeRule
 from kubeshare_py.plugin import (
     Depends,
     IntArray,
@@ -23,6 +23,7 @@ class DialectNodes:
     """A node has the label with another value, or lacks a label that the profile requires."""
 
     name = "DialectNodes"
+    only_for = ("node_rules",)
     depends = Depends.STATIC
 
     def filter(self, shape: Shape, reasons: ReasonTable) -> RowFilter | None:

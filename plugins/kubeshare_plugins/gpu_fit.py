@@ -6,8 +6,7 @@ from functools import partial
 import numpy as np
 
 from kubeshare_py.domain.request import TOO_MUCH
-from kubeshare_py.framework.claims.card_names import fits_name
-from kubeshare_py.framework.claims.card_shortfalls import (
+from kubeshare_py.framework.claim_fit import (
     IS_CORDONED,
     KEPT_FOR_NATIVE,
     NO_GPU,
@@ -20,17 +19,16 @@ from kubeshare_py.framework.claims.card_shortfalls import (
     OTHER_VENDOR,
     RESERVED,
     TOO_MANY_TENANTS,
-    card_shortfalls,
-    never_texts,
-)
-from kubeshare_py.framework.claims.claim_fit import (
     asked_bytes,
     asked_milli,
+    card_shortfalls,
     fits_but_for_reservations,
     fits_claim,
+    fits_name,
     flags_for,
     has_size,
     headroom_for,
+    never_texts,
     shares_exclusion,
 )
 from kubeshare_py.plugin import (

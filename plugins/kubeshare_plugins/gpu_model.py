@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kubeshare_py.framework.claims.claim_fit import is_choosy
+from kubeshare_py.framework.claim_fit import is_choosy
 from kubeshare_py.plugin import (
     CardPredicate,
     GpuClaim,
@@ -25,6 +25,10 @@ class GpuModel:
     """
 
     name = "GpuModel"
+    only_for = (
+        "claim.models",
+        "claim.preferred",
+    )
 
     def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardPredicate | None:
         """No question for claims that accept any model."""

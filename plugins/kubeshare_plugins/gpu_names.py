@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from kubeshare_plugins.kubernetes.node_affinity import required_affinity
-from kubeshare_py.framework.claims.card_names import having_name
+from kubeshare_py.framework.claim_fit import having_name
 from kubeshare_py.plugin import Depends, IntArray, ReasonTable, RowFilter, Rows, Shape, Shortfall
 
 ELSEWHERE = "the GPU of the name which the pod gives is on another node"
@@ -21,6 +21,7 @@ class GpuNames:
     """No question for pods that name no GPU."""
 
     name = "GpuNames"
+    only_for = ("claim.tags",)
     depends = Depends.CLUSTER
 
     def filter(self, shape: Shape, reasons: ReasonTable) -> RowFilter | None:

@@ -8,7 +8,7 @@ because the ledger enforces them.
 
 from collections.abc import Iterator, Sequence
 
-from kubeshare_py.domain.card_tags import CardTag, CardTags, TagKind
+from kubeshare_py.domain.gpu import CardTag, CardTags, TagKind
 from kubeshare_py.plugin import (
     ABSENT,
     BestCards,
@@ -38,6 +38,7 @@ class GpuTags:
     """No question for claims without affinity and anti-affinity tags."""
 
     name = "GpuTags"
+    only_for = ("claim.tags",)
     normaliser: Normaliser | None = None
 
     def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardPredicate | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kubeshare_py.framework.claims.claim_fit import names_cards
+from kubeshare_py.framework.claim_fit import names_cards
 from kubeshare_py.plugin import (
     ABSENT,
     CardPredicate,
@@ -23,6 +23,10 @@ class GpuUuids:
     """A denied card stays denied, even if it is named too."""
 
     name = "GpuUuids"
+    only_for = (
+        "claim.uuids",
+        "claim.denied_uuids",
+    )
 
     def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardPredicate | None:
         """No question for claims that name no UUIDs."""

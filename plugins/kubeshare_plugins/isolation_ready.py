@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from kubeshare_py.domain.readiness import in_words, not_ready_reason
+from kubeshare_py.domain.card_reading import in_words, not_ready_reason
 from kubeshare_py.plugin import (
     ABSENT,
     BestCards,
@@ -33,6 +33,7 @@ class IsolationReady:
     """
 
     name = "IsolationReady"
+    only_for = ("isolation",)
     normaliser: Normaliser | None = None
 
     def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardPredicate | None:

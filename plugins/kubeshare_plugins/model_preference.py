@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from kubeshare_py.framework.claims.card_groups import (
+from kubeshare_py.framework.card_groups import (
     WORTHLESS,
     chosen_group,
     fitting_cards,
@@ -40,6 +40,10 @@ class ModelPreference:
     """
 
     name = "ModelPreference"
+    only_for = (
+        "claim.preferred",
+        "claim.count",
+    )
     normaliser: Normaliser | None = None
 
     def score(self, shape: Shape) -> RowScore | None:

@@ -10,13 +10,8 @@ import numpy as np
 from msgspec import Meta
 
 from kubeshare_plugins.model_preference import best_card, best_cards, worst_of
-from kubeshare_py.domain.gpu_models import name_part, names_model
-from kubeshare_py.framework.claims.card_groups import (
-    WORTHLESS,
-    chosen_group,
-    fitting_cards,
-    nth_best,
-)
+from kubeshare_py.domain.gpu import name_part, names_model
+from kubeshare_py.framework.card_groups import WORTHLESS, chosen_group, fitting_cards, nth_best
 from kubeshare_py.plugin import (
     MAX_SCORE,
     ArgumentError,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kubeshare_py.framework.claims.card_groups import in_one_group, too_few
+from kubeshare_py.framework.card_groups import in_one_group, too_few
 from kubeshare_py.plugin import CardPredicate, ReasonTable, Rows, Shape, Shortfall
 
 TOO_FEW_NEAR = "too few GPUs of one NUMA node"
@@ -20,6 +20,7 @@ class NumaBinding:
     """
 
     name = "NumaBinding"
+    only_for = ("claim.one_numa_node",)
 
     def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardPredicate | None:
         """Only for claims that ask for it."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kubeshare_py.framework.claims.card_groups import in_one_group, too_few
+from kubeshare_py.framework.card_groups import in_one_group, too_few
 from kubeshare_py.plugin import CardPredicate, ReasonTable, Rows, Shape, Shortfall
 
 TOO_FEW_ALIKE = "too few GPUs of one model"
@@ -20,6 +20,7 @@ class OneModel:
     """
 
     name = "OneModel"
+    only_for = ("claim.one_model",)
 
     def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardPredicate | None:
         """Only for claims of several cards that ask for it."""

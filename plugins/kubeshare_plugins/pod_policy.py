@@ -14,7 +14,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from kubeshare_py.domain.needs.placement_policy import Order
+from kubeshare_py.domain.request import Order
 from kubeshare_py.plugin import (
     ABSENT,
     MAX_SCORE,
@@ -29,7 +29,7 @@ from kubeshare_py.plugin import (
     Shape,
     Shortfall,
 )
-from kubeshare_py.topology.rings import PositionSet
+from kubeshare_py.topology.card_sets import PositionSet
 
 IN_USE = "GPU in use by other pods"
 NO_SHARE_LEFT = "no share of GPU left"
@@ -50,6 +50,7 @@ class PodPolicy:
     """
 
     name = "PodPolicy"
+    only_for = ("policy",)
 
     def card_filter(self, shape: Shape, reasons: ReasonTable) -> CardPredicate | None:
         """Idle cards, if the policy wants them; cards with some share left for claims of none."""
@@ -125,15 +126,15 @@ def _parts(rows: Rows) -> tuple[tuple[IntArray, IntArray], ...]:
 def _part_of(taken: IntArray, whole: IntArray) -> IntArray:
     """`taken` of `whole` in units of which `_FULL` are all; nothing is never full."""
     found: IntArray = np.rint(taken / np.maximum(whole, 1) * _FULL).astype(np.int64)
-    return np.clip(found, 0, _FULL)
+    return np.minimum(np.maximum(found, 0), _FULL)  # clip() takes five times as long
 
 
 def _node_fill(rows: Rows) -> IntArray:
     """How full all cards of each row are together, (k,)."""
     there = rows.flags & ABSENT == 0
-    fill: IntArray = np.zeros(len(rows.index), np.int64)
+    fill: IntArray = np.zeros(len(there), np.int64)
     for taken, whole in _parts(rows):
-        fill += _part_of(np.where(there, taken, 0).sum(1), np.where(there, whole, 0).sum(1))
+        fill += _part_of((taken * there).sum(1), (whole * there).sum(1))
     return fill
 
 
@@ -147,7 +148,7 @@ def _card_fill(rows: Rows, weights: tuple[int, int, int]) -> IntArray:
 
 def _rank(orders: tuple[Order, ...], weights: tuple[int, int, int], rows: Rows) -> IntArray:
     """The rank of each card by these orders, then by its slot, the highest first; (k, width)."""
-    numa = np.clip(rows.numa + 1, 0, _NUMAS - 1)
+    numa = np.minimum(np.maximum(rows.numa + 1, 0), _NUMAS - 1)
     rank: IntArray = np.zeros(rows.flags.shape, np.int64)
     for order in orders:
         if order in _BY_NUMA:

@@ -6,12 +6,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from kubeshare_py.framework.claims.card_groups import (
-    WORTHLESS,
-    Fitting,
-    fitting_cards,
-    nth_best,
-)
+from kubeshare_py.framework.card_groups import WORTHLESS, Fitting, fitting_cards, nth_best
 from kubeshare_py.plugin import (
     MAX_SCORE,
     WHOLE_MILLI,

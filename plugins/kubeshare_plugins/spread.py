@@ -51,6 +51,6 @@ def _share_room(rows: Rows, cards: BestCards | None) -> IntArray:
 def _machine_room(rows: Rows, cards: BestCards | None) -> IntArray:
     """The mean of free cpu and memory in percent, as kube-scheduler's LeastAllocated; (k,)."""
     capacity = np.maximum(rows.allocatable[:, [CPU, MEMORY]], 1)
-    free = np.clip(rows.free[:, [CPU, MEMORY]], 0, capacity)
+    free = np.minimum(np.maximum(rows.free[:, [CPU, MEMORY]], 0), capacity)
     room: IntArray = (free * 100 // capacity).sum(1) // 2
     return room

@@ -20,8 +20,7 @@ from kubeshare_py.plugin import (
     RowScore,
     Shape,
 )
-from kubeshare_py.topology.islands import intact
-from kubeshare_py.topology.rings import PositionSet
+from kubeshare_py.topology.card_sets import PositionSet, intact
 
 #: Equal for all cards: other policies decide, and among idle cards that they rank equal, the column
 #: `break_order` does.

@@ -1,4 +1,4 @@
-"""Pods of HAMi's dialect for webhook and policy, each with what becomes of it (vgpu-hami H.2)."""
+"""Pods of HAMi's dialect for webhook and policy, each with what becomes of it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -62,7 +62,10 @@ def _containers(prefix: str, limits: Sequence[Limits]) -> list[Json]:
     ]
 
 
-#: By the behaviours of vgpu-hami H.2.
+#: Cases of one number show one rule of HAMi's webhook: a pod that asks becomes ours and keeps what
+#: it asks for (14), a card without a part of its memory comes with all cores (15), parts without a
+#: count get it (16), a priority becomes a variable of its container (17), amounts that cannot be
+#: meant (18), a node that the pod names (20) and privileged containers (21) are refused.
 CASES: Mapping[str, HamiCase] = {
     "14 memory leaves cores absent": HamiCase(
         pod=a_pod({GPU: 1, MEM: 4096}), limits=[{GPU: "1", MEM: "4096"}]

@@ -8,7 +8,7 @@ from typing import Any
 import jsonpatch
 
 from kubeshare_py.admission.review import Rules, answer
-from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
+from kubeshare_py.domain.card_reading import IsolationBackend, IsolationChoice
 
 Json = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""What HAMi's webhook did to pods, done to pods of the dialect `hami` (vgpu-hami H.2)."""
+"""What HAMi's webhook did to pods, done to pods of the dialect `hami`."""
 
 import base64
 import json
@@ -12,7 +12,7 @@ from kubeshare_py.admission.review import NO_CONTAINERS, Rules
 from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.dialects.hami.hami_dialect import Hami
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
-from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
+from kubeshare_py.domain.card_reading import IsolationBackend, IsolationChoice
 from tests.admission.hami_pods import (
     CASES,
     CORES,
@@ -74,7 +74,7 @@ def test_h14_a_pod_with_memory_becomes_ours_and_its_cores_stay_absent() -> None:
 
 @pytest.mark.parametrize("extra", [{}, {PERCENT: 100}])
 def test_h15_a_pod_without_memory_gets_all_cores_of_its_cards(extra: Limits) -> None:
-    """HAMi A.9: the exclusive default; in the limits alone."""
+    """A count without cores or a part of the memory gets 100 cores, in the limits alone."""
     made = admitted(a_pod({GPU: 1, **extra}))
     assert limits_of(made)[CORES] == "100"
     assert CORES not in limits_of(admitted(a_pod({GPU: 1, PERCENT: 50})))
@@ -127,7 +127,7 @@ def test_h20_a_pod_that_asks_and_names_its_node_is_refused() -> None:
 
 
 def test_h21_a_privileged_container_beside_one_that_asks_is_refused_by_name() -> None:
-    """HAMi A.9-4; 4paradigm's webhook left such pods to the default scheduler."""
+    """HAMi's webhook refuses the whole pod; 4paradigm's left it to the default scheduler."""
     assert "container c1 is privileged" in refused(privileged(a_pod({GPU: 1, MEM: 1}, {}), 1))
     alone = privileged(a_pod({}))
     assert admitted(alone) == alone
@@ -150,7 +150,7 @@ def test_h23_a_container_that_does_not_ask_sees_no_card() -> None:
 
 
 def test_a_pod_without_containers_is_refused() -> None:
-    """HAMi A.9-1; here those of other schedulers are left to the API server, which refuses them."""
+    """As HAMi does. Pods of other schedulers are left to the API server, which refuses them."""
     assert refused(a_pod(schedulerName=OURS)) == NO_CONTAINERS
     assert admitted(a_pod(schedulerName="another")) == a_pod(schedulerName="another")
 

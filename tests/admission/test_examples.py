@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from kubeshare_py.dialects.card_visibility import CardVisibility, card_visibility
+from kubeshare_py.documents.yaml_text import FAST_PARSER
 from kubeshare_py.isolation.containers import CAPABILITIES, CARDS, VOID
 from tests.admission.patched import env_of, patched
 from tests.architecture.sources import ROOT
@@ -48,7 +49,7 @@ def examples() -> list[Any]:
     return [
         pytest.param(pod, id=f"{place.relative_to(ROOT)}-{number}")
         for place, text in texts()
-        for number, document in enumerate(yaml.safe_load_all(text))
+        for number, document in enumerate(yaml.load_all(text, FAST_PARSER))
         for pod in pods_in(document)
     ]
 

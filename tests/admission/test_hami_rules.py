@@ -1,4 +1,4 @@
-"""The policies' CEL does to HAMi's pods what the webhook's code does (vgpu-hami A.9, H.2)."""
+"""The policies' CEL does to HAMi's pods what the webhook's code does."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -9,21 +9,20 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import Raw, json
 
-from kubeshare_py.admission.admitted_pods import admitted
 from kubeshare_py.admission.hami_rules import LISTS, additions, refusals, settings, template
-from kubeshare_py.dialects.admitted import Admitted
-from kubeshare_py.dialects.dialect import PodAsk
-from kubeshare_py.dialects.dialect_table import DialectTable
-from kubeshare_py.dialects.hami.admission import TASK_PRIORITY
+from kubeshare_py.admission.review import dialect_additions
+from kubeshare_py.dialects.dialect import Admitted, PodAsk
+from kubeshare_py.dialects.dialects import DialectTable
 from kubeshare_py.dialects.hami.hami_dialect import Hami
+from kubeshare_py.dialects.hami.request import TASK_PRIORITY
 from kubeshare_py.dialects.pod_request import first_problem
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.domain.request import ContainerRef
 from kubeshare_py.manifests.admission import read_pod
-from kubeshare_py.manifests.pods.container_amounts import container_amounts
+from kubeshare_py.manifests.pods.effective_requests import container_amounts
 from tests.admission.evaluated import PodRules
 from tests.admission.hami_pods import CASES, Json, a_pod
-from tests.controlplane.cel_template import HAMI
+from tests.controlplane.chart_tables import HAMI
 from tests.scale import examples
 
 #: What is added to each container: limits, and variables.
@@ -58,7 +57,7 @@ def by_webhook(pod: Json, dialect: Hami) -> Additions | str:
     problem = None if read.spec.node_name else first_problem({}, {}, table, amounts)
     if problem:
         return str(problem)
-    found = admitted(read, table, PodAsk({}, {}, amounts))
+    found = dialect_additions(read, table, PodAsk({}, {}, amounts))
     return found if isinstance(found, str) else dict(_named(found))
 
 

@@ -8,11 +8,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kubeshare_py.admission.label_table import template, variables
-from kubeshare_py.dialects import sharedgpu, standing
+from kubeshare_py.dialects import pod_keys, sharedgpu
 from kubeshare_py.dialects.pod_request import first_problem
 from tests.admission.any_labels import labels_and_annotations
 from tests.admission.evaluated import Rules
-from tests.controlplane.cel_template import LABELS_TEMPLATE
+from tests.controlplane.chart_tables import LABELS_TEMPLATE
 from tests.controlplane.shipped import ABOUT_PODS, POLICIES, only
 from tests.scale import examples
 
@@ -62,6 +62,7 @@ def test_the_charts_rules_are_those_of_the_code() -> None:
     assert LABELS_TEMPLATE.read_text() == template(), "out of date: make manifests"
 
 
+@pytest.mark.slow
 @examples(600)
 @example(({"sharedgpu/gpu_limit": "00.50", "sharedgpu/gpu_request": "2"}, {}))
 @example(({"sharedgpu/gpu_limit": "3.00", "sharedgpu/gpu_request": "2"}, {}))
@@ -70,7 +71,7 @@ def test_the_charts_rules_are_those_of_the_code() -> None:
 def test_policy_and_scheduler_say_the_same(given: tuple[dict[str, str], dict[str, str]]) -> None:
     assert without_hint(said_by_policy(*given)) == without_hint(said_by_dialect(*given))
     labels, annotations = given
-    advice = sharedgpu.advice(labels) or standing.advice(labels)
+    advice = sharedgpu.advice(labels) or pod_keys.group_advice(labels)
     assert rules().evaluate(labels, annotations)["advice"] == advice
 
 
@@ -121,3 +122,19 @@ def test_amounts_are_compared_exactly(request_of: str) -> None:
 def test_memory_of_a_few_bytes_is_hardly_meant(memory: str, advice: str) -> None:
     found = rules().evaluate({**SHARE, "sharedgpu/gpu_mem": memory}, {})
     assert found["advice"] == advice
+
+
+@pytest.mark.parametrize(
+    ("labels", "is_unlikely"),
+    [
+        *(({"sharedgpu/gpu_limit": limit}, True) for limit in ("2", "010", "3.0")),
+        *(({"sharedgpu/gpu_limit": limit}, False) for limit in ("1", "1.0", "0.5", "0", "2.5")),
+        ({"sharedgpu/gpu_limit": "2", "sharedgpu/gpu_request": "2"}, False),
+        ({"sharedgpu/gpu_limit": "2", "sharedgpu/gpu_exclusive": "true"}, False),
+    ],
+)
+def test_several_cards_as_a_limit_alone_are_hardly_meant(
+    labels: dict[str, str], is_unlikely: bool
+) -> None:
+    advice = sharedgpu.SEVERAL_ADVICE if is_unlikely else ""
+    assert rules().evaluate(labels, {})["advice"] == sharedgpu.advice(labels) == advice

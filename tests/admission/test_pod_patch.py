@@ -169,6 +169,7 @@ def has_library(pod: Json, *, first: bool) -> bool:
     return wish == "gemini" and any((place == 0) is first for place in places)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     [

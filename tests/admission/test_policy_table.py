@@ -1,8 +1,8 @@
 from kubeshare_py.admission.policy_table import injections, template
 from kubeshare_py.dialects.card_visibility import CardVisibility
-from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
+from kubeshare_py.domain.card_reading import IsolationBackend, IsolationChoice
 from kubeshare_py.isolation.containers import injection
-from tests.controlplane.cel_template import PLUGINS, TEMPLATE, plugins
+from tests.controlplane.chart_tables import PLUGINS, TEMPLATE, plugins
 
 
 def test_the_charts_tables_are_those_of_the_code() -> None:

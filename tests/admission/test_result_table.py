@@ -5,7 +5,7 @@ import re
 from kubeshare_py.admission.result_table import template
 from kubeshare_py.dialects import results
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
-from tests.controlplane.cel_template import RESULTS
+from tests.controlplane.chart_tables import RESULTS
 from tests.dialects.halves import HALVES
 
 

@@ -7,13 +7,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kubeshare_py.admission.label_table import variables
-from kubeshare_py.dialects.dialect_table import DialectTable
+from kubeshare_py.dialects.dialects import DialectTable
 from kubeshare_py.dialects.pod_request import first_problem
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
-from kubeshare_py.dialects.sharepod.dialect import SharePods
-from kubeshare_py.dialects.sharepod.keys import AMOUNTS, KEYS, VIRTUAL_GPU
+from kubeshare_py.dialects.sharepod import AMOUNTS, KEYS, VIRTUAL_GPU, SharePods
 from tests.admission.evaluated import Rules
-from tests.dialects.sharepod.pods import README
+from tests.dialects.sharepod_pods import README
 from tests.scale import examples
 
 TABLE = DialectTable((SHAREDGPU, SharePods()))

@@ -36,6 +36,6 @@ def module_of(path: Path) -> ast.Module:
 
 
 def where(path: Path, line: int | None = None) -> str:
-    """`kubeshare_py/domain/bounds.py:12`, as editors and terminals link it."""
+    """`kubeshare_py/domain/quantity.py:12`, as editors and terminals link it."""
     name = path.relative_to(ROOT).as_posix()
     return name if line is None else f"{name}:{line}"

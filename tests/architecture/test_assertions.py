@@ -27,6 +27,7 @@ def claims(test: ast.AST) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_every_test_asserts_or_calls_a_helper_that_is_named_for_it() -> None:
     silent = [
         where(path, node.lineno)

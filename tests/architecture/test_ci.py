@@ -23,6 +23,11 @@ def test_flaky():
     tried.touch()
     assert known
 """
+SLOW = """
+import pytest
+@pytest.mark.slow
+def test_slow(): pass
+"""
 GOOD, BAD, CRASH = "def test_good(): pass", "def test_bad(): assert 0", "import os; os._exit(1)"
 BROKEN = "import no_such_module"
 #: For make and pytest: the tree's own tools, no other plugin than the one that spreads tests.
@@ -30,7 +35,7 @@ ALONE = {
     "MAKEFLAGS": "BIN=bin STAMP=installed LOCK=pyproject.toml CORE=tests",
     "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     "PYTEST_PLUGINS": "xdist.plugin",
-    "PYTEST_XDIST_AUTO_NUM_WORKERS": "2",
+    "PYTEST_XDIST_AUTO_NUM_WORKERS": "1",
 }
 #: A Python of another version, as far as CI asks for it.
 PYTHON = """#!/bin/sh
@@ -58,9 +63,16 @@ def tree(tmp_path: Path) -> Path:
     for folder in FOLDERS:
         (tmp_path / "tests" / folder).mkdir(parents=True)
     (tmp_path / "tests/conftest.py").write_text(OPTIONS)
-    (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\nmarkers = ['long']\n")
+    # The tests were run before.
+    (tmp_path / "tests/__pycache__").mkdir()
+    (tmp_path / "tests/__pycache__/conftest.any-pytest-any.pyc").touch()
+    write(tools / "python", "#!/bin/sh\necho any\n")
+    (tmp_path / "pyproject.toml").write_text(
+        "[tool.pytest.ini_options]\nmarkers = ['slow', 'long']\n"
+    )
     (tmp_path / "installed").touch()
     add(tmp_path, "stories/test_good.py", GOOD)
+    add(tmp_path, "test_slow.py", SLOW)
     return tmp_path
 
 
@@ -88,11 +100,35 @@ def ci(tree: Path, *pythons: Path) -> tuple[int, list[str]]:
     return done.returncode, [line.partition(" in ")[0] for line in done.stdout.splitlines()]
 
 
-def test_the_closing_lines_of_both_runs_are_told(tree: Path) -> None:
+def test_one_process_rewrites_the_tests_beside_the_checks_if_they_were_never_run(
+    tree: Path,
+) -> None:
+    def planned() -> str:
+        return subprocess.run(
+            ["make", "--no-print-directory", "--dry-run", "rewrite"],
+            cwd=tree,
+            env={**os.environ, **ALONE},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+
+    assert "--collect-only" not in planned()
+    shutil.rmtree(tree / "tests/__pycache__")
+    assert planned().endswith("--collect-only -p no:cacheprovider >/dev/null 2>&1 || true\n")
+
+
+#: The closing lines of runs in which nothing fails.
+PASSED = ["make test: 1 passed", "make slow: 1 passed", "make e2e: 1 passed"]
+
+
+@pytest.mark.slow
+def test_the_closing_lines_of_each_run_are_told(tree: Path) -> None:
     code, said = ci(tree)
-    assert (code, said[-2:]) == (0, ["make test: 1 passed", "make e2e: 1 passed"]), said
+    assert (code, said[-3:]) == (0, PASSED), said
 
 
+@pytest.mark.slow
 def test_the_core_is_tried_on_the_oldest_python_of_each_minor_version(tree: Path) -> None:
     versions = ["4.9.1", "4.10.0", "4.9.0", "3.10.7"]
     pythons = [tree / f"python{version}" for version in versions]
@@ -101,27 +137,22 @@ def test_the_core_is_tried_on_the_oldest_python_of_each_minor_version(tree: Path
     # Not for another user, where this is root: no other user reads its tree.
     user = "" if os.getuid() == 0 else ", an ordinary user without Go"
     code, said = ci(tree, *pythons)
-    assert (code, said[-4:]) == (
-        0,
-        [
-            f"Python 4.9.0{user}: 1 passed",
-            "Python 4.10.0: 1 passed",
-            "make test: 1 passed",
-            "make e2e: 1 passed",
-        ],
-    ), said
+    pythons_passed = [f"Python 4.9.0{user}: 2 passed", "Python 4.10.0: 2 passed"]
+    assert (code, said[-5:]) == (0, pythons_passed + PASSED), said
 
 
+@pytest.mark.slow
 def test_a_test_that_passes_alone_is_named_and_does_not_fail(tree: Path) -> None:
     add(tree, "stories/test_flaky.py", FLAKY)
     code, said = ci(tree)
-    assert (code, said[-5:]) == (
+    assert (code, said[-6:]) == (
         0,
         [
             "make test: 1 failed, 1 passed",
             "make test AGAIN=failed: 1 passed",
             "failed once, passed alone:",
             "  tests/stories/test_flaky.py::test_flaky",
+            "make slow: 1 passed",
             "make e2e: 2 passed",
         ],
     ), said

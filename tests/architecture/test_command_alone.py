@@ -81,6 +81,7 @@ def command(place: Path, *arguments: str, name: str = "kubectl-kubeshare") -> tu
     return done.returncode, done.stdout
 
 
+@pytest.mark.slow
 def test_it_needs_less_than_25_mib(place: Path) -> None:
     (packages,) = place.glob("lib/python*/site-packages")
     assert sum(path.stat().st_size for path in packages.rglob("*") if path.is_file()) < MAX_BYTES
@@ -99,11 +100,12 @@ def test_nothing_in_it_imports_what_only_a_scheduler_needs(wheel: Path) -> None:
     } == {}
 
 
+@pytest.mark.slow
 async def test_every_command_of_it_runs(place: Path, tmp_path: Path) -> None:
     async with behind_api_server(tmp_path) as (behind, _):
         for arguments, said in (
             (("--version",), "kubectl-kubeshare 0."),
-            (("gpus",), "n1    0    NVIDIA-A100-SXM4-40GB"),
+            (("gpus",), "n1      0  NVIDIA-A100-SXM4-40GB"),
             (("gpus", "--summary"), "Allocated/Total GPUs In Cluster:"),
             (("gpus", "-d"), "IPADDRESS:  10.0.0.1"),
             (("gpus", "-t"), "It is not known how its cards are joined."),

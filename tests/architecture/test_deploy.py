@@ -7,17 +7,10 @@ from typing import Any
 
 import pytest
 import yaml
-from msgspec import inspect
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.leader_election import seconds
-from kubeshare_py.configuration.scheduler import (
-    FORMER_KEYS,
-    Points,
-    ProfileConfiguration,
-    SchedulerConfiguration,
-    read,
-)
+from kubeshare_py.configuration.scheduler import SchedulerConfiguration, read
 from kubeshare_py.dialects import results
 from kubeshare_py.edges.scheduler.decision_loop import DRAIN_S
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
@@ -26,11 +19,12 @@ from kubeshare_py.manifests.reports import CONTROLLER
 from kubeshare_py.scheduling.pod_groups import gang_repair
 from kubeshare_py.scheduling.preemption import preemption
 from tests.architecture.sources import ROOT
+from tests.controlplane import values_schema
 from tests.controlplane.shipped import only, shipped
 
 CHART = ROOT / "deploy/chart/kubeshare"
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
-SCHEMA = json.loads((CHART / "values.schema.json").read_text())
+SCHEMA = json.loads(values_schema.SCHEMA.read_text())
 NAME, NAMESPACE = "kubeshare-scheduler", "kube-system"
 #: Values that are explained one by one.
 NESTED = (
@@ -51,13 +45,6 @@ NESTED = (
     "podMonitor",
     "prometheusRule",
 )
-#: The chart's own: what the values cannot say.
-OURS = {"apiVersion", "kind", "server.service", "server.certificateFile", "server.keyFile"}
-OURS |= {"server.apiService", "leaderElection.resourceNamespace", "leaderElection.resourceName"}
-OURS |= {f"hamiMetrics.{name}" for name in ("bindAddress", "port", "legacy")}
-OURS |= {f"extender.{name}" for name in ("certificateFile", "keyFile", "clientCaFile")}
-# Its pods have an account.
-OURS |= {"clientConnection.kubeconfig"}
 
 
 def policy(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -96,15 +83,6 @@ def fields(document: object, kind: type[SchedulerConfiguration]) -> set[str]:
         inner = getattr(document, name)
         names = getattr(inner, "__struct_encode_fields__", None)
         found |= {f"{shown}.{one}" for one in names} if names else {shown}
-    return found
-
-
-def known(schema: dict[str, Any], path: str = "") -> set[str]:
-    """Paths of all settings that the schema of the values lets through."""
-    found = set()
-    for name, inner in schema["properties"].items():
-        where = f"{path}{name}"
-        found |= known(inner, f"{where}.") if "properties" in inner else {where}
     return found
 
 
@@ -185,59 +163,14 @@ def test_the_default_configuration_is_the_schedulers() -> None:
     assert VALUES["config"]["inventory"]["url"] == shown.inventory.url
 
 
-def test_the_values_let_through_every_setting_that_is_not_the_charts_own() -> None:
+def test_the_schema_of_the_values_has_the_fields_and_bounds_of_the_configuration() -> None:
+    assert values_schema.written(SCHEMA) == values_schema.SCHEMA.read_text(), "make manifests"
+
+
+def test_what_the_chart_sets_itself_is_a_setting() -> None:
     settings = fields(read(None), SchedulerConfiguration)
-    assert known(SCHEMA["properties"]["config"]) == (settings - OURS) | {*FORMER_KEYS}
-    assert settings >= OURS
-
-
-def limits(kind: inspect.Type) -> dict[str, Any]:
-    """What a JSON schema says of a setting, as far as its type does."""
-    match kind:
-        case inspect.IntType() | inspect.FloatType():
-            named = {"minimum": kind.ge, "exclusiveMinimum": kind.gt, "maximum": kind.le}
-            return {name: value for name, value in named.items() if value is not None}
-        case inspect.LiteralType(values=values):
-            return {"enum": {*values}}
-        case inspect.EnumType(cls=choices):
-            return {"enum": {one.value for one in choices}}
-        case _:
-            return {}
-
-
-def expect_alike(kind: inspect.Type, schema: dict[str, Any], path: str) -> None:
-    """The schema lets through the same fields, choices and numbers."""
-    schema = SCHEMA["definitions"][schema["$ref"].split("/")[-1]] if "$ref" in schema else schema
-    if path in ("server.port", "extender.port"):
-        return  # the chart's pods may not listen below 1024, and on no port that is not known
-    if isinstance(kind, inspect.StructType):
-        assert schema["additionalProperties"] is False, path
-        here = {one.encode_name: one.type for one in kind.fields}
-        here |= {old: here[new] for old, new in FORMER_KEYS.items() if new in here}
-        assert {*schema["properties"]} <= {*here}, path
-        for name, inner in schema["properties"].items():
-            expect_alike(here[name], inner, f"{path}.{name}".removeprefix("."))
-    elif isinstance(kind, inspect.VarTupleType):
-        expect_alike(kind.item_type, schema["items"], f"{path}[]")
-    elif isinstance(kind, inspect.DictType) and not isinstance(kind.value_type, inspect.AnyType):
-        expect_alike(kind.value_type, schema["additionalProperties"], f"{path}[]")
-    else:
-        said = {name: schema[name] for name in ("minimum", "exclusiveMinimum", "maximum", "enum")
-                if name in schema}  # fmt: skip
-        if "enum" in said:
-            said["enum"] = {*said["enum"]}
-        assert said == limits(kind), path
-
-
-def test_the_schema_of_the_values_has_the_choices_and_limits_of_the_configuration() -> None:
-    expect_alike(inspect.type_info(SchedulerConfiguration), SCHEMA["properties"]["config"], "")
-    profile = inspect.type_info(ProfileConfiguration)
-    assert isinstance(profile, inspect.StructType)
-    assert {*SCHEMA["definitions"]["profile"]["properties"]} == {
-        one.encode_name for one in profile.fields
-    }
-    points = SCHEMA["definitions"]["profile"]["properties"]["plugins"]["properties"]
-    assert {*points} == {*Points.__struct_encode_fields__}
+    sections = {path.partition(".")[0] for path in settings}
+    assert settings | sections >= values_schema.OF_THE_CHART
 
 
 def test_every_value_is_in_the_schema_and_has_a_default() -> None:

@@ -1,4 +1,7 @@
-"""One type name, one type: no class and no alias of a type has the name of another one."""
+"""One public type name, one type: no class and no alias of a type has the name of another one.
+
+Private names are free: their module says what they are.
+"""
 
 import ast
 from collections import defaultdict
@@ -14,10 +17,11 @@ SAME_THING = {
 
 
 def type_names(path: Path) -> Iterator[str]:
-    """Classes wherever they are; in the module itself, what is assigned to a CamelCase name."""
+    """Public classes wherever they are, and public aliases of the module itself."""
     module = nodes_of(path)[0]
     assert isinstance(module, ast.Module)
-    yield from (node.name for node in nodes_of(path) if isinstance(node, ast.ClassDef))
+    classes = (node for node in nodes_of(path) if isinstance(node, ast.ClassDef))
+    yield from (node.name for node in classes if is_of_a_type(node.name))
     for node in module.body:
         for target in node.targets if isinstance(node, ast.Assign) else ():
             if isinstance(target, ast.Name) and is_of_a_type(target.id):
@@ -25,17 +29,16 @@ def type_names(path: Path) -> Iterator[str]:
 
 
 def is_of_a_type(name: str) -> bool:
-    """`Shape` and `_Shape` are; constants and functions are not."""
-    letters = name.lstrip("_")
-    return letters[:1].isupper() and any(letter.islower() for letter in letters)
+    """`Shape` is; constants, functions and private names are not."""
+    return name[:1].isupper() and any(letter.islower() for letter in name)
 
 
 def homonyms(paths: list[Path]) -> dict[str, list[str]]:
-    """Names that several places give to types of theirs; `_Shape` counts as `Shape`."""
+    """Names that several places give to types of theirs."""
     places: dict[str, list[str]] = defaultdict(list)
     for path in paths:
         for name in type_names(path):
-            places[name.lstrip("_")].append(where(path))
+            places[name].append(where(path))
     return {name: found for name, found in places.items() if len(found) > 1}
 
 
@@ -48,8 +51,8 @@ def test_each_exception_is_needed() -> None:
     assert SAME_THING.keys() <= homonyms(FILES).keys()
 
 
-def test_names_of_types_are_told_from_others() -> None:
+def test_names_of_types_differ_from_others() -> None:
     assert is_of_a_type("Shape")
-    assert is_of_a_type("_Shape")
+    assert not is_of_a_type("_Shape")
     assert not is_of_a_type("MAX_CARDS")
     assert not is_of_a_type("_shape")

@@ -7,6 +7,7 @@ from functools import cache
 import grimp
 
 from tests.architecture.sources import ROOT, TESTS
+from tests.each import each
 
 PACKAGE = "kubeshare_py"
 MAP = (ROOT / "ARCHITECTURE.md").read_text()
@@ -59,11 +60,12 @@ def test_the_order_of_the_rows_is_that_of_the_layers() -> None:
 
 
 def test_the_last_column_allows_every_import() -> None:
-    for room, _, column in ROWS:
+    found = each(imports())
+    for room, _, column in each(ROWS):
         if "/" in room or column == EVERYTHING:
             continue
         allowed = set(column.split(", ")) if column != "nothing" else set()
-        assert {b for a, b in imports() if a == room} <= allowed, room
+        assert {b for a, b in found if a == room} <= allowed, room
 
 
 def test_every_path_on_the_map_exists() -> None:
@@ -77,6 +79,24 @@ def test_every_path_on_the_map_exists() -> None:
     ]
     assert len(named) > 20
     assert missing == []
+
+
+def test_each_form_of_a_pod_is_where_the_map_says() -> None:
+    _, _, rest = MAP.partition("## What a pod is called on its way")
+    rows = re.findall(
+        r"^\| (.+?) \| .+ \| `([a-z_/]+)` \|$", rest.partition("\n## ")[0], re.MULTILINE
+    )
+    named = [(name, module) for form, module in rows for name in re.findall(r"`(\w+)`", form)]
+    assert len(rows) > 15
+    assert [
+        (name, module)
+        for name, module in named
+        if not re.search(
+            rf"^(class {name}\b|{name}\b.* = )",
+            (ROOT / PACKAGE / f"{module}.py").read_text(encoding="utf-8"),
+            re.MULTILINE,
+        )
+    ] == []
 
 
 def test_lines_of_the_map_are_not_longer_than_120_columns() -> None:

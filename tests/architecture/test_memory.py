@@ -6,7 +6,12 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[2] / "kubeshare_py"
 ROOMS = ("dialects", "manifests", "domain", "framework", "scheduling")
 #: Their arguments come from the inventory, or from this program.
-NOT_OF_PODS = {"domain/remembered.py", "domain/readiness.py", "manifests/json_paths.py"}
+NOT_OF_PODS = {
+    "domain/remembered.py",
+    "domain/card_reading.py",
+    "manifests/json_paths.py",
+    "manifests/watch.py",
+}
 
 
 def test_functions_of_what_pods_say_are_remembered_by_weight() -> None:

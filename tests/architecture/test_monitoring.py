@@ -7,12 +7,7 @@ import pytest
 import yaml
 
 from kubeshare_py.configuration.scheduler import read
-from kubeshare_py.exporters import (
-    collector_metrics,
-    gpu_capacity,
-    scheduler_metrics,
-    share_pod_metrics,
-)
+from kubeshare_py.exporters import collector_metrics, scheduler_metrics, share_pod_metrics
 from tests.architecture.sources import ROOT
 from tests.controlplane.shipped import only
 
@@ -90,7 +85,7 @@ def test_what_is_recorded_is_explained() -> None:
 def test_the_scheduler_asks_for_the_job_that_the_collectors_are() -> None:
     selector = read(None).inventory.selector
     assert [f'job="{name}"' for name in JOBS if name in selector] == [selector]
-    assert JOBS["kubeshare-collector"]["metrics_path"] == gpu_capacity.PATH
+    assert JOBS["kubeshare-collector"]["metrics_path"] == collector_metrics.PATH
     assert JOBS["kubeshare-collector"]["honor_labels"] is True
 
 

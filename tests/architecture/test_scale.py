@@ -6,9 +6,9 @@ from hypothesis import settings
 from tests.scale import Scale, examples, is_full, parse, scaled, seeds
 
 
-def test_a_tenth_is_tried_unless_more_is_asked_for() -> None:
+def test_a_twentieth_is_tried_unless_more_is_asked_for() -> None:
     small, full = parse("small", None), parse("full", None)
-    assert (small.scaled(400), full.scaled(400), parse("10", None).scaled(400)) == (40, 400, 4000)
+    assert (small.scaled(400), full.scaled(400), parse("10", None).scaled(400)) == (20, 400, 4000)
     assert (small.seeds(12), full.seeds(3)) == ([0], [0, 1, 2])
 
 

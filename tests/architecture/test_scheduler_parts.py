@@ -18,18 +18,25 @@ EDGES = [
 PLAIN = {"name", "profiles"}
 SCHEDULING = ROOT / "kubeshare_py" / "scheduling"
 PARTS = [path for path in FILES if path.is_relative_to(SCHEDULING)]
-#: The parts of the scheduler's state that constructors take apart, and the whole of it.
-STATE = {"Pods", "Queues", "Charges", "PodLifecycle", "ProfilesInUse"}
+#: What constructors take apart, and all that the machine consists of.
+STATE = {"State", "ProfilesInUse"}
 WHOLE = "MachineParts"
 #: The calls that change what a row of the map's table names, by the name that the part goes by.
 CHANGES = {
     "nodes and cards": ("ledger", {"put_node", "drop_node", "put_cards", "put_silent"}),
-    "charges of pods": ("ledger", {"charge", "release", "linger", "take_back", "end_lingering"}),
+    "charges in the ledger": (
+        "ledger",
+        {"charge", "release", "linger", "undo_charge", "end_lingering"},
+    ),
+    "charges of pods": ("charges", {"charge", "release", "linger", "undo", "edited", "shrink"}),
     "cards that claims hold": ("ledger", {"hold_cards", "release_cards"}),
     "reserved places": ("ledger", {"reserve", "dissolve"}),
     "which pods are known": ("table", {"add", "remove"}),
     "states of pods": ("table", {"transition"}),
-    "members of gangs": ("gangs", {"file", "gone", "drop", "declare", "finish", "finished_are"}),
+    "members of gangs": (
+        "gangs",
+        {"record_member", "gone", "drop", "declare", "finish", "finished_are"},
+    ),
     "nominees with reservations": ("reservations", {"hold"}),
 }
 

@@ -6,6 +6,7 @@ import tomllib
 import pytest
 
 from tests.architecture.sources import ROOT
+from tests.each import each
 
 MANUAL = (ROOT / "docs/security.md").read_text()
 ROLES = (
@@ -77,4 +78,4 @@ def test_readers_of_the_page_need_no_test_to_understand_it() -> None:
 
 def test_lines_of_prose_can_be_read_in_a_terminal() -> None:
     long = [line for line in MANUAL.splitlines() if len(line) > LONGEST_LINE]
-    assert all(line.startswith("| ") for line in long)
+    assert all(line.startswith("| ") for line in each(long))

@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any
 
 from kubeshare_py.edges.kube.client import KubeClient, decode
-from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.credentials import load
 from kubeshare_py.edges.kube.errors import KubeError
 from tests.attacks.attacked_cluster import (
     ADA,
@@ -25,6 +25,7 @@ from tests.attacks.attacked_cluster import (
     AttackedCluster,
 )
 from tests.controlplane.helm import NAMESPACE
+from tests.patience import PATIENCE_S
 from tests.stories.conftest import scheduled_condition
 
 Json = dict[str, Any]
@@ -130,7 +131,7 @@ class Attack:
             condition = scheduled_condition(pod)
             return bool(condition.get("message")) and text in condition["message"]
 
-        found = await self.expect_eventually(name, namespace, told, 20)
+        found = await self.expect_eventually(name, namespace, told, PATIENCE_S)
         return str(scheduled_condition(found)["message"])
 
     async def expect_bound(self, name: str, namespace: str = ATTACKER) -> Json:

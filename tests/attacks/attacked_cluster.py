@@ -12,10 +12,13 @@ from pathlib import Path
 
 import yaml
 
-from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode, read_cluster
-from kubeshare_py.embedded_cluster.nodes.node_objects import node_object
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import (
+    SimulatedNode,
+    node_object,
+    read_cluster,
+)
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
-from kubeshare_py.inventory.card_annotation import ANNOTATION, write_cards
+from kubeshare_py.inventory.node_annotations import ANNOTATION, write_cards
 from tests.controlplane.helm import NAMESPACE, template
 from tests.controlplane.processes import Process, process
 from tests.controlplane.running import ControlPlane, free_ports

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 
 import pytest
 
-from kubeshare_py.dialects.sharedgpu_models import MAX_NAMES, MAX_STARS
+from kubeshare_py.dialects.sharedgpu import MAX_NAMES, MAX_STARS
 from tests.attacks.attack import Attack, Json, gpu_pod, refusal
 from tests.attacks.attacked_cluster import LAX
 from tests.attacks.waits import Victims, Waits

@@ -8,10 +8,9 @@ from http import HTTPStatus
 import pytest
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
-from kubeshare_py.edges.kube.credential_reading import KubeReading
-from kubeshare_py.edges.kube.credentials import Credentials
-from kubeshare_py.inventory.card_annotation import ANNOTATION, write_cards
+from kubeshare_py.edges.kube.credentials import Credentials, load
+from kubeshare_py.edges.kube.kubeconfig import KubeReading
+from kubeshare_py.inventory.node_annotations import ANNOTATION, write_cards
 from tests.attacks.attack import (
     LEASE,
     STATE,

@@ -17,7 +17,7 @@ from tests.deploy.conftest import kubectl
 pytestmark = pytest.mark.real_only("it needs admission policies, Helm and a scheduler's own role")
 
 PATHS = (
-    *("/state/v1/cluster", f"/state/v1/why/{VICTIM}/secret", "/metrics", "/configz"),
+    *("/metrics", "/configz"),
     *(f"{STATE}/gpus", f"{STATE}/pods", f"{STATE}/namespaces/{VICTIM}/pods/secret"),
 )
 REFUSED = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}
@@ -31,10 +31,10 @@ NAMING = (
     "X-Forwarded-Client-Cert: Subject=front-proxy-client",
 )
 AROUND = (
-    *("/livez/../state/v1/cluster", "/livez%2f..%2fstate/v1/cluster", "//state/v1/cluster"),
-    *("/state/v1/why/../../state/v1/cluster", "/./state/v1/cluster", "/healthz/..;/metrics"),
-    *("/state/v1/why/x/%2e%2e%2f%2e%2e%2fcluster", "/state/v1/cluster/", "/STATE/v1/cluster"),
-    *("/apis/../state/v1/cluster", f"{STATE}/namespaces/../gpus", "/livez/metrics", "/%00"),
+    *(f"/livez/..{STATE}/gpus", f"/livez%2f..{STATE}/gpus", f"/{STATE}/gpus", "//metrics"),
+    *(f"{STATE}/pods/../../v1/gpus", f"/.{STATE}/gpus", "/healthz/..;/metrics", "/./metrics"),
+    *(f"{STATE}/pods/%2e%2e%2fgpus", f"{STATE}/gpus/", f"{STATE.upper()}/gpus", "/METRICS"),
+    *("/apis/../metrics", f"{STATE}/namespaces/../gpus", "/livez/metrics", "/%00"),
     *(f"{STATE}/namespaces/{ATTACKER}/pods/..%2f..%2f{VICTIM}%2fpods%2fsecret",),
     *("/etc/passwd", "/../../../../etc/passwd", "/static/../../etc/passwd", f"/{'a' * 7000}"),
 )
@@ -43,7 +43,7 @@ STRANGE = (
     b"GET * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
     b"CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-    b"GET /state/v1/cluster\r\n\r\n",
+    b"GET /metrics\r\n\r\n",
     b"GET http://[ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
     b"GET / HTTP/1.1\r\nHost: x\r\n" + b"A: " + b"b" * 100_000 + b"\r\n\r\n",
     b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
@@ -106,7 +106,7 @@ async def test_no_method_and_no_bytes_leave_a_traceback(attack: Attack) -> None:
         answer = await answered(attack.attacked_cluster.port, sent)
         assert status(answer) == 0 or 400 <= status(answer) < 500
     for method in ("TRACE", "DELETE", "PUT", "PATCH", "get", "PROPFIND", "X" * 1000):
-        answer = await answered(attack.attacked_cluster.port, request(method, "/state/v1/cluster"))
+        answer = await answered(attack.attacked_cluster.port, request(method, f"{STATE}/gpus"))
         assert 400 <= status(answer) < 500
     assert "Traceback" not in attack.said()
 
@@ -114,7 +114,7 @@ async def test_no_method_and_no_bytes_leave_a_traceback(attack: Attack) -> None:
 async def test_large_bodies_are_not_waited_for(attack: Attack) -> None:
     before = resident(attack)
     length = "Content-Length: 1000000000000"
-    sent = request("POST", "/state/v1/cluster", length) + b"x" * 4_000_000
+    sent = request("POST", f"{STATE}/gpus", length) + b"x" * 4_000_000
     async with crowd(attack.attacked_cluster.port, 20, sent):
         await attack.expect_victim_bound()
     assert resident(attack) < before + 32 * 2**20
@@ -122,7 +122,7 @@ async def test_large_bodies_are_not_waited_for(attack: Attack) -> None:
 
 async def test_silent_clients_do_not_keep_others_out(attack: Attack, full_scale: bool) -> None:
     size = 1000 if full_scale else 300
-    for sent in (b"", b"GET /state/v1/cluster HTTP/1.1\r\nHost: x\r\n"):
+    for sent in (b"", b"GET /metrics HTTP/1.1\r\nHost: x\r\n"):
         async with crowd(attack.attacked_cluster.port, size, sent):
             answer = await answered(attack.attacked_cluster.port, request("GET", "/livez"))
             assert status(answer) == HTTPStatus.OK

@@ -15,17 +15,21 @@ from tests.attacks.attack import CREATE_S, Attack, Json, gpu_pod, pods_of
 from tests.attacks.attacked_cluster import VICTIM
 from tests.patience import PATIENCE_S
 
-#: What others may wait while a port is flooded: half of them and 99 of 100, in seconds; where they
-#: wait long without a flood as well, since other programs use the machine, so many times as long.
-MOST_S, TIMES = {50: 0.5, 99: 0.5}, 6.0
+#: What others may wait while a port is flooded (s): half of them, and 99 of 100 of many or 90 of
+#: 100 of few; where they wait long without a flood as well, since other programs use the machine,
+#: so many times as long. A flood begins with dozens of handshakes at once, a second of processor
+#: time on a busy machine: those that come with it wait for it, and are 5 of 60. While the client
+#: itself gets no processor, no port is why.
+MOST_S, TIMES, MANY = 0.5, 6.0, 200
 _EVERY_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """What some waited (s), the shortest first."""
+    """What some waited (s), the shortest first, and for how long their client could not run (s)."""
 
     sorted_s: tuple[float, ...]
+    stalled_s: float = 0.0
 
     def p(self, percent: int) -> float:
         """The wait that so many are within."""
@@ -34,16 +38,18 @@ class Waits:
     def __str__(self) -> str:
         """As figures."""
         shown = " ".join(f"p{one} {1000 * self.p(one):.0f}" for one in (50, 99, 100))
-        return f"{shown} ms of {len(self.sorted_s)}"
+        stalled = f", client stalled for {1000 * self.stalled_s:.0f} ms"
+        return f"{shown} ms of {len(self.sorted_s)}{stalled if self.stalled_s > _EVERY_S else ''}"
 
     def __add__(self, others: "Waits") -> "Waits":
         """These and the others."""
-        return Waits(tuple(sorted(self.sorted_s + others.sorted_s)))
+        longest_s = max(self.stalled_s, others.stalled_s)
+        return Waits(tuple(sorted(self.sorted_s + others.sorted_s)), longest_s)
 
     def expect_little_beside(self, rest: "Waits") -> None:
         """Raises AssertionError if these wait too long, given those at rest."""
-        for percent, most_s in MOST_S.items():
-            allowed_s = max(most_s, TIMES * rest.p(percent))
+        for percent in (50, 99 if len(self.sorted_s) >= MANY else 90):
+            allowed_s = max(MOST_S, TIMES * rest.p(percent)) + self.stalled_s
             assert self.p(percent) < allowed_s, f"{self}; at rest {rest}"
 
 
@@ -57,12 +63,14 @@ async def waits_of(ask: Callable[[int], Awaitable[object]], number: int) -> Wait
         await ask(at)
         took.append(loop.time() - began)
 
-    began = loop.time()
+    stalled_s = 0.0
     async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         for at in range(number):
-            await asyncio.sleep(max(0.0, began + at * _EVERY_S - loop.time()))
             group.create_task(one(at))
-    return Waits(tuple(sorted(took)))
+            due = loop.time() + _EVERY_S
+            await asyncio.sleep(_EVERY_S)
+            stalled_s = max(stalled_s, loop.time() - due)
+    return Waits(tuple(sorted(took)), stalled_s)
 
 
 class Victims:

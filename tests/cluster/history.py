@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.card_reading import BusPath
-from kubeshare_py.domain.card_tags import CardTag, CardTags, TagKind
-from kubeshare_py.domain.gpu import PeerLink
+from kubeshare_py.domain.gpu import CardTag, CardTags, PeerLink, TagKind
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid, card_at
 from kubeshare_py.domain.node import Taint
-from tests.builders import a_gpu, a_node
 from tests.cluster.reference_model import Held, ReferenceModel, Resources
+from tests.making import a_gpu, a_node
 
 NAMES = tuple(NodeName(f"n{number}") for number in range(4))
 PODS = tuple(PodUid(f"p{number}") for number in range(6))

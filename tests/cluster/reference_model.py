@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from kubeshare_py.domain.allocation import Allocation
-from kubeshare_py.domain.card_tags import CardTag
-from kubeshare_py.domain.gpu import Gpu
+from kubeshare_py.domain.gpu import CardTag, Gpu
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.node import Node
 from tests.topology.plain import first_for_shares

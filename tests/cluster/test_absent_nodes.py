@@ -14,7 +14,7 @@ from kubeshare_py.cluster.columns import CARD_COLUMNS, NODE_COLUMNS
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
-from tests.builders import a_gpu, a_node
+from tests.making import a_gpu, a_node
 from tests.scale import examples
 
 NAMES = tuple(NodeName(name) for name in ("n0", "n1", "n2"))
@@ -161,6 +161,7 @@ def shuffled(lines: Iterable[list[Step]], order: Random) -> list[Step]:
     return [left[at].pop(0) for at in turns]
 
 
+@pytest.mark.slow
 def test_pods_that_name_nodes_that_do_not_exist_take_no_rows() -> None:
     ledger, count = Ledger(), 3000
     show(ledger, NAMES[0])
@@ -195,7 +196,7 @@ def test_what_is_tried_with_a_pod_whose_node_is_not_shown_changes_nothing() -> N
     ledger = Ledger()
     put(ledger, PODS[0], a_charge(N9, CARDS[:1], port=50051))
     put(ledger, PODS[1], a_charge(N9, CARDS[:1], port=50052))
-    ledger.take_back(PODS[1])
+    ledger.undo_charge(PODS[1])
     assert ledger.next_port(N9) == 50052
     assert not ledger.linger(PODS[0])
     assert ledger.next_port(N9) == 50051

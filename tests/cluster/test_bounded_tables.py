@@ -7,16 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.cluster.columns import FIXED_RESOURCES, LABEL_COLUMNS_KEPT
+from kubeshare_py.cluster.columns import (
+    FIXED_RESOURCES,
+    LABEL_COLUMNS_KEPT,
+    SPARE_VALUES,
+    Numbering,
+)
 from kubeshare_py.cluster.ledger import Ledger
-from kubeshare_py.cluster.numbering import SPARE_VALUES, Numbering
 from kubeshare_py.cluster.usage_accounting import MAX_STRAYS
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.gpu import PeerLink
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.node import Taint
-from kubeshare_py.topology.node_topologies import SPARE_BOARDS
-from tests.builders import a_gpu, a_node
+from kubeshare_py.topology.card_sets import SPARE_BOARDS
+from tests.making import a_gpu, a_node
 from tests.scale import examples
 
 N1, N2 = NodeName("n1"), NodeName("n2")
@@ -74,6 +78,7 @@ def cards(count: int, begin: int = 0) -> Allocation:
     return Allocation(token=DecisionToken("t"), cards=tuple(named))
 
 
+@pytest.mark.slow
 def test_cards_that_a_node_does_not_have_take_few_slots() -> None:
     ledger = a_ledger()
     for number in range(40):
@@ -97,6 +102,7 @@ def test_charges_beyond_these_slots_count_when_the_cards_appear() -> None:
     assert ledger.columns.tenants[0, slot] == 2
 
 
+@pytest.mark.slow
 def test_values_of_nodes_and_cards_are_forgotten_when_no_row_has_them() -> None:
     ledger = a_ledger()
     for number in range(MANY):

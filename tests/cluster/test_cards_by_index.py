@@ -1,4 +1,4 @@
-"""Charges that name cards by index, as gpushare's and nano-gpu's annotations do (gpushare A1, A2).
+"""Charges that name cards by index, as gpushare's and nano-gpu's annotations do.
 
 They count on the card that the node first lists with this index, and on no other one.
 """
@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.cluster.cards_by_index import has_indices, looked_up
+from kubeshare_py.cluster.charge import has_indices, looked_up
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid, card_at
 from kubeshare_py.domain.request import ContainerRef
-from tests.builders import a_gpu, a_node
+from tests.making import a_gpu, a_node
 from tests.scale import examples
 
 N1, N2 = NodeName("n1"), NodeName("n2")
@@ -52,7 +52,7 @@ def test_an_index_means_a_whole_card_or_the_only_instance_that_has_it() -> None:
 
 
 def test_claims_of_containers_name_the_card_too_and_the_pod_has_it_once() -> None:
-    """gpushare G49: two containers of one pod on the same card."""
+    """Two containers of one pod are on the same card."""
     ones = tuple(CardCharge(card_at(1), milli, milli) for milli in (100, 200))
     claims = tuple(
         ClaimCharge(container=ContainerRef(False, index), cards=(one,))
@@ -258,7 +258,7 @@ def test_each_share_is_on_the_card_that_was_first_listed_with_its_index(
 def test_a_restarted_ledger_finds_the_cards_of_the_same_list(
     steps: list[tuple[object, ...]], cards_first: bool
 ) -> None:
-    """gpushare G82: pods with annotations rebuild the same free vector, whatever comes first."""
+    """Pods with annotations rebuild the same free vector, whatever comes first."""
     before = expect_right(steps).books
     ledger, books = Ledger(), Books()
     books.cards = before.cards
@@ -282,7 +282,7 @@ def list_cards(ledger: Ledger, books: Books) -> None:
 
 @pytest.mark.parametrize("index", [2, 7, 10**12])
 def test_an_index_that_the_node_does_not_have_takes_nothing_of_other_cards(index: int) -> None:
-    """gpushare G37 and G83: not dropped, not charged to GPU 0."""
+    """It is not dropped, and not charged to GPU 0."""
     told = Told()
     told.ledger.put_node(a_node("n1"))
     told.ledger.put_cards(N1, (a_gpu("GPU-a"), a_gpu("GPU-b", index=1)))
@@ -292,7 +292,7 @@ def test_an_index_that_the_node_does_not_have_takes_nothing_of_other_cards(index
 
 
 def test_capacity_that_returns_is_as_occupied_as_before() -> None:
-    """gpushare G40: the node lists no card for a while; its pods keep theirs."""
+    """The node lists no card for a while; its pods keep theirs."""
     told = Told()
     told.ledger.put_node(a_node("n1"))
     both = (a_gpu("GPU-a"), a_gpu("GPU-b", index=1))

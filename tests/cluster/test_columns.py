@@ -1,18 +1,18 @@
 """Which columns the ledger writes when pods and reservations come and go."""
 
-import dataclasses
 import random
 
 import numpy as np
 import pytest
 
-from kubeshare_py.cluster.columns import CARD_COLUMNS, CHARGED_COLUMNS, NODE_COLUMNS, Columns
+from kubeshare_py.cluster.columns import CHARGED_COLUMNS, COLUMNS, Columns, Follows, Per
 from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.cluster.usage_accounting import Amounts
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.gpu import PeerLink
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
-from tests.builders import a_gpu, a_node
 from tests.cluster.history import TAGS
+from tests.making import a_gpu, a_node
 from tests.scale import seeds
 
 NODES = tuple(NodeName(f"n{number}") for number in range(3))
@@ -22,7 +22,7 @@ PODS = tuple(PodUid(f"p{number}") for number in range(8))
 
 def tables(columns: Columns) -> dict[str, np.ndarray]:
     """Copies of all columns that are arrays."""
-    values = {field.name: getattr(columns, field.name) for field in dataclasses.fields(columns)}
+    values = {name: getattr(columns, name) for name in Columns.__slots__}
     return {name: one.copy() for name, one in values.items() if isinstance(one, np.ndarray)}
 
 
@@ -77,8 +77,34 @@ def happen(ledger: Ledger, numbers: random.Random) -> None:
 
 
 def test_all_arrays_are_named() -> None:
-    named = ("present", "allocatable", "free", *NODE_COLUMNS, *CARD_COLUMNS)
-    assert sorted(tables(Columns())) == sorted(named)
+    assert sorted(tables(Columns())) == sorted(COLUMNS)
+
+
+def test_every_column_has_the_shape_type_and_empty_entries_that_it_is_declared_with() -> None:
+    columns = a_cluster().columns
+    unused, empty_slot = columns.rows - 1, columns.width
+    columns.widen(empty_slot + 1)
+    lengths = {Per.NODE: (), Per.RESOURCE: columns.free.shape[1:], Per.CARD: (columns.width,)}
+    for name, column in COLUMNS.items():
+        values = getattr(columns, name)
+        assert values.shape == (columns.rows, *lengths[column.per]), name
+        assert values.dtype == column.dtype, name
+        assert (values[unused] == column.empty).all(), name
+        if column.per is Per.CARD:
+            assert (values[:, empty_slot] == column.empty).all(), name
+
+
+def test_a_column_names_only_what_there_is() -> None:
+    columns = Columns()
+    for name, column in COLUMNS.items():
+        assert column.name == name
+        if column.whole:
+            assert COLUMNS[column.whole].per is column.per
+            assert COLUMNS[column.whole].follows is Follows.NODE
+        if column.numbers:
+            assert hasattr(getattr(columns, column.numbers), "renumber")
+        if column.amount:
+            assert column.amount in Amounts.__dataclass_fields__
 
 
 @pytest.mark.parametrize("seed", seeds(3))

@@ -9,7 +9,7 @@ from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.manifests.node import NodeFields, to_domain
 from kubeshare_py.testing import SmallCluster
 from kubeshare_py.testing.values import a_node
-from tests.builders import a_claim, a_gpu, a_shape, whole
+from tests.making import a_claim, a_gpu, a_shape, whole
 
 KEY = "hami.io/device-cordon"
 
@@ -19,7 +19,7 @@ KEY = "hami.io/device-cordon"
     [("GPU-a", ("GPU-a",)), (" GPU-b , ,GPU-a,", ("GPU-a", "GPU-b")), ("", ()), (" , ", ())],
 )
 def test_the_annotation_lists_uuids(text: str, cards: tuple[str, ...]) -> None:
-    """vgpu-hami A.3."""
+    """Commas divide UUIDs; spaces around them and blank entries mean nothing, as in HAMi."""
     written = {"metadata": {"name": "n1", "annotations": {KEY: text}}}
     assert to_domain(msgspec.convert(written, NodeFields)).cordoned == cards
 
@@ -29,7 +29,7 @@ def cordon(cluster: SmallCluster, *uuids: str) -> None:
 
 
 def test_a_cordoned_card_gets_no_new_pods_and_keeps_those_that_it_has() -> None:
-    """vgpu-hami H.4-44: removing the annotation makes the card eligible at once."""
+    """A card may be taken again as soon as the annotation is removed."""
     cluster = SmallCluster(GpuFit())
     cluster.node("n1", a_gpu("a", index=0))
     cluster.hold("n1", "a", 300)

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.cluster.columns import ABSENT, CARD_COLUMNS, EMPTY_SLOT
+from kubeshare_py.cluster.columns import ABSENT, CARD_COLUMNS, COLUMNS
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.node import Node, Taint
-from tests.builders import a_gpu, a_node
 from tests.cluster.history import NAMES, PODS, STEPS, History, Step
 from tests.cluster.reference_model import ReferenceModel
+from tests.making import a_gpu, a_node
 from tests.scale import examples, seeds
 
 
@@ -101,7 +101,7 @@ def check_unused(ledger: Ledger, row: int) -> None:
 def check_empty(ledger: Ledger, row: int, slot: int) -> None:
     for column in CARD_COLUMNS:
         value = getattr(ledger.columns, column)[row, slot]
-        assert value == EMPTY_SLOT.get(column, 0)
+        assert value == COLUMNS[column].empty
     assert ledger.columns.flags[row, slot] == ABSENT
 
 
@@ -114,6 +114,7 @@ def test_columns_are_what_was_told_added_up(steps: list[Step]) -> None:
         expect_right_columns(history)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(4))
 def test_columns_are_right_in_long_histories_too(seed: int) -> None:
     # Pods that linger, and what happens to their nodes and cards, take more than a few steps.
@@ -170,7 +171,7 @@ def test_charges_that_are_taken_back_have_never_been(
         ledger.charge(uid, name, (("cpu", 1),), allocation)
         charged.append(uid)
     for uid in reversed(charged):
-        ledger.take_back(uid)
+        ledger.undo_charge(uid)
     assert everything(ledger) == before
     assert ledger.improved.end == improved
 

@@ -9,11 +9,11 @@ from kubeshare_py.cluster.columns import CARD_COLUMNS, CHARGED_COLUMNS
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.overlay import Overlay
 from kubeshare_py.domain.allocation import Allocation, CardCharge
-from kubeshare_py.domain.card_tags import CardTag, CardTags
+from kubeshare_py.domain.gpu import CardTag, CardTags
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
-from tests.builders import a_gpu, a_node
 from tests.cluster.history import OURS, PODS, RED, RESERVED, STEPS, THEIRS, History, Step
 from tests.cluster.reference_model import Held, ReferenceModel
+from tests.making import a_gpu, a_node
 from tests.scale import examples
 
 N1, N2 = NodeName("n1"), NodeName("n2")

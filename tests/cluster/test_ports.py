@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.cluster.ports import FIRST_PORT, POOL_SIZE, PortPool
+from kubeshare_py.cluster.charge import FIRST_PORT, POOL_SIZE, PortPool
 
 
 def take_next(pool: PortPool) -> int:
@@ -49,7 +49,7 @@ def test_ports_outside_the_pool_are_somebody_elses() -> None:
     assert pool == PortPool()
 
 
-@given(st.lists(st.tuples(st.booleans(), st.integers(0, 600)), max_size=60))
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 600)), min_size=1, max_size=60))
 def test_a_free_port_is_never_one_that_is_held(steps: list[tuple[bool, int]]) -> None:
     pool = PortPool()
     held: list[int] = []

@@ -7,9 +7,9 @@ import numpy as np
 from kubeshare_py.cluster.changes import ChangeLog
 from kubeshare_py.cluster.cluster_objects import ClusterObjects
 from kubeshare_py.cluster.row_devices import RowDevices
-from kubeshare_py.domain.devices.device import DeviceKey, DeviceNodes
+from kubeshare_py.domain.device import DeviceKey, DeviceNodes
 from kubeshare_py.domain.identity import GpuUuid, NodeName
-from tests.devices.made import DRIVER, device, sliced
+from tests.making.devices import DRIVER, device, sliced
 
 _ALL = np.arange(2)
 

@@ -4,14 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from kubeshare_py.cluster.charge import Charge
+from kubeshare_py.cluster.charge import Charge, NativeGpus, Resources
 from kubeshare_py.cluster.columns import ABSENT, CPU, HELD_BACK, PODS, PORTS
-from kubeshare_py.cluster.native.native_gpus import NativeGpus, Resources
 from kubeshare_py.cluster.usage_accounting import MAX_STRAYS, UsageAccounting
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName
-from kubeshare_py.domain.needs.native_resources import NATIVE_GPU
-from tests.builders import some_gpus
+from kubeshare_py.domain.quota import NATIVE_GPU
+from tests.making import some_gpus
 
 N1 = NodeName("n1")
 GIB = 1 << 30

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-import sys
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,8 +13,9 @@ import pytest
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.parser import text_string_to_metric_families
 
-from kubeshare_py.exporters.gpu_capacity import NAME, PATH
+from kubeshare_py.exporters.collector_metrics import NAME, PATH
 from tests.fake_nvml.board import NAMES
+from tests.module_forks import Fork, fork
 from tests.patience import PATIENCE_S
 
 PIPE = asyncio.subprocess.PIPE
@@ -31,7 +32,7 @@ Parser = Callable[[str], Iterable[Family]]
 class Collector:
     """One that listens at `url`."""
 
-    def __init__(self, process: asyncio.subprocess.Process, session: aiohttp.ClientSession) -> None:
+    def __init__(self, process: Process | Fork, session: aiohttp.ClientSession) -> None:
         self.process = process
         self.url = ""
         #: What it logged.
@@ -115,12 +116,9 @@ def capacity(text: str) -> list[Mapping[str, str]]:
     return [sample.labels for sample in samples]
 
 
-async def start(environment: Mapping[str, str], *arguments: str) -> asyncio.subprocess.Process:
+async def start(environment: Mapping[str, str], *arguments: str) -> Fork:
     """Start kubeshare-collector."""
-    return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "kubeshare_cmd.collector", *arguments,
-        env=environment, stdin=asyncio.subprocess.DEVNULL, stdout=PIPE, stderr=PIPE,
-    )  # fmt: skip
+    return await fork("kubeshare_cmd.collector", *arguments, environment=environment)
 
 
 async def run(environment: Mapping[str, str], *arguments: str) -> tuple[int | None, str, str]:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from kubeshare_py.edges.node.card_reports import CardReport
 from kubeshare_py.edges.node.nvml_cards import NvmlCards
-from kubeshare_py.node_agent.plausible import plausible
+from kubeshare_py.node_agent.readings import plausible
 
 
 def main() -> None:

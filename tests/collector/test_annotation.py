@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.inventory.card_annotation import ANNOTATION, read_annotation
+from kubeshare_py.inventory.node_annotations import ANNOTATION, read_annotation
 from tests.collector.collectors import collector, run
 from tests.collector.conftest import NewBoard
 from tests.embedded_cluster.embedded import cluster
@@ -33,6 +35,7 @@ async def create_node(client: KubeClient) -> None:
     )
 
 
+@pytest.mark.slow
 async def test_the_node_tells_of_its_cards_and_how_they_are(
     new_board: NewBoard, tmp_path: Path
 ) -> None:
@@ -60,6 +63,7 @@ async def test_the_node_tells_of_its_cards_and_how_they_are(
             )
 
 
+@pytest.mark.slow
 async def test_the_cards_of_a_driver_that_hangs_are_not_told_to_be_well(
     new_board: NewBoard, tmp_path: Path
 ) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kubeshare_py.exporters.collector_metrics import CATALOGUE
-from kubeshare_py.inventory.gpu_capacity import CardOfNode, read_series
+from kubeshare_py.inventory.series import CardOfNode, read_series
 from tests.collector.collectors import EACH_BOARD, PIPE, Page, capacity, run, series
 from tests.collector.conftest import NewBoard
 
@@ -58,6 +58,7 @@ async def page(environment: Mapping[str, str]) -> tuple[Page, str]:
     return series(text), text
 
 
+@pytest.mark.slow
 async def test_cards_make_sense(environment: Mapping[str, str]) -> None:
     found = await document(environment)
     readings = {card["reading"]["uuid"]: card["reading"] for card in found["cards"]}
@@ -76,6 +77,7 @@ async def test_cards_make_sense(environment: Mapping[str, str]) -> None:
         assert 0 <= (card["power_milliwatts"] or 0) < 3_000_000
 
 
+@pytest.mark.slow
 async def test_links_go_both_ways(environment: Mapping[str, str]) -> None:
     found = await document(environment)
     links = {(link["uuid"], link["peer"]): link for link in found["links"]}
@@ -86,6 +88,7 @@ async def test_links_go_both_ways(environment: Mapping[str, str]) -> None:
         assert link["kind"] in WORDS or link["kind"].startswith("NV")
 
 
+@pytest.mark.slow
 async def test_the_page_has_what_the_catalogue_has(environment: Mapping[str, str]) -> None:
     found, text = await page(environment)
     own = {name.partition("{")[0] for name in found if not name.startswith(("process_", "python_"))}

@@ -91,12 +91,14 @@ def test_an_old_card_says_what_it_can(read: Read) -> None:
     assert reading.driver == "470.223.02"
 
 
+@pytest.mark.slow
 def test_everybody_reaches_everybody_over_switches(read: Read) -> None:
     assert matrix(read("dgx-2")[1]) == [
         " ".join("X" if a == b else "NV6" for b in range(16)) for a in range(16)
     ]
 
 
+@pytest.mark.slow
 def test_links_that_are_down_make_a_card_slower_to_reach(read: Read) -> None:
     board, reading = read("dgx-a100")
     speeds = {(link.uuid, link.peer): link.speed for link in card_links(reading.cards)}
@@ -202,6 +204,7 @@ def test_a_card_that_says_hardly_anything_is_a_card(read: Read) -> None:
     assert card.errors == MemoryErrors()
 
 
+@pytest.mark.slow
 def test_a_broken_card_takes_no_pods_and_the_others_do(read: Read) -> None:
     board, reading = read("broken-card")
     assert listed(reading) == {

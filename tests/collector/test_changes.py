@@ -69,6 +69,7 @@ def test_one_that_is_not_lost_is_not_reopened_for(new_board: NewBoard) -> None:
         assert {process.reading().driver for _ in range(5)} == {"450.51.06"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("xid", "is_application"), [(79, False), (48, False), (31, True)])
 def test_an_error_of_a_card_is_told_and_judged(
     new_board: NewBoard, xid: int, is_application: bool
@@ -84,6 +85,7 @@ def test_an_error_of_a_card_is_told_and_judged(
         assert ill({card.reading.uuid: card for card in cards}) == expected
 
 
+@pytest.mark.slow
 def test_an_error_is_told_at_once_and_not_when_the_next_reading_is_due(
     new_board: NewBoard,
 ) -> None:
@@ -94,6 +96,7 @@ def test_an_error_is_told_at_once_and_not_when_the_next_reading_is_due(
         assert process.reading().happened == (DriverError(uuid=board.uuid(0), code="xid-79"),)
 
 
+@pytest.mark.slow
 def test_an_error_of_an_instance_is_its_own(new_board: NewBoard) -> None:
     board = new_board("hgx-h100-mig")
     with reader(board.environment) as process:
@@ -102,6 +105,7 @@ def test_an_error_of_an_instance_is_its_own(new_board: NewBoard) -> None:
         assert ill(process.expect_eventually(ill)) == {board.part(0, 1): ("xid-79",)}
 
 
+@pytest.mark.slow
 def test_instances_come_and_go(new_board: NewBoard) -> None:
     board = new_board("a100-mig")
     with reader(board.environment) as process:
@@ -116,6 +120,7 @@ def test_instances_come_and_go(new_board: NewBoard) -> None:
         process.expect_eventually(lambda cards: cards[board.uuid(0)].is_listed)
 
 
+@pytest.mark.slow
 def test_a_part_that_cannot_be_read_stays_and_takes_no_pods(new_board: NewBoard) -> None:
     board = new_board("a100-mig")
     with reader(board.environment) as process:
@@ -127,6 +132,7 @@ def test_a_part_that_cannot_be_read_stays_and_takes_no_pods(new_board: NewBoard)
         assert cards[board.part(0, 2)].is_listed
 
 
+@pytest.mark.slow
 def test_a_call_that_hangs_is_waited_for_and_goes_on(new_board: NewBoard) -> None:
     board = new_board("dgx-1v")
     with reader(board.environment, interval_s=0.02) as process:
@@ -137,6 +143,7 @@ def test_a_call_that_hangs_is_waited_for_and_goes_on(new_board: NewBoard) -> Non
         assert process.reading().unanswered == ()
 
 
+@pytest.mark.slow
 def test_a_node_without_a_driver_has_no_cards_and_is_in_order(no_driver: Mapping[str, str]) -> None:
     with reader(no_driver) as process:
         reading = process.reading()
@@ -186,6 +193,7 @@ def test_without_events_readings_go_on(new_board: NewBoard) -> None:
         process.expect_eventually(ill)
 
 
+@pytest.mark.slow
 def test_it_ends_with_its_standard_input(new_board: NewBoard) -> None:
     with reader(new_board("t4-box").environment, interval_s=LONG) as process:
         process.reading()

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from kubeshare_py.exporters.collector_metrics import CATALOGUE
-from kubeshare_py.exporters.gpu_capacity import PATH
-from kubeshare_py.inventory.gpu_capacity import CardOfNode, read_series
+from kubeshare_py.exporters.collector_metrics import CATALOGUE, PATH
+from kubeshare_py.inventory.series import CardOfNode, read_series
 from tests.collector.collectors import (
     EACH_BOARD,
     Page,
@@ -44,6 +43,7 @@ def healthy(page: Page) -> set[float]:
     return {value for name, value in page.items() if name.startswith("kubeshare_gpu_healthy")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EACH_BOARD)
 async def test_both_formats_tell_the_same_of_every_board(new_board: NewBoard, name: str) -> None:
     async with collector(new_board(name).environment, ONCE_S, 2 * ONCE_S) as found:
@@ -56,6 +56,7 @@ async def test_both_formats_tell_the_same_of_every_board(new_board: NewBoard, na
     assert of_cards.items() <= told.items()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EACH_BOARD)
 async def test_the_inventory_reads_what_the_collector_writes(
     new_board: NewBoard, name: str
@@ -78,6 +79,7 @@ async def test_the_inventory_reads_what_the_collector_writes(
         assert card.index == said[uuid]["index"]
 
 
+@pytest.mark.slow
 async def test_a_card_that_falls_off_the_bus_is_gone_from_the_list(new_board: NewBoard) -> None:
     board = new_board("dgx-a100")
     async with collector(board.environment) as found:
@@ -94,6 +96,7 @@ async def test_a_card_that_falls_off_the_bus_is_gone_from_the_list(new_board: Ne
     ]
 
 
+@pytest.mark.slow
 async def test_a_driver_that_hangs_blocks_no_scrape_and_is_seen(new_board: NewBoard) -> None:
     board = new_board("dgx-a100")
     async with collector(board.environment, 0.1, 3 * STALE_S) as found:
@@ -110,6 +113,7 @@ async def test_a_driver_that_hangs_blocks_no_scrape_and_is_seen(new_board: NewBo
         assert healthy(await found.page()) == {1}
 
 
+@pytest.mark.slow
 async def test_one_that_hangs_for_long_is_asked_by_another_process(new_board: NewBoard) -> None:
     board = new_board("t4-box")
     async with collector(board.environment, 0.1, STALE_S) as found:
@@ -122,6 +126,7 @@ async def test_one_that_hangs_for_long_is_asked_by_another_process(new_board: Ne
     assert said == ["the driver gave no answer for 2 s"]
 
 
+@pytest.mark.slow
 async def test_one_that_hangs_from_the_start_is_told_by_the_probes(new_board: NewBoard) -> None:
     board = new_board("t4-box")
     board.hang("nvmlInitWithFlags")
@@ -133,6 +138,7 @@ async def test_one_that_hangs_from_the_start_is_told_by_the_probes(new_board: Ne
         await found.expect_answer("/readyz", 200)
 
 
+@pytest.mark.slow
 async def test_a_driver_that_takes_the_process_with_it_is_asked_again(new_board: NewBoard) -> None:
     board = new_board("t4-box")
     async with collector(board.environment) as found:
@@ -148,6 +154,7 @@ async def test_a_driver_that_takes_the_process_with_it_is_asked_again(new_board:
     assert any("ended with -6" in line.get("message", "") for line in found.log)
 
 
+@pytest.mark.slow
 async def test_errors_of_the_driver_are_a_metric_and_a_line(new_board: NewBoard) -> None:
     async with collector(new_board("broken-card").environment) as found:
         counted = "kubeshare_collector_driver_failures_total{Unknown,nvmlDeviceGetTemperatureV}"
@@ -160,6 +167,7 @@ async def test_errors_of_the_driver_are_a_metric_and_a_line(new_board: NewBoard)
     ]
 
 
+@pytest.mark.slow
 async def test_a_node_without_gpus_is_in_order(no_driver: Mapping[str, str]) -> None:
     async with collector(no_driver) as found:
         page = await found.expect_eventually(bool)
@@ -171,6 +179,7 @@ async def test_a_node_without_gpus_is_in_order(no_driver: Mapping[str, str]) -> 
     ]
 
 
+@pytest.mark.slow
 async def test_it_ends_in_order_even_while_the_driver_hangs(new_board: NewBoard) -> None:
     board = new_board("t4-box")
     async with collector(board.environment) as found:
@@ -196,6 +205,7 @@ async def test_nothing_is_left_of_one_that_is_killed_while_the_driver_hangs(
         os.close(ended)
 
 
+@pytest.mark.slow
 async def test_once_is_a_table_for_people(new_board: NewBoard) -> None:
     board = new_board("hgx-h100-mig")
     board.error(2, 79)
@@ -210,11 +220,13 @@ async def test_once_is_a_table_for_people(new_board: NewBoard) -> None:
     assert lines[-1].split() == ["7", "SYS", "SYS", "SYS", "SYS", "NODE", "NODE", "NODE", "X"]
 
 
+@pytest.mark.slow
 async def test_once_without_gpus_is_in_order_too(no_driver: Mapping[str, str]) -> None:
     code, text, _ = await run({**no_driver, "NODE_NAME": "n7"}, "--once")
     assert (code, text) == (0, "n7: no driver, 0 cards and instances\n")
 
 
+@pytest.mark.slow
 async def test_once_a_driver_that_cannot_be_used_is_1(new_board: NewBoard) -> None:
     board = new_board("t4-box")
     board.set({"fail.nvmlInitWithFlags": 18})
@@ -222,6 +234,7 @@ async def test_once_a_driver_that_cannot_be_used_is_1(new_board: NewBoard) -> No
     assert told == (1, "", "kubeshare-collector: LibRmVersionMismatch\n")
 
 
+@pytest.mark.slow
 async def test_once_a_driver_that_hangs_is_1(new_board: NewBoard) -> None:
     board = new_board("t4-box")
     board.hang(SLOW)

@@ -3,8 +3,10 @@
 import re
 from pathlib import Path
 
-from kubeshare_py.edges.node.node_probe import CDI, MPS
-from kubeshare_py.edges.process.liveness_lock import shown
+import pytest
+
+from kubeshare_py.edges.node.card_child import CDI, MPS
+from kubeshare_py.edges.process.liveness import shown
 from tests.collector.collectors import collector
 from tests.collector.conftest import NewBoard
 from tests.edges.node.test_node_probe import NEW, OLD, put
@@ -12,6 +14,7 @@ from tests.edges.node.test_node_probe import NEW, OLD, put
 NODE, CARD = "kubeshare_collector_isolation", "kubeshare_gpu_isolation"
 
 
+@pytest.mark.slow
 async def test_a_node_tells_what_it_has_while_it_changes(
     new_board: NewBoard, tmp_path: Path
 ) -> None:
@@ -46,6 +49,7 @@ async def test_a_node_tells_what_it_has_while_it_changes(
     ]
 
 
+@pytest.mark.slow
 async def test_instances_are_told_apart_from_whole_cards(
     new_board: NewBoard, tmp_path: Path
 ) -> None:
@@ -57,6 +61,7 @@ async def test_instances_are_told_apart_from_whole_cards(
     assert named == {f"{CARD}{{mig,,,,{uuid}}}" for uuid in instances}
 
 
+@pytest.mark.slow
 async def test_nothing_in_a_nodes_folders_keeps_the_collector_from_telling_of_cards(
     new_board: NewBoard, tmp_path: Path
 ) -> None:

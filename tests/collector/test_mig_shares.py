@@ -1,16 +1,16 @@
 """From MIG instances as NVML shows them to pods on them."""
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubeshare_py.domain.events import InventoryRead, NodesListed, PodSeen, PodsListed
 from kubeshare_py.inventory.changes import next_reading
-from kubeshare_py.inventory.reading import Reading
+from kubeshare_py.inventory.sample_merge import Reading
 from kubeshare_py.inventory.series import Series
-from tests.builders import GIB, a_claim, a_node, a_pod, a_shape
 from tests.collector.collectors import run
 from tests.collector.conftest import NewBoard
 from tests.fake_nvml.board import MIB
-from tests.scheduling.driver import Driver
+from tests.making import GIB, Driver, a_claim, a_node, a_pod, a_shape
 
 TARGET = {"job": "kubeshare-collector", "instance": "n1:9004"}
 
@@ -37,6 +37,7 @@ async def a_scheduler(new_board: NewBoard) -> Driver:
     return driver
 
 
+@pytest.mark.slow
 async def test_a_half_of_an_instance_fits_twice_on_each_of_the_seven(new_board: NewBoard) -> None:
     driver = await a_scheduler(new_board)
     binds = [bind for number in range(15) for bind in driver.seen(a_pod(f"p{number}", HALF))]
@@ -49,6 +50,7 @@ async def test_a_half_of_an_instance_fits_twice_on_each_of_the_seven(new_board: 
     assert {(milli, memory) for _, milli, memory in held} == {(500, 4864 * MIB // 2)}
 
 
+@pytest.mark.slow
 async def test_more_memory_than_an_instance_has_fits_nowhere(new_board: NewBoard) -> None:
     driver = await a_scheduler(new_board)
     assert not driver.seen(a_pod("big", a_shape(a_claim(500, memory_bytes=5 * GIB))))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kubeshare_py.edges.process.liveness_lock import alive
+from kubeshare_py.edges.process.liveness import alive
 from tests.collector.conftest import NewBoard
 from tests.deploy.container import can_mount
 from tests.programs.commands import PIPE, expect_said
@@ -26,6 +26,7 @@ async def cards_of(process: asyncio.subprocess.Process, event: str) -> set[str]:
     return {json.loads(line)["card"] for line in lines}
 
 
+@pytest.mark.slow
 async def test_each_card_and_instance_that_pods_may_get_has_a_daemon(
     new_board: NewBoard, tmp_path: Path
 ) -> None:

@@ -8,11 +8,13 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from kubeshare_py.dialects.allocation import write_allocation
 from kubeshare_py.dialects.results import ALLOCATION
 from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.card_reading import Isolation, IsolationBackend
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
-from kubeshare_py.domain.isolation import Isolation, IsolationBackend
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.node_agent.agent_report import ANNOTATION
 from tests.collector.conftest import NewBoard
@@ -77,6 +79,7 @@ async def bind(client: KubeClient, name: str, card: str, port: int) -> None:
     await client.create(f"{PODS}/{name}/binding", binding)
 
 
+@pytest.mark.slow
 async def test_pods_keep_their_pod_managers_while_the_agent_is_killed_and_comes_back(
     new_board: NewBoard, tmp_path: Path
 ) -> None:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.collector.collectors import collector
 from tests.collector.conftest import NewBoard
 from tests.edges.node.sysfs import put_card, put_rdma
@@ -11,6 +13,7 @@ FIRST, SECOND = "0000:07:00.0", "0000:0f:00.0"
 SWITCH = "pci0000:00/0000:00:01.0/0000:01:00.0"
 
 
+@pytest.mark.slow
 async def test_devices_are_reported_and_how_near_each_card_is(
     new_board: NewBoard, tmp_path: Path
 ) -> None:

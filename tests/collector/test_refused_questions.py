@@ -16,12 +16,13 @@ import pytest
 
 from kubeshare_py.domain.card_reading import CardReading, NodeReading
 from kubeshare_py.edges.node.card_reports import CardReport
+from tests.each import each
 from tests.fake_nvml.board import Board
 
 NOT_SUPPORTED, NO_PERMISSION, GPU_IS_LOST, UNKNOWN = 3, 4, 15, 999
 REFUSALS = (NO_PERMISSION, UNKNOWN)
 SOURCE = Path(__file__).parents[1] / "fake_nvml" / "library.c"
-FUNCTIONS = re.findall(r"^int (nvmlDevice\w+)\(", SOURCE.read_text(), re.MULTILINE)
+FUNCTIONS = each(re.findall(r"^int (nvmlDevice\w+)\(", SOURCE.read_text(), re.MULTILINE))
 #: The card itself is not seen: without a handle or a uuid it has no name.
 GONE = "gone"
 MEMORY = "model memory_bytes reserved_bytes used_bytes"
@@ -130,6 +131,7 @@ def expect_losses(
             assert differing(card, left[other]) <= {"paths"} | hides
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("handle", [WHOLE, PARENT, INSTANCE])
 def test_a_refused_question_loses_its_own_answer(board: Board, reread: Reread, handle: str) -> None:
     before, uuid = reread(), uuid_of(board, handle)
@@ -176,6 +178,7 @@ def test_a_card_that_is_lost_in_the_middle_is_lost_alone(board: Board, reread: R
         expect_losses(before, now, uuid, {GONE}, with_parts=False)
 
 
+@pytest.mark.slow
 def test_instances_are_read_though_the_memory_of_their_card_is_refused(
     board: Board, reread: Reread
 ) -> None:

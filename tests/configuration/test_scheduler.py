@@ -3,14 +3,16 @@
 from typing import Any
 
 import pytest
+import yaml
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_plugins.coscheduling import Coscheduling
 from kubeshare_py.configuration.scheduler import ConfigurationError, effective, read
-from kubeshare_py.domain.isolation import IsolationBackend
+from kubeshare_py.domain.card_reading import IsolationBackend
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.framework.profile_making import PluginFactory, profiles
 from kubeshare_py.framework.scheduler_profile import Profile
+from tests.making.golden import expect_golden
 
 
 def one_profile(**fields: Any) -> dict[str, Any]:
@@ -35,114 +37,30 @@ def names(profile: Profile) -> dict[str, list[str]]:
     }
 
 
+def default_scores(but: str = "") -> list[str]:
+    return [one for one in names(made(None))["scores"] if one.split()[0] != but]
+
+
 def test_an_empty_document_is_the_default_profile() -> None:
     profile = made(None)
     assert profile.scheduler_name == "kubeshare-scheduler"
     assert profile.queue_sort.name == "PrioritySort"
-    assert names(profile) == {
-        "filters": [
-            "NodeUnschedulable",
-            "TaintToleration",
-            "NodeAffinity",
-            "NodePorts",
-            "NodeResourcesFit",
-            "VolumeRestrictions",
-            "NodeVolumeLimits",
-            "VolumeBinding",
-            "VolumeZone",
-            "PodTopologySpread",
-            "InterPodAffinity",
-            "DynamicResources",
-            "NodeDeclaredFeatures",
-            "DialectNodes",
-            "GpuNames",
-        ],
-        "card_filters": [
-            "GpuFit",
-            "GpuModel",
-            "GpuUuids",
-            "GpuTags",
-            "OneModel",
-            "NumaBinding",
-            "PodPolicy",
-        ],
-        "scores": [
-            "BinPack 1",
-            "AvoidGpuNodes 1",
-            "TaintToleration 3",
-            "NodeAffinity 2",
-            "PodTopologySpread 2",
-            "InterPodAffinity 2",
-            "DynamicResources 2",
-            "Topology 10",
-            "PodPolicy 10",
-            "IsolationReady 100",
-            "ModelPreference 2000",
-            "GpuTags 10000",
-        ],
-        "card_scores": [
-            "BinPack 1",
-            "Topology 1",
-            "PodPolicy 10",
-            "IsolationReady 100",
-            "ModelPreference 2000",
-            "GpuTags 10000",
-        ],
-    }
+    expect_golden("configuration/default-profile", yaml.safe_dump(names(profile), sort_keys=False))
 
 
 def test_an_enabled_plugin_comes_after_the_defaults() -> None:
     profile = made(at("score", enabled=[{"name": "Spread", "weight": 3}]))
-    assert names(profile)["scores"] == [
-        "BinPack 1",
-        "AvoidGpuNodes 1",
-        "TaintToleration 3",
-        "NodeAffinity 2",
-        "PodTopologySpread 2",
-        "InterPodAffinity 2",
-        "DynamicResources 2",
-        "Topology 10",
-        "PodPolicy 10",
-        "IsolationReady 100",
-        "ModelPreference 2000",
-        "GpuTags 10000",
-        "Spread 3",
-    ]
+    assert names(profile)["scores"] == [*default_scores(), "Spread 3"]
 
 
 def test_a_default_that_is_enabled_again_gets_the_new_weight() -> None:
     profile = made(at("score", enabled=[{"name": "BinPack", "weight": 5}]))
-    assert names(profile)["scores"] == [
-        "AvoidGpuNodes 1",
-        "TaintToleration 3",
-        "NodeAffinity 2",
-        "PodTopologySpread 2",
-        "InterPodAffinity 2",
-        "DynamicResources 2",
-        "Topology 10",
-        "PodPolicy 10",
-        "IsolationReady 100",
-        "ModelPreference 2000",
-        "GpuTags 10000",
-        "BinPack 5",
-    ]
+    assert names(profile)["scores"] == [*default_scores(but="BinPack"), "BinPack 5"]
 
 
 def test_a_default_can_be_disabled_by_name_or_all_of_them() -> None:
     one = made(at("score", disabled=[{"name": "AvoidGpuNodes"}]))
-    assert names(one)["scores"] == [
-        "BinPack 1",
-        "TaintToleration 3",
-        "NodeAffinity 2",
-        "PodTopologySpread 2",
-        "InterPodAffinity 2",
-        "DynamicResources 2",
-        "Topology 10",
-        "PodPolicy 10",
-        "IsolationReady 100",
-        "ModelPreference 2000",
-        "GpuTags 10000",
-    ]
+    assert names(one)["scores"] == default_scores(but="AvoidGpuNodes")
     rest = made(at("score", disabled=[{"name": "*"}], enabled=[{"name": "Random"}]))
     assert names(rest)["scores"] == ["Random 1"]
 
@@ -166,6 +84,15 @@ def test_arguments_reach_the_plugin() -> None:
     )
     profiles(read(document), {**IN_TREE, "Random": random})
     assert seeds == [7]
+
+
+def test_the_source_of_cards_is_left_open_and_prometheus_alone_has_an_address() -> None:
+    inventory = read({"inventory": {}}).inventory
+    assert (inventory.source, inventory.url) == ("auto", "")
+    alone = read({"inventory": {"source": "prometheus"}}).inventory
+    assert alone.prometheus_url == "http://prometheus-k8s.monitoring:9090"
+    asked = read({"inventory": {"source": "prometheus", "url": "http://here:1"}}).inventory
+    assert asked.prometheus_url == "http://here:1"
 
 
 @pytest.mark.parametrize(
@@ -215,8 +142,8 @@ def test_arguments_reach_the_plugin() -> None:
         ({"kind": "Pod"}, "kind: must be KubeShareSchedulerConfiguration"),
         (
             {"inventory": {"source": "nvml"}},
-            "inventory.source: must be one of annotation, file, hami, prometheus, scrape, not "
-            "'nvml'",
+            "inventory.source: must be one of annotation, auto, file, hami, prometheus, scrape, "
+            "not 'nvml'",
         ),
         ({"inventory": {"scheme": "ftp"}}, "inventory.scheme: must be http or https, not 'ftp'"),
         ({"gangRepair": 3}, "gangRepair: must be release or report, not 3"),
@@ -244,7 +171,11 @@ def test_arguments_reach_the_plugin() -> None:
         (one_profile(gpuCapacities={"T4": 0}), "profiles[0].gpuCapacities[...]: Expected `int` >="),
         (
             {"inventory": {"source": "scrape", "podSelector": ""}},
-            "inventory.podSelector: must select the collectors' pods",
+            "inventory.podSelector: must select the collectors' pods when source is scrape",
+        ),
+        (
+            {"inventory": {"podSelector": ""}},
+            "inventory.podSelector: must select the collectors' pods when source is auto",
         ),
         ({"inventory": {"source": "file"}}, "inventory.path: must name the file"),
         ({"inventory": {"intervalSeconds": 0}}, "inventory.intervalSeconds: Expected `float` > 0"),
@@ -386,71 +317,8 @@ def test_what_is_in_effect_is_printed_with_every_default() -> None:
             }
         ]
     }
-    shown = effective(read(document))
-    assert shown["apiVersion"] == "kubeshare.io/v1"
-    assert shown["inventory"]["selector"] == 'job="kubeshare-collector"'
-    (profile,) = shown["profiles"]
-    assert {
-        point: [(one["name"], one["weight"]) for one in listed["enabled"]]
-        for point, listed in profile["plugins"].items()
-    } == {
-        "preEnqueue": [],
-        "queueSort": [("PrioritySort", 1)],
-        "filter": [
-            ("NodeUnschedulable", 1),
-            ("TaintToleration", 1),
-            ("NodeAffinity", 1),
-            ("NodePorts", 1),
-            ("NodeResourcesFit", 1),
-            ("VolumeRestrictions", 1),
-            ("NodeVolumeLimits", 1),
-            ("VolumeBinding", 1),
-            ("VolumeZone", 1),
-            ("PodTopologySpread", 1),
-            ("InterPodAffinity", 1),
-            ("DynamicResources", 1),
-            ("NodeDeclaredFeatures", 1),
-            ("DialectNodes", 1),
-            ("GpuNames", 1),
-        ],
-        "cardFilter": [
-            ("GpuFit", 1),
-            ("GpuModel", 1),
-            ("GpuUuids", 1),
-            ("GpuTags", 1),
-            ("OneModel", 1),
-            ("NumaBinding", 1),
-            ("PodPolicy", 1),
-        ],
-        "postFilter": [("DefaultPreemption", 1)],
-        "score": [
-            ("BinPack", 1),
-            ("AvoidGpuNodes", 1),
-            ("TaintToleration", 3),
-            ("NodeAffinity", 2),
-            ("PodTopologySpread", 2),
-            ("InterPodAffinity", 2),
-            ("DynamicResources", 2),
-            ("Topology", 10),
-            ("PodPolicy", 10),
-            ("IsolationReady", 100),
-            ("ModelPreference", 2000),
-            ("GpuTags", 10000),
-            ("Spread", 2),
-        ],
-        "cardScore": [
-            ("BinPack", 1),
-            ("Topology", 1),
-            ("PodPolicy", 10),
-            ("IsolationReady", 100),
-            ("ModelPreference", 2000),
-            ("GpuTags", 10000),
-        ],
-        "locality": [("Coscheduling", 1)],
-        "permit": [],
-        "preBind": [("VolumeBinding", 1), ("DynamicResources", 1)],
-        "reserve": [],
-    }
+    shown = yaml.safe_dump(effective(read(document)), sort_keys=False)
+    expect_golden("configuration/effective", shown)
 
 
 @pytest.mark.parametrize(

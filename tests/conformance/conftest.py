@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
-from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
+from kubeshare_py.edges.kube.credentials import load
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import read_cluster
 from kubeshare_py.embedded_cluster.serving.server import ApiServer
 from tests.conformance.kubectl import Kubectl
 from tests.conformance.real_api import RealApi

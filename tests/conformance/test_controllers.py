@@ -193,6 +193,7 @@ async def test_pods_that_run_are_given_up_last(world: Simulated) -> None:
     assert set(left) == {kept}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("surge", "unavailable", "most", "least"),
     [("25%", "25%", 5, 3), (0, 1, 4, 3), ("100%", 0, 8, 4), (0, "50%", 4, 2)],
@@ -257,6 +258,7 @@ async def test_old_revisions_are_kept_up_to_the_limit(world: Simulated) -> None:
     assert sorted(await sets_by_revision(world)) == ["3", "4"]
 
 
+@pytest.mark.slow
 async def test_a_paused_deployment_scales_but_does_not_roll_out(world: Simulated) -> None:
     await world.client.create(DEPLOYMENTS, workload(replicas=1))
     await expect_rolled_out(world)

@@ -69,6 +69,7 @@ async def refusal(world: Simulated, name: str) -> KubeError:
     return caught.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spec", "desired"),
     [
@@ -105,6 +106,7 @@ async def test_a_budget_follows_scale_and_its_own_changes(world: Simulated) -> N
     await expect_counts(world, 0, 0, 0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spec", "counts"),
     [

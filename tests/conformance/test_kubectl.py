@@ -37,6 +37,7 @@ async def test_apply_creates_then_finds_everything_unchanged(kubectl: Kubectl) -
     assert again == "pod/p unchanged\nnode/n1 unchanged\njob.batch/j unchanged\n"
 
 
+@pytest.mark.slow
 async def test_get_and_describe_show_pods_nodes_and_jobs(kubectl: Kubectl) -> None:
     await kubectl.apply(POD, NODE, JOB)
     assert (await kubectl("get", "pod", "p", "--no-headers")).split()[:4] == [
@@ -57,6 +58,7 @@ async def test_get_and_describe_show_pods_nodes_and_jobs(kubectl: Kubectl) -> No
     assert kubectl.code == 1
 
 
+@pytest.mark.slow
 async def test_get_w_shows_changes_as_they_happen(kubectl: Kubectl, server: ApiServer) -> None:
     await kubectl.apply(POD)
     process = await kubectl.start("get", "pods", "-w", "--no-headers")
@@ -70,6 +72,7 @@ async def test_get_w_shows_changes_as_they_happen(kubectl: Kubectl, server: ApiS
     await process.communicate()
 
 
+@pytest.mark.slow
 async def test_metadata_is_edited_in_place(kubectl: Kubectl) -> None:
     await kubectl.apply(POD, NODE)
     assert await kubectl("label", "pod", "p", "a=b") == "pod/p labeled\n"
@@ -80,6 +83,7 @@ async def test_metadata_is_edited_in_place(kubectl: Kubectl) -> None:
     assert await kubectl("get", "node", "n1", "-o", "jsonpath={.spec}") == "{}"
 
 
+@pytest.mark.slow
 async def test_objects_are_created_by_command_line_alone(kubectl: Kubectl) -> None:
     for arguments in (
         ("ns", "team"),
@@ -92,6 +96,7 @@ async def test_objects_are_created_by_command_line_alone(kubectl: Kubectl) -> No
     assert await kubectl("get", "cm", "c", "-o", "jsonpath={.data.a}") == "b"
 
 
+@pytest.mark.slow
 async def test_waiting_and_deleting_end_when_they_should(
     kubectl: Kubectl, server: ApiServer
 ) -> None:
@@ -108,6 +113,7 @@ async def test_waiting_and_deleting_end_when_they_should(
     assert kubectl.code == 0
 
 
+@pytest.mark.slow
 async def test_events_and_resources_are_listed(kubectl: Kubectl) -> None:
     event = {
         "apiVersion": "events.k8s.io/v1",

@@ -82,6 +82,7 @@ async def test_apply_makes_each_kind_and_finds_it_unchanged(kubectl: Kubectl) ->
     assert kubectl.code == 0
 
 
+@pytest.mark.slow
 async def test_get_describe_and_delete_know_each_kind(kubectl: Kubectl) -> None:
     await kubectl.apply(*OBJECTS.values())
     shown = json.loads(await kubectl("get", *OBJECTS, "-o", "json"))["items"]
@@ -94,6 +95,7 @@ async def test_get_describe_and_delete_know_each_kind(kubectl: Kubectl) -> None:
     assert deleted.count("deleted") == len(OBJECTS)
 
 
+@pytest.mark.slow
 async def test_short_names_headers_and_selections(kubectl: Kubectl) -> None:
     await kubectl.apply(*OBJECTS.values())
     assert (await kubectl("get", "sc")).split()[:4] == [
@@ -123,6 +125,7 @@ async def test_short_names_headers_and_selections(kubectl: Kubectl) -> None:
     assert slices.startswith("No resources found")
 
 
+@pytest.mark.slow
 async def test_patches_of_objects_and_of_their_status(kubectl: Kubectl) -> None:
     await kubectl.apply(*OBJECTS.values())
     marked = '{"metadata":{"annotations":{"storageclass.kubernetes.io/is-default-class":"true"}}}'

@@ -9,7 +9,10 @@ import pytest
 from tests.conformance.kubectl import KUBECTL, Kubectl
 from tests.embedded_cluster.simulated import PODS, Simulated
 
-pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
+pytestmark = [
+    pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed"),
+    pytest.mark.tls,  # otherwise kubectl sends no token
+]
 
 DONE = 'deployment "web" successfully rolled out\n'
 
@@ -28,6 +31,7 @@ async def rolled_out(kubectl: Kubectl) -> None:
     assert (kubectl.code, told[-len(DONE) :]) == (0, DONE)
 
 
+@pytest.mark.slow
 async def test_a_deployment_from_create_to_delete(kubectl: Kubectl, world: Simulated) -> None:
     created = await kubectl("create", "deployment", "web", "--image=nginx", "--replicas=2")
     assert created == "deployment.apps/web created\n"
@@ -58,6 +62,7 @@ async def test_a_deployment_from_create_to_delete(kubectl: Kubectl, world: Simul
     await world.expect_eventually(PODS, lambda found: not found)
 
 
+@pytest.mark.slow
 async def test_scaling_rollouts_and_the_way_back(kubectl: Kubectl) -> None:
     await kubectl("create", "deployment", "web", "--image=nginx:1")
     await rolled_out(kubectl)
@@ -83,6 +88,7 @@ async def test_scaling_rollouts_and_the_way_back(kubectl: Kubectl) -> None:
     assert available == "deployment.apps/web condition met\n"
 
 
+@pytest.mark.slow
 async def test_apply_finds_a_deployment_unchanged_and_replaces_a_budgets_selector(
     kubectl: Kubectl,
 ) -> None:
@@ -112,6 +118,7 @@ async def test_apply_finds_a_deployment_unchanged_and_replaces_a_budgets_selecto
     assert selector == '{"matchLabels":{"app":"other"}}'
 
 
+@pytest.mark.slow
 async def test_a_drain_waits_for_a_budget_that_is_in_its_way(
     kubectl: Kubectl, world: Simulated
 ) -> None:

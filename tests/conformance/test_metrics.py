@@ -11,18 +11,18 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.credentials import load
 from kubeshare_py.exporters.client_metrics import LATENCY_BOUNDS
-from kubeshare_py.exporters.distribution import Distribution
-from kubeshare_py.exporters.metric import Metric
-from kubeshare_py.exporters.scheduler_metrics import CATALOGUE
-from kubeshare_py.exporters.tallies import (
+from kubeshare_py.exporters.metric import (
     ATTEMPT_BOUNDS,
     POD_ATTEMPTS_BOUNDS,
     SLI_BOUNDS,
     VICTIM_BOUNDS,
+    Distribution,
+    Metric,
 )
-from kubeshare_py.scheduling.queue import queue_moves
+from kubeshare_py.exporters.scheduler_metrics import CATALOGUE
+from kubeshare_py.scheduling.queue import pod_records
 from kubeshare_py.views.figures import RESULTS
 from tests.conformance.real_api import RealApi
 from tests.controlplane.build import build
@@ -128,10 +128,10 @@ def test_label_values_are_the_same(told: dict[str, Family]) -> None:
     assert values("scheduler_schedule_attempts_total", "result") < {*RESULTS}
     assert values("scheduler_cache_size", "type") == {"nodes", "pods", "assumed_pods"}
     entered = "scheduler_queue_incoming_pods_total"
-    assert queue_moves.POD_ADD in values(entered, "event")
-    assert queue_moves.ATTEMPT_FAILURE in values(entered, "event")
+    assert pod_records.POD_ADD in values(entered, "event")
+    assert pod_records.ATTEMPT_FAILURE in values(entered, "event")
     assert values(entered, "queue") <= {
-        queue_moves.ACTIVE, queue_moves.BACKOFF, queue_moves.UNSCHEDULABLE
+        pod_records.ACTIVE, pod_records.BACKOFF, pod_records.UNSCHEDULABLE
     }  # fmt: skip
     assert {"POST", "GET"} <= values("rest_client_requests_total", "method")
     assert "201" in values("rest_client_requests_total", "code")

@@ -38,6 +38,7 @@ SHARE_POD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
 async def test_kubectl_works_with_share_pods(kubectl: Kubectl) -> None:
     assert "created" in await kubectl("create", "-f", "-", stdin=SHARE_PODS)
@@ -68,6 +69,7 @@ async def test_kubectl_works_with_share_pods(kubectl: Kubectl) -> None:
     assert kubectl.code == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
 async def test_kubectl_sends_schemas_errors_and_scales(kubectl: Kubectl) -> None:
     names = {"categories": ["all", "gadgets"]}

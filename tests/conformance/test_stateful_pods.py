@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from kubeshare_py.embedded_cluster.claims.provisioning import PROVISIONER
+from kubeshare_py.embedded_cluster.controllers.provisioning import PROVISIONER
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject, is_ready
 from tests.embedded_cluster.simulated import PODS, Simulated
 

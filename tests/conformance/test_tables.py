@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.embedded_cluster.kinds.pod_cells import pod_status
+from kubeshare_py.embedded_cluster.kinds.pods import pod_status
 from tests.embedded_cluster.api_client import JOBS, MAPS, NODES, NOW, PODS, TABLE, Api
 
 

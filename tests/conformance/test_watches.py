@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubeshare_py.embedded_cluster.kinds.kinds import CONFIG_MAPS
+from kubeshare_py.embedded_cluster.kinds.core_v1 import CONFIG_MAPS
 from kubeshare_py.embedded_cluster.protocol.rendering import Rendering
 from kubeshare_py.embedded_cluster.protocol.watches import Subscription
 from tests.embedded_cluster.api_client import MAPS, PODS, TABLE, Api

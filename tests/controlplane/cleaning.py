@@ -10,6 +10,7 @@ from tests.controlplane.shipped import shipped
 from tests.patience import PATIENCE_S
 
 PODS = "/api/v1/pods"
+CLAIMS = "/api/v1/persistentvolumeclaims"
 API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 #: Deleted as they are, controllers first: nothing may come back.
@@ -21,7 +22,7 @@ _LISTS = (
     "/api/v1/replicationcontrollers",
     "/apis/batch/v1/jobs",
     PODS,
-    "/api/v1/persistentvolumeclaims",
+    CLAIMS,
     "/api/v1/persistentvolumes",
     "/apis/resource.k8s.io/v1/resourceclaims",
     "/apis/resource.k8s.io/v1/resourceclaimtemplates",
@@ -42,6 +43,8 @@ _LISTS = (
     "/api/v1/resourcequotas",
     "/api/v1/limitranges",
 )
+#: Controllers may give these a finalizer, or make them anew, after they were deleted.
+_LAST = (PODS, CLAIMS, "/api/v1/persistentvolumes", "/apis/resource.k8s.io/v1/resourceclaims")
 #: Made by the control plane itself.
 _KEPT = {"kube-root-ca.crt", "kubernetes", "system-cluster-critical", "system-node-critical"}
 _PROMPTLY = {
@@ -53,7 +56,7 @@ _PROMPTLY = {
 
 
 async def clean(client: KubeClient) -> None:
-    """Delete it all, finalizers or not; raises TimeoutError when pods come back for ever."""
+    """Delete it all, finalizers or not; raises TimeoutError when some come back for ever."""
     async with asyncio.timeout(PATIENCE_S):
         # First of all: one that does not answer would keep namespaces from going.
         for service in await client.list_all(API_SERVICES):
@@ -68,7 +71,8 @@ async def clean(client: KubeClient) -> None:
             async with asyncio.TaskGroup() as group:
                 for definition in definitions:
                     group.create_task(_undefine(client, definition))
-            if not definitions and not await client.list_all(PODS):
+            left = [one for path in _LAST for one in await client.list_all(path)]
+            if not definitions and not left:
                 return
 
 

@@ -18,6 +18,8 @@ from pathlib import Path
 from random import SystemRandom
 from typing import Any
 
+from tenacity import retry, retry_if_exception, stop_after_attempt
+
 from kubeshare_py.embedded_cluster.serving.server import ADMIN, SCHEDULER
 from tests.controlplane.processes import Process, process
 from tests.controlplane.secrets_of_cluster import CONTROLLERS, FRONT_PROXY, Secrets, make_secrets
@@ -33,6 +35,11 @@ _PORTS, _TRIED = range(20_000, 32_000), 200
 _ASK_S = 5.0
 #: kubectl waits until what it deletes is gone.
 _KUBECTL_S = 120.0
+
+
+def _is_conflict(error: BaseException) -> bool:
+    """Whether a write was refused because the object was changed after kubectl had read it."""
+    return isinstance(error, subprocess.CalledProcessError) and "(Conflict)" in error.stderr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +71,13 @@ class ControlPlane:
         """Create what a file contains, as kubectl does it."""
         self._kubectl("create", "-f", str(manifest))
 
+    @retry(retry=retry_if_exception(_is_conflict), stop=stop_after_attempt(10), reraise=True)
     def update(self, manifest: Path) -> None:
-        """Replace what is there by what a file contains, as kubectl does it."""
+        """Replace what is there by what a file contains, as kubectl does it.
+
+        Again if it was changed between kubectl's reading and writing: the API server itself writes
+        the statuses of policies.
+        """
         self._kubectl("replace", "-f", str(manifest))
 
     def delete(self, manifest: Path) -> None:
@@ -128,8 +140,11 @@ class ControlPlane:
     def _kubectl(self, *arguments: str) -> str:
         command = [str(self.kubectl), f"--kubeconfig={self.kubeconfig}", *arguments]
         done = subprocess.run(
-            command, check=True, stdout=subprocess.PIPE, text=True, timeout=_KUBECTL_S
+            command, capture_output=True, text=True, timeout=_KUBECTL_S, check=False
         )
+        sys.stderr.write(done.stderr)
+        if done.returncode != 0:
+            raise subprocess.CalledProcessError(done.returncode, command, done.stdout, done.stderr)
         return done.stdout
 
 

@@ -9,13 +9,11 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from kubeshare_py.edges.kube.certificates import Certificates, make_certificates, write_private
-from kubeshare_py.embedded_cluster.serving.client_certificates import (
+from kubeshare_py.embedded_cluster.serving.credentials import (
     ClientAuthority,
-    make_client_authority,
-)
-from kubeshare_py.embedded_cluster.serving.kubeconfigs import (
     certificate_kubeconfig_text,
     kubeconfig_text,
+    make_client_authority,
 )
 from kubeshare_py.embedded_cluster.serving.server import ADMIN
 

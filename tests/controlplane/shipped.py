@@ -9,6 +9,8 @@ from typing import Any
 
 import yaml
 
+from kubeshare_py.documents.yaml_text import FAST_PARSER
+
 MANIFESTS = Path(__file__).parents[2] / "deploy/kubeshare.yaml"
 #: Who the scheduler is, and what it and those who look at it may do.
 IDENTITY = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
@@ -98,4 +100,4 @@ def write(objects: Iterable[Json], path: Path) -> Path:
 
 @cache
 def _all() -> list[Json]:
-    return [one for one in yaml.safe_load_all(MANIFESTS.read_text()) if one]
+    return [one for one in yaml.load_all(MANIFESTS.read_text(), FAST_PARSER) if one]

@@ -35,6 +35,7 @@ def test_other():
 """
 
 
+@pytest.mark.slow
 def test_a_test_that_starts_go_fails_and_is_told_where_it_belongs(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_starts.py").write_text(STARTS)

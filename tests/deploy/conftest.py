@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.credentials import load
 from kubeshare_py.edges.kube.errors import KubeError
-from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import read_cluster
 from kubeshare_py.embedded_cluster.serving.cluster import cluster_around
 from tests.controlplane.build import TESTED, build
 from tests.controlplane.cleaning import clean

@@ -5,10 +5,10 @@ from functools import partial
 import pytest
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.credential_reading import KubeReading
 from kubeshare_py.edges.kube.credentials import Credentials
 from kubeshare_py.edges.kube.errors import KubeError
-from kubeshare_py.inventory.card_annotation import ANNOTATION
+from kubeshare_py.edges.kube.kubeconfig import KubeReading
+from kubeshare_py.inventory.node_annotations import ANNOTATION
 from tests.controlplane.helm import NAMESPACE
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import Json

@@ -15,11 +15,15 @@ import msgspec
 import pytest
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.credentials import load
 from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
-from kubeshare_py.embedded_cluster.nodes.card_runtime import RuntimeCards, folders, given
-from kubeshare_py.embedded_cluster.nodes.environment import pod_environment
+from kubeshare_py.embedded_cluster.nodes.container_runtime import (
+    RuntimeCards,
+    folders,
+    given,
+    pod_environment,
+)
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from kubeshare_py.isolation.containers import CAPABILITIES, DEVICE_VARIABLES
 from tests.controlplane.helm import NAMESPACE

@@ -14,6 +14,7 @@ from tests.controlplane.running import ControlPlane, free_ports
 from tests.controlplane.shipped import Json
 from tests.deploy.conftest import PODS, Release, expect_eventually, kubectl, restricted_namespace
 from tests.deploy.container import Container, can_mount, unpack
+from tests.each import each
 from tests.fake_nvml.board import Board
 from tests.fake_nvml.build import NO_COMPILER, build, compiler
 from tests.stories.conftest import NODES, Stage
@@ -154,7 +155,7 @@ async def test_an_upgrade_replaces_them_and_without_it_they_go(
 
 async def test_they_get_no_token(stage: Stage, release: Release) -> None:
     await available(stage.client)
-    for pod in await pods(stage.client):
+    for pod in each(await pods(stage.client)):
         assert pod["spec"]["serviceAccountName"] == NAME
         assert "volumes" not in pod["spec"]
         assert "volumeMounts" not in pod["spec"]["containers"][0]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.credentials import load
 from kubeshare_py.edges.kube.errors import KubeError
 from tests.controlplane.helm import NAMESPACE
 from tests.controlplane.running import ControlPlane

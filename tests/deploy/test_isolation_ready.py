@@ -18,12 +18,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubeshare_py.edges.cli.access import ApiAccess
-from kubeshare_py.edges.cli.state_client import StateClient
+from kubeshare_py.edges.cli.state_client import ApiAccess, StateClient
 from kubeshare_py.embedded_cluster.serving.server import ADMIN
-from kubeshare_py.isolation.mps import DAEMONS
-from kubeshare_py.terminal.gpu_details import pod_details
-from kubeshare_py.terminal.gpu_tables import shown_nodes
+from kubeshare_py.isolation.backends import DAEMONS
+from kubeshare_py.terminal.gpu_tables import pod_details, shown_nodes
 from kubeshare_py.terminal.why_report import why_report
 from tests.collector.test_mps import CONTROL
 from tests.deploy import whole as everything

@@ -8,6 +8,7 @@ from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import MANIFESTS, Json
 from tests.deploy.conftest import NAME
 from tests.deploy.test_rendering import VARIANTS, of, refused, rendered
+from tests.each import each
 
 pytestmark = pytest.mark.real_only("it needs Helm, which make e2e builds")
 
@@ -38,14 +39,14 @@ def test_prometheus_operator_is_told_where_and_how(variant: str, kind: str) -> N
         one["metadata"]["labels"]["app.kubernetes.io/name"]: one for one in of(objects, "Service")
     }
     assert found.keys() == selected.keys()
-    for name, endpoint in found.items():
+    for name, endpoint in each(found.items()):
         [port] = selected[name]["spec"]["ports"]
         assert endpoint["port"] == port["name"] == port["targetPort"]
 
 
 @pytest.mark.parametrize(("variant", "kind"), MONITORS)
 def test_the_operators_prometheus_relabels_as_the_plain_one(variant: str, kind: str) -> None:
-    for _, endpoint in (monitored(one) for one in of(rendered(*VARIANTS[variant]), kind)):
+    for _, endpoint in each(map(monitored, of(rendered(*VARIANTS[variant]), kind))):
         [job] = [
             one["replacement"] for one in endpoint["relabelings"] if one["targetLabel"] == "job"
         ]

@@ -8,11 +8,11 @@ from functools import partial
 import pytest
 
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.edges.aggregator.requirement_watch import RequirementWatch
+from kubeshare_py.edges.aggregator import RequirementWatch
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.credential_reading import KubeReading
 from kubeshare_py.edges.kube.credentials import Credentials
 from kubeshare_py.edges.kube.errors import KubeError
+from kubeshare_py.edges.kube.kubeconfig import KubeReading
 from kubeshare_py.edges.node.agent import NodeAgent
 from kubeshare_py.edges.node.card_sampler import CardSampler
 from kubeshare_py.edges.node.kubelet.device_pods import DevicePods

@@ -14,18 +14,18 @@ from kubeshare_cmd.device_options import add_device_options, chosen_devices
 from kubeshare_cmd.hami_options import add_hami_options, chosen_hami
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import read
+from kubeshare_py.edges.node.card_child import CDI, GEMINI
+from kubeshare_py.edges.node.card_child import MPS as MPS_ALIVE
 from kubeshare_py.edges.node.card_sampler import MEMORY_VARIABLE
-from kubeshare_py.edges.node.kubelet.given_files import GivenFiles
+from kubeshare_py.edges.node.kubelet.container_starts import GivenFiles
 from kubeshare_py.edges.node.mps_launcher import proofs_of
-from kubeshare_py.edges.node.node_probe import CDI, GEMINI
-from kubeshare_py.edges.node.node_probe import MPS as MPS_ALIVE
 from kubeshare_py.edges.scheduler.configuration_file import load
 from kubeshare_py.framework.profile_making import profiles
+from kubeshare_py.isolation.backends import ALIVE, MPS
 from kubeshare_py.isolation.backends import BACKENDS as ALL_BACKENDS
-from kubeshare_py.isolation.mps import ALIVE, MPS
-from kubeshare_py.node_agent.device_plugin.resources import KNOWN
-from kubeshare_py.node_agent.hami_core.container_limits import LOCKS, HamiCoreSettings
-from kubeshare_py.node_agent.shared_memory import memory_rules
+from kubeshare_py.node_agent.devices import KNOWN
+from kubeshare_py.node_agent.hami_core import LOCKS, HamiCoreSettings
+from kubeshare_py.node_agent.readings import memory_rules
 from kubeshare_py.programs.mps import FOLDER
 from tests.controlplane.helm import CHART, NAMESPACE, helm, plain_manifests, template
 from tests.controlplane.operator_kinds import KINDS, definitions
@@ -481,7 +481,7 @@ NO_PLUGIN = "no plugin Sprad; there are AvoidGpuNodes, BinPack, Coscheduling, "
         ),
         (
             'profiles=[{}, {"isolation": ["nones"]}]',
-            "at '/config/profiles/1/isolation/0': value must be one of 'none', 'driver', 'mps', ",
+            "at '/config/profiles/1/isolation/0': value must be one of 'driver', 'gemini', ",
         ),
         (
             'profiles=[{"plugins": {"score": {"enabled": [{"name": "Sprad"}]}}}]',
@@ -914,14 +914,95 @@ def test_all_dialects_are_those_that_a_profile_may_list_for_nvidias_cards() -> N
 def test_the_notes_say_which_pods_are_taken_and_what_would_take_more() -> None:
     said = notes("policy")
     assert "Its profiles read the dialects sharedgpu, gpushare, nano-gpu, sharepod." in said
-    assert "wait until config.profiles[].dialects has hami as well" in said
+    assert "  hami: pods of HAMi and 4paradigm's scheduler\n  nvidia: pods of NVIDIA's" in said
+    command = "  helm upgrade k CHART --namespace default --reset-then-reuse-values --set"
+    assert f"{command} dialects=all\n" in said
+    assert f"{command} 'dialects={{sharedgpu,gpushare,nano-gpu,sharepod,NAME}}'\n" in said
+    assert "SharePods become pods with --set sharePods.enabled=true." in said
     assert "kubectl label namespace NAMESPACE kubeshare.io/dialects=true" in said
     every = '--set-json=config.profiles=[{"dialects":[{"name":"sharedgpu"},{"name":"hami"}]}]'
     said = notes("policy", "--set=admission.dialectPods=all", every)
     assert "Its profiles read the dialects sharedgpu, hami." in said
-    assert "has hami as well" not in said
+    assert "  nvidia: pods of NVIDIA's device plugin (nvidia.com/gpu)\n" in said
+    assert "  hami: " not in said
+    assert "stay with kube-scheduler: --set admission.contestedPods=true takes them" in said
     assert "in every namespace without the label kubeshare.io/dialects=false" in said
     assert "admission.dialectPods or admission.schedulerName takes none" in notes("none")
+    said = notes("policy", "--set=dialects=all")
+    assert (
+        "Its profiles read the dialects sharedgpu, gpushare, nano-gpu, sharepod, hami, nv" in said
+    )
+    assert "Off are" not in said
+    assert "contestedPods" not in said
+    assert "sharePods.enabled" not in said
+    assert "in every namespace without the label kubeshare.io/dialects=false" in said
+
+
+def test_one_value_chooses_what_three_others_did() -> None:
+    """And what these say otherwise wins."""
+    by_one = rendered('dialects="all"')
+    older = [
+        'config.profiles=[{"dialects": [{"name": "all"}]}]',
+        'admission.dialectPods="all"',
+        "admission.contestedPods=true",
+        "sharePods.enabled=true",
+    ]
+    assert by_one == rendered(*older)
+    assert rendered("dialects=[]") == rendered() == rendered("dialects=null")
+    labelled = ['admission.dialectPods="namespace"', "sharePods.enabled=false"]
+    assert rendered('dialects="all"', *labelled, "admission.contestedPods=false") == rendered(
+        older[0], *labelled
+    )
+    listed = [{"name": name} for name in ("sharedgpu", "hami")]
+    assert rendered('dialects=["sharedgpu", "hami"]', "config.profiles=[{}]") == rendered(
+        f"config.profiles={json.dumps([{'dialects': listed}])}", *older[1:3]
+    )
+
+
+def test_a_profile_keeps_the_dialects_that_it_lists() -> None:
+    profiles = '[{"schedulerName": "a", "dialects": [{"name": "hami"}]}, {"schedulerName": "b"}]'
+    made = rendered('dialects=["hami", "gpushare"]', f"config.profiles={profiles}")
+    [config] = [one for one in of(made, "ConfigMap") if one["metadata"]["name"] == NAME]
+    found = read(yaml.safe_load(config["data"]["scheduler.yaml"])).profiles
+    assert [[one.name for one in profile.dialects] for profile in found] == [
+        ["hami"],
+        ["hami", "gpushare"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (['dialects="hamy"'], "dialects: no dialect hamy; there are all, cambricon, gpushare, h"),
+        (
+            ['dialects="all"', 'config.profiles=[{"dialects": [{"name": "sharedgpu"}]}]'],
+            "dialects: all: every profile of config.profiles lists its own dialects, and none lists"
+            " gpushare: add it to one of them, or leave `dialects` out of a profile",
+        ),
+        (
+            ['dialects="all"', 'admission.by="none"'],
+            "dialects: all: pods that name no scheduler get this one, and admission.by: none gives"
+            " them none: choose another, or set admission.dialectPods=none",
+        ),
+        (
+            ['dialects=["hami"]', 'admission.schedulerName="ignore"'],
+            "dialects: hami: pods that name no scheduler get this one, and admission.schedulerName:"
+            " ignore gives them none",
+        ),
+        (
+            ['dialects="gpushare"', "admission.contestedPods=true"],
+            "dialects: gpushare: admission.contestedPods: true: no dialect among them reads such",
+        ),
+        (
+            ['dialects=["sharedgpu", "hami"]', "sharePods.enabled=true"],
+            "dialects: sharedgpu, hami: sharePods.enabled: true: needs the dialect sharepod",
+        ),
+    ],
+)
+def test_values_that_contradict_the_chosen_dialects_are_refused(
+    settings: list[str], said: str
+) -> None:
+    assert said in refused(*settings)
 
 
 def test_the_notes_say_what_gives_containers_their_cards() -> None:
@@ -934,6 +1015,29 @@ def test_the_notes_say_what_gives_containers_their_cards() -> None:
     assert nothing in notes("nobody").replace(
         "The value nobody is called none now; the old name is still accepted.\n", ""
     )
+
+
+def test_the_notes_say_where_cards_come_from() -> None:
+    found = "until the Prometheus Operator's Prometheus, if there is one, names all of them"
+    assert f"Cards come from the collectors themselves {found}" in notes("policy")
+    asked = notes("policy", "--set=config.inventory.url=http://here:9090")
+    assert "until the Prometheus at http://here:9090 names all of them" in asked
+    alone = notes("policy", "--set=config.inventory.source=prometheus")
+    assert "Cards come from http://prometheus-k8s.monitoring:9090 alone" in alone
+    for source, place in (("scrape", "the collectors themselves"), ("hami", "HAMi's")):
+        said = notes("policy", f"--set=config.inventory.source={source}")
+        assert place in said
+        assert f"(config.inventory.source: {source})" in said
+    assert "No collectors are installed" in notes("policy", "--set=collector.enabled=false")
+    # Nodes are seen only by an installation: without a cluster nothing is said of their labels.
+    assert "No node has a label" not in notes("policy")
+
+
+def test_the_notes_say_how_the_image_gets_where_nodes_find_it() -> None:
+    said = notes("policy")
+    assert "image.repository is not set" in said
+    assert "docker push REGISTRY/kubeshare-scheduler:" in said
+    assert "image.repository is" not in notes("policy", "--set=image.repository=r.example/k")
 
 
 def test_the_plain_manifests_say_for_what_they_were_rendered() -> None:

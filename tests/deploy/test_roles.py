@@ -19,6 +19,10 @@ LOOKS = (
     f"{STORIES}/test_operations.py::test_a_service_account_may_look_with_the_roles_that_come_along"
 )
 READS = f"{STORIES}/test_state_group.py::test_a_user_reads_the_pods_of_her_namespace_and_no_others"
+REVIEWS = (
+    f"{STORIES}/test_state_group.py"
+    "::test_a_user_who_may_create_pods_asks_what_would_become_of_one_and_others_do_not"
+)
 SCRAPED = "tests/deploy/test_driver_to_pod.py::test_pods_get_the_cards_that_the_drivers_list"
 ANNOTATES = (
     "tests/deploy/test_annotated_nodes.py::test_a_collector_writes_its_own_cards_on_its_own_node"
@@ -40,14 +44,18 @@ SHARES = (
 )
 OF_SHARE_PODS = "kubeshare.nthu/sharepods"
 WEBHOOKS = "admissionregistration.k8s.io/mutatingwebhookconfigurations"
+#: The role that comes with `auto` without a url; EVERYTHING has another source.
+FINDS = "kubeshare-scheduler-prometheuses"
 #: All rights of these roles: that story compares each with what the scheduler asks for.
-OF_SCHEDULER = {"kubeshare-scheduler", "kubeshare-scheduler-front-proxy"}
+OF_SCHEDULER = {"kubeshare-scheduler", "kubeshare-scheduler-front-proxy", FINDS}
 #: The rights of all others, as "role: verb what".
 NEEDED = {
     "kubeshare-gpu-reader: list state.kubeshare.io/gpus": LOOKS,
     "kubeshare-gpu-reader: get state.kubeshare.io/gpus": LOOKS,
     "kubeshare-state-reader: list state.kubeshare.io/pods": READS,
     "kubeshare-state-reader: get state.kubeshare.io/pods": READS,
+    "kubeshare-state-reader: list state.kubeshare.io/schedulers": REVIEWS,
+    "kubeshare-pod-asker: create state.kubeshare.io/placementreviews": REVIEWS,
     "kubeshare-metrics: get /metrics": SCRAPED,
     "kubeshare-collector: patch /nodes": ANNOTATES,
     "kubeshare-node-agent: get /pods": PLUGINS,
@@ -134,8 +142,19 @@ def verbs(found: list[Json]) -> set[str]:
     return {" ".join(one.split(" ")[:2]) for one in sentences}
 
 
+def everything() -> list[Json]:
+    """All roles that there can be."""
+    found = [one for one in roles(rendered()) if one["metadata"]["name"] == FINDS]
+    return [*roles(rendered(*EVERYTHING)), *found]
+
+
+def test_prometheuses_are_read_only_to_find_the_one_that_counts() -> None:
+    for values in ('config.inventory.url="http://here:9090"', 'config.inventory.source="scrape"'):
+        assert FINDS not in {one["metadata"]["name"] for one in roles(rendered(values))}
+
+
 def test_every_right_is_needed_by_a_test() -> None:
-    found = roles(rendered(*EVERYTHING))
+    found = everything()
     assert {role["metadata"]["name"] for role in found} >= OF_SCHEDULER
     others = [role for role in found if role["metadata"]["name"] not in OF_SCHEDULER]
     assert {right for role in others for right in rights(role)} == {*NEEDED}
@@ -143,7 +162,7 @@ def test_every_right_is_needed_by_a_test() -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_no_other_values_bring_a_right_along(variant: str) -> None:
-    known = verbs(roles(rendered(*EVERYTHING)))
+    known = verbs(everything())
     assert verbs(roles(rendered(*VARIANTS[variant]))) <= known
 
 

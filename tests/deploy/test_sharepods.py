@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kubeshare_py.edges.kube.client import KubeClient, decode
-from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.credentials import load
 from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.programs import controller
 from kubeshare_py.programs.controller import ELECTION, ControllerSettings

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kubeshare_py.edges.kube.self_signed_ca import API_SERVICES
+from kubeshare_py.edges.kube.certificates import API_SERVICES
 from tests.controlplane.helm import NAMESPACE
 from tests.controlplane.running import ControlPlane
 from tests.deploy.conftest import NAME, Release, expect_eventually, kubectl

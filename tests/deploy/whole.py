@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
-from kubeshare_py.embedded_cluster.nodes.environment import pod_environment
+from kubeshare_py.embedded_cluster.nodes.container_runtime import pod_environment
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.collector.collectors import Collector, start
 from tests.controlplane.helm import NAMESPACE

@@ -2,18 +2,19 @@
 
 from dataclasses import replace
 
-from kubeshare_py.devices.allocation_result import allocation_of
-from kubeshare_py.devices.allocator import Chosen
+from kubeshare_py.devices.allocator import Chosen, allocation_of
 from kubeshare_py.devices.device_pools import PooledDevice
-from kubeshare_py.domain.devices.device import DeviceKey, DeviceNodes, DeviceToleration
-from kubeshare_py.domain.devices.resource_claim import (
+from kubeshare_py.domain.cluster_objects import Requirement
+from kubeshare_py.domain.device import (
     AllocatedDevice,
     DeviceClass,
     DeviceConfiguration,
+    DeviceKey,
+    DeviceNodes,
+    DeviceToleration,
 )
-from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.pod import NodeTerm
-from tests.devices.made import CLASSES, DRIVER, claim, device, on_node, request, sliced
+from tests.making.devices import CLASSES, DRIVER, claim, device, on_node, request, sliced
 
 
 def _chosen(nodes: DeviceNodes | None = None, *names: str) -> Chosen:

@@ -8,24 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.devices.allocator import (
-    Chosen,
-    Impossible,
-    InUse,
-    allocate,
-    problem_of,
-)
+from kubeshare_py.devices.allocator import Chosen, Impossible, InUse, allocate, problem_of
 from kubeshare_py.devices.device_pools import NodeDevices, PooledDevice
 from kubeshare_py.devices.device_verdicts import DeviceVerdicts
-from kubeshare_py.domain.devices.device import Device, DeviceTaint, DeviceToleration
-from kubeshare_py.domain.devices.resource_claim import (
+from kubeshare_py.domain.device import (
     AllocationMode,
+    Device,
     DeviceClass,
     DeviceRequest,
+    DeviceTaint,
+    DeviceToleration,
     MatchAttribute,
     ResourceClaim,
 )
-from tests.devices.made import CLASSES, DRIVER, claim, device, on_node, request, sliced
+from tests.making.devices import CLASSES, DRIVER, claim, device, on_node, request, sliced
 
 _SAME_ROOT = MatchAttribute(DRIVER, "root")
 

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 from kubeshare_py.devices.device_pools import DevicePools
-from kubeshare_py.domain.devices.device import DeviceKey, DeviceNodes, ResourceSlice
+from kubeshare_py.domain.cluster_objects import Requirement
+from kubeshare_py.domain.device import DeviceKey, DeviceNodes, ResourceSlice
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.pod import NodeTerm
-from tests.devices.made import DRIVER, device, on_node, sliced
+from tests.making.devices import DRIVER, device, on_node, sliced
 
 _TERMS = (NodeTerm((Requirement("rack", "In", ("r1",)),)),)
 

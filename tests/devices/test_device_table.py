@@ -6,16 +6,19 @@ from random import Random
 import numpy as np
 import pytest
 
-from kubeshare_py.devices.alike import alike, alike_rows
-from kubeshare_py.devices.device_pools import PooledDevice
-from kubeshare_py.devices.device_reads import DeviceRead
-from kubeshare_py.devices.device_table import DeviceTable
-from kubeshare_py.devices.device_verdicts import CannotJudge, DeviceVerdicts
-from kubeshare_py.devices.table_verdicts import NO, UNKNOWN, YES, TableVerdicts
-from kubeshare_py.domain.devices.device import Device, DeviceCapacity, DeviceKey, ResourceSlice
-from kubeshare_py.domain.devices.resource_claim import DeviceClass
+from kubeshare_py.devices.device_pools import DeviceTable, PooledDevice, alike, alike_rows
+from kubeshare_py.devices.device_verdicts import (
+    NO,
+    UNKNOWN,
+    YES,
+    CannotJudge,
+    DeviceVerdicts,
+    TableVerdicts,
+)
+from kubeshare_py.devices.expression_values import DeviceRead
+from kubeshare_py.domain.device import Device, DeviceCapacity, DeviceClass, DeviceKey, ResourceSlice
 from kubeshare_py.domain.identity import NodeName
-from tests.devices.made import CLASSES, DRIVER, device, on_node, request, sliced
+from tests.making.devices import CLASSES, DRIVER, device, on_node, request, sliced
 from tests.scale import seeds
 
 _MODEL = f'device.attributes["{DRIVER}"].model'
@@ -56,6 +59,7 @@ def test_a_table_says_of_each_device_what_the_device_says(seed: int) -> None:
     rng, table, there = Random(seed), DeviceTable(), dict[str, ResourceSlice]()
     known = TableVerdicts(DeviceVerdicts())
     held: list[DeviceKey] = []
+    looked_at = 0
     for _ in range(12):
         node = f"n{rng.randint(0, 4)}"
         if node in there:
@@ -77,6 +81,8 @@ def test_a_table_says_of_each_device_what_the_device_says(seed: int) -> None:
                 assert table.devices[number].device == one.device
                 assert flags[number] == (one.key in held) == table.is_held(one.key)
                 assert _as_number(one, expressions) == min(found[number], YES + 1)
+                looked_at += 1
+    assert looked_at
 
 
 def _as_number(one: PooledDevice, expressions: list[str]) -> int:

@@ -6,12 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from kubeshare_py.devices.device_table import DeviceTable
-from kubeshare_py.devices.device_verdicts import MAX_KEPT, CannotJudge, DeviceVerdicts, NotYet
+from kubeshare_py.devices.device_pools import DeviceTable
+from kubeshare_py.devices.device_verdicts import (
+    MAX_KEPT,
+    CannotJudge,
+    DeviceVerdicts,
+    NotYet,
+    TableVerdicts,
+)
 from kubeshare_py.devices.expressions import compiled
-from kubeshare_py.devices.table_verdicts import TableVerdicts
-from tests.devices.made import CLASSES, DRIVER, device, on_node, request, sliced
 from tests.kept_texts import kept_by_place, marked
+from tests.making.devices import CLASSES, DRIVER, device, on_node, request, sliced
 
 _MODEL = f'device.attributes["{DRIVER}"].model == "A"'
 
@@ -55,6 +60,7 @@ def test_devices_that_an_expression_finds_alike_are_judged_once() -> None:
     assert found == [True, False] * 49 + [True]
 
 
+@pytest.mark.slow
 def test_cel_is_not_imported_without_expressions() -> None:
     program = (
         "import sys, kubeshare_py.devices.allocator, kubeshare_plugins;"
@@ -89,6 +95,7 @@ def test_nothing_is_kept_of_expressions_for_which_no_steps_are_left() -> None:
     assert kept_in(verdicts) == 0
 
 
+@pytest.mark.slow
 def test_sentences_that_quote_expressions_are_forgotten_with_their_verdicts() -> None:
     table = DeviceTable()
     table.put(sliced(*(device(f"d{number}", uuid=f"{number}") for number in range(4))))

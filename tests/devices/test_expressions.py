@@ -13,7 +13,7 @@ from kubeshare_py.devices.expressions import (
     UnsupportedExpression,
     compiled,
 )
-from kubeshare_py.domain.devices.device import Device, DeviceAttribute, DeviceCapacity
+from kubeshare_py.domain.device import Device, DeviceAttribute, DeviceCapacity
 
 D = "gpu.example.com"
 DEVICE = Device(

@@ -12,8 +12,7 @@ from kubeshare_py.dialects.dialect import (
     PodAsk,
     ResultKeys,
 )
-from kubeshare_py.dialects.dialect_table import DialectTable
-from kubeshare_py.dialects.dialects import Dialects
+from kubeshare_py.dialects.dialects import Dialects, DialectTable
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid

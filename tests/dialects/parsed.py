@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kubeshare_py.dialects import sharedgpu
-from kubeshare_py.dialects.standing import standing
+from kubeshare_py.dialects.pod_keys import priority_and_gang
 from kubeshare_py.domain.pod import PodGroup
 from kubeshare_py.domain.request import GpuRequest, InvalidRequest
 
@@ -18,7 +18,7 @@ class ParsedRequest:
 
 
 def read(labels: Mapping[str, str], annotations: Mapping[str, str] | None = None) -> ParsedRequest:
-    found = standing(labels)
+    found = priority_and_gang(labels)
     asked: GpuRequest | InvalidRequest | None = found.problem
     if asked is None:
         grouped = found.group is not None

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from kubeshare_py.dialects.allocation import read_allocation, write_allocation
 from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge, summed
-from kubeshare_py.domain.bounds import CARDS_OF_NODE, HELD_BYTES, POD_CLAIMS
+from kubeshare_py.domain.card_reading import Isolation, IsolationBackend
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
-from kubeshare_py.domain.isolation import Isolation, IsolationBackend
+from kubeshare_py.domain.quantity import CARDS_OF_NODE, HELD_BYTES, POD_CLAIMS
 from kubeshare_py.domain.request import ContainerRef
 
 FULL: dict[str, Any] = {
@@ -188,9 +188,18 @@ def test_what_is_not_there_is_not_written() -> None:
     )
 
 
+@pytest.mark.slow
 @given(allocations)
 def test_what_is_written_is_read_back(allocation: Allocation) -> None:
     assert read_allocation(write_allocation(allocation)) == allocation
+
+
+@pytest.mark.parametrize("claims", [BY_CONTAINER["claims"], FULL["claims"], [], [{}], None])
+@pytest.mark.parametrize("last", ["", ',"v":2', ',"v":1', ',"v":3', ',"v":null', ',"port":0'])
+def test_the_second_version_is_read_at_once_as_otherwise(claims: object, last: str) -> None:
+    """A key may be there twice, of which the last one counts."""
+    text = f'{{"v":2,"token":"t","claims":{json.dumps(claims)}{last}}}'
+    assert read_allocation(text) == read_allocation(" " * 8 + text)
 
 
 @pytest.mark.parametrize("version", [0, 3, -1, 10**30])

@@ -1,4 +1,4 @@
-"""Random pods of every language on the same cards, through the machine (gpushare G85, G86).
+"""Random pods of every language on the same cards, through the machine.
 
 The books are the test's own, in thousandths and bytes: which cards a pod has is read from the
 annotations of its own language, and what it may hold of them from what it asked for.
@@ -31,9 +31,9 @@ from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.pods.pod import to_domain
 from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.scheduling.machine import Machine
-from tests.builders import a_gpu, a_machine
 from tests.dialects import vendor_formats
 from tests.dialects.languages import GIB, Asked, Part, any_pod
+from tests.making import a_gpu, a_machine
 from tests.scale import scaled, seeds
 
 Json = dict[str, Any]
@@ -307,6 +307,7 @@ def run(seed: int, steps: int = 40) -> World:
     return world
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(10))
 def test_no_card_gives_too_much_whatever_language_its_pods_speak(seed: int) -> None:
     """And a restart from the bound pods gives the same ledger."""
@@ -316,5 +317,5 @@ def test_no_card_gives_too_much_whatever_language_its_pods_speak(seed: int) -> N
         languages.update(world.asked[name].language for name in world.placed)
         bound = tuple(copy.deepcopy(world.asked[name].pod) for name in world.placed)
         assert world.free(world.started(bound)) == world.free()
-    # Pods of `cambricon` ask for no GPUs: tests/scheduling/binding/test_cards_of_vendors.py.
+    # Pods of `cambricon` ask for no GPUs: tests/scheduling/charges/test_cards_of_vendors.py.
     assert {*languages} == {*IN_TREE} - {"cambricon"}

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.dialects import sharedgpu, standing
+from kubeshare_py.dialects import pod_keys, sharedgpu
 from kubeshare_py.dialects.card_visibility import CardVisibility, card_visibility
 from tests.dialects.parsed import read
 
@@ -38,7 +38,7 @@ def test_it_agrees_with_what_the_labels_mean(
         assert found is CardVisibility.VOID  # no label, or a limit of 0
 
 
-@pytest.mark.parametrize("label", [sharedgpu.MODEL, standing.PRIORITY, standing.GROUP])
+@pytest.mark.parametrize("label", [sharedgpu.MODEL, pod_keys.PRIORITY, pod_keys.GROUP])
 def test_labels_that_ask_for_no_card_leave_the_pod_without(label: str) -> None:
     assert card_visibility({label: "1"}) is CardVisibility.VOID
 

@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.dialects.card_visibility import CardVisibility, ContainerRule
-from kubeshare_py.dialects.container_visibility import container_variables, container_visibility
 from kubeshare_py.dialects.dialect import ContainerAmounts, PodAsk
-from kubeshare_py.dialects.dialect_table import DialectTable
+from kubeshare_py.dialects.dialects import DialectTable, container_variables, container_visibility
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.domain.request import ContainerRef, GpuRequest, InvalidRequest
 from tests.dialects.halves import BOTH, HALF, HALVES, Halves, a_container, an_ask
@@ -143,7 +142,7 @@ def test_no_amount_is_negative() -> None:
 
 
 def test_containers_get_the_variables_of_the_rules_that_they_meet() -> None:
-    """gpushare B1, C1: each container knows its own amount."""
+    """Each container knows its own amount."""
     table = DialectTable((Told(),))
     asked = an_ask(a_container(0, init=True, half=1), a_container(0), a_container(1, half=1))
     assert container_variables(table, asked) == {

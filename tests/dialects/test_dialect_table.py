@@ -6,9 +6,10 @@ import pytest
 
 from kubeshare_py.dialects.card_visibility import CardVisibility
 from kubeshare_py.dialects.dialect import Dialect, OwnedKeys, PodAsk, ResultKeys
-from kubeshare_py.dialects.dialect_table import DialectConflict, DialectTable
+from kubeshare_py.dialects.dialects import DialectConflict, DialectTable
 from kubeshare_py.dialects.pod_request import first_problem, read
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
+from kubeshare_py.domain.dialect_switch import ALL_ON
 from kubeshare_py.domain.request import (
     ContainerClaim,
     ContainerRef,
@@ -100,7 +101,8 @@ def test_priority_and_gang_are_read_in_every_dialect() -> None:
 def test_labels_of_sharedgpu_are_refused_where_the_profile_does_not_enable_it() -> None:
     table = DialectTable((HALVES,))
     assert str(read(SHARE, {}, "", table).problem) == (
-        "sharedgpu/gpu_limit asks in dialect sharedgpu, which this pod's profile does not enable"
+        "sharedgpu/gpu_limit asks in dialect sharedgpu, which this pod's profile does not enable: "
+        f"add it to the profile, or {ALL_ON}"
     )
     assert read({}, {}, "", table, (a_container(half=1),)).request == ONE_HALF
 

@@ -4,20 +4,14 @@ from collections.abc import Mapping
 
 import pytest
 
-from kubeshare_py.dialects.dialect import (
-    Dialect,
-    NodeKeys,
-    OwnedKeys,
-    PlacedNode,
-    PodAsk,
-)
+from kubeshare_py.dialects.dialect import Dialect, NodeKeys, OwnedKeys, PlacedNode, PodAsk
 from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
 from kubeshare_py.domain.node import AgentWords, NodeAtDecision, slices_of
 from kubeshare_py.domain.request import GpuRequest, InvalidRequest
-from tests.builders import a_gpu
 from tests.dialects.halves import CARDS, DIALECTS, GPU, HALF, OF, STATE, Halves
+from tests.making import a_gpu
 
 HELD = Allocation(
     token=DecisionToken("t"), dialect="halves", cards=(CardCharge(GpuUuid("GPU-1"), 500, 1),)
@@ -91,7 +85,7 @@ def test_the_allocations_dialect_writes_its_results() -> None:
 
 
 def test_a_dialect_sees_the_node_as_it_was_when_the_pod_was_sent_to_it() -> None:
-    """gpushare A1: the index of the card, the units of the node, and Unix time in nanoseconds."""
+    """The index of the card, the units of the node, and Unix time in nanoseconds."""
     whole, instance = a_gpu("GPU-a", index=1), a_gpu("MIG-b", index=1, parent="GPU-c")
     scaled = a_gpu("GPU-d", index=0, memory_scaling=2000)
     decided = NodeAtDecision(

@@ -22,10 +22,10 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.remembered import HEAVY, weight_of
 from kubeshare_py.scheduling.machine import Machine
-from tests.builders import a_gpu, a_machine
 from tests.dialects import languages
 from tests.dialects.languages import GIB, LANGUAGES
 from tests.dialects.test_any_language import PROFILES, SCHEDULER, read_node, read_pod
+from tests.making import a_gpu, a_machine
 
 Json = dict[str, Any]
 NODES, PODS = 60, 4
@@ -127,6 +127,7 @@ def rows_asked(machine: Machine, pod: Json, name: str) -> int:
     return work.rows - before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", [*LANGUAGES, plain_pod])
 def test_all_rows_are_asked_once_for_pods_of_one_template(language: Any) -> None:
     machine = a_started_machine()

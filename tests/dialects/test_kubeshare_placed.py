@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from kubeshare_py.dialects import sharedgpu
-from kubeshare_py.dialects.kubeshare_placed import placed_by_kubeshare
+from kubeshare_py.dialects.sharedgpu_dialect import placed_by_kubeshare
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.manifests.pods.pod import to_domain

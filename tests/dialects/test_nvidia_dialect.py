@@ -3,9 +3,8 @@
 import pytest
 
 from kubeshare_py.dialects.card_visibility import CardVisibility
-from kubeshare_py.dialects.container_visibility import container_visibility
 from kubeshare_py.dialects.dialect import ContainerAmounts, NodeKeys, PodAsk
-from kubeshare_py.dialects.dialect_table import DialectTable
+from kubeshare_py.dialects.dialects import DialectTable, container_visibility
 from kubeshare_py.dialects.nvidia_dialect import GPU, Nvidia
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.domain.node import AGENT_ANNOTATION

@@ -1,3 +1,5 @@
+"""Keys of pods in labels and annotations, and what some say in every dialect."""
+
 import re
 from pathlib import Path
 
@@ -9,9 +11,12 @@ from kubeshare_py.dialects.pod_keys import (
     ASKING_ANNOTATIONS,
     LABELS,
     RESULT_ANNOTATIONS,
+    PriorityAndGang,
     is_ours,
+    priority_and_gang,
     unknown_key,
 )
+from kubeshare_py.domain.pod import PodGroup
 
 DOCS = Path(__file__).parents[2] / "docs/labels.md"
 ONE_CONTAINERS = ("sharedgpu/container-0.gpu_uuid", "sharedgpu/init-12.gpu_uuid")
@@ -145,3 +150,32 @@ def test_the_documentation_has_them_all_and_no_others() -> None:
     in_words = {f"sharedgpu/{name}" for name in ("pod_group_name", "min_available", "group_within")}
     assert all(f"`{key}`" in text for key in in_words)
     assert said | in_words == {*LABELS, *ASKING_ANNOTATIONS, *RESULT_ANNOTATIONS}
+
+
+# --- Priority and gang, whatever the dialect; `test_sharedgpu` has their values -------------------
+
+
+GANG = {
+    "sharedgpu/group_name": "g",
+    "sharedgpu/group_headcount": "3",
+    "sharedgpu/group_threshold": "0.5",
+}
+
+
+@pytest.mark.parametrize("labels", [{}, {"app": "x"}, {"sharedgpu/priority": ""}])
+def test_pods_without_such_labels_are_ordinary(labels: dict[str, str]) -> None:
+    assert priority_and_gang(labels) == PriorityAndGang()
+
+
+def test_priority_and_gang_are_understood_together() -> None:
+    found = priority_and_gang({**GANG, "sharedgpu/priority": "7"})
+    assert found == PriorityAndGang(7, PodGroup(name="g", headcount=3, min_available=2))
+
+
+def test_a_bad_gang_comes_before_a_bad_priority_which_leaves_the_gang() -> None:
+    both = priority_and_gang({**GANG, "sharedgpu/group_headcount": "x", "sharedgpu/priority": "x"})
+    assert both.problem is not None
+    assert (both.problem.field, both.group) == ("sharedgpu/group_headcount", None)
+    one = priority_and_gang({**GANG, "sharedgpu/priority": "x"})
+    assert one.problem is not None
+    assert (one.problem.field, one.group is not None) == ("sharedgpu/priority", True)

@@ -1,12 +1,24 @@
-"""One reading of a pod's keys: which problem comes first, and what is read of which pod."""
+"""What a pod asks for, in whichever dialect."""
 
 import pytest
 
+from kubeshare_py.configuration.scheduler import ALL_DIALECTS
 from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE
-from kubeshare_py.dialects.group_keys import LABEL, OLD_LABEL, WITHIN
-from kubeshare_py.dialects.pod_request import PodRequest, first_problem, read, with_others
-from kubeshare_py.domain.group_objects import GroupApi, GroupReference
+from kubeshare_py.dialects.pod_keys import OLD_POD_GROUP_LABEL, POD_GROUP_LABEL, WITHIN
+from kubeshare_py.dialects.pod_request import (
+    PodRequest,
+    first_problem,
+    key_of_dialect,
+    read,
+    unread,
+    with_others,
+)
+from kubeshare_py.domain.cluster_objects import GroupApi, GroupReference
+from kubeshare_py.domain.dialect_switch import ALL_ON, OF_ALL
 from kubeshare_py.domain.pod import PodGroup
+
+# --- One reading of a pod's keys: which problem comes first, and what is read of which pod --------
+
 
 HALF = {"sharedgpu/gpu_limit": "1.0", "sharedgpu/gpu_request": "0.5"}
 GANG = {
@@ -17,7 +29,7 @@ GANG = {
 #: Each is the first problem of a pod that has those after it as well.
 UNKNOWN = {"sharedgpu/gpu_limits": "1"}
 NOWHERE = {WITHIN: "two words"}
-TWICE = {LABEL: "other"}
+TWICE = {POD_GROUP_LABEL: "other"}
 UNREADABLE = {"sharedgpu/gpu_limit": "much"}
 
 
@@ -68,8 +80,12 @@ def test_the_group_s_topology_key_comes_from_an_annotation() -> None:
 @pytest.mark.parametrize(
     ("labels", "in_spec", "reference"),
     [
-        ({LABEL: "new", OLD_LABEL: "old"}, "", GroupReference(GroupApi.COSCHEDULING, "new")),
-        ({OLD_LABEL: "old"}, "", GroupReference(GroupApi.COSCHEDULING, "old")),
+        (
+            {POD_GROUP_LABEL: "new", OLD_POD_GROUP_LABEL: "old"},
+            "",
+            GroupReference(GroupApi.COSCHEDULING, "new"),
+        ),
+        ({OLD_POD_GROUP_LABEL: "old"}, "", GroupReference(GroupApi.COSCHEDULING, "old")),
         ({}, "g", GroupReference(GroupApi.KUBERNETES, "g")),
     ],
 )
@@ -81,9 +97,9 @@ def test_a_podgroup_is_named_by_labels_or_in_the_spec(
 
 
 def test_a_pod_with_two_podgroups_counts_as_in_a_group_and_names_none() -> None:
-    asked = read({LABEL: "a"}, None, "b")
+    asked = read({POD_GROUP_LABEL: "a"}, None, "b")
     assert (asked.group, asked.reference, asked.in_group) == (None, None, True)
-    assert problem(asked).startswith(f'{LABEL}="a": a pod can only be in one group')
+    assert problem(asked).startswith(f'{POD_GROUP_LABEL}="a": a pod can only be in one group')
 
 
 def test_the_wished_back_end_and_a_reservation_are_read() -> None:
@@ -92,7 +108,7 @@ def test_the_wished_back_end_and_a_reservation_are_read() -> None:
     assert not read(HALF, {"sharedgpu/earmark": ""}).has_reservation
 
 
-@pytest.mark.parametrize("named", [{LABEL: "a"}, {OLD_LABEL: "a"}])
+@pytest.mark.parametrize("named", [{POD_GROUP_LABEL: "a"}, {OLD_POD_GROUP_LABEL: "a"}])
 def test_a_new_pod_is_refused_for_all_but_its_podgroup(named: dict[str, str]) -> None:
     assert first_problem({**HALF, **GANG, **named}, {}) is None
     assert first_problem({**HALF, **UNKNOWN}, {}) == read({**HALF, **UNKNOWN}, {}).problem
@@ -131,3 +147,70 @@ def all_said(labels: dict[str, str]) -> list[str]:
     first = first_problem(labels, {})
     assert first is not None
     return str(with_others(first, labels, {}, "", SHAREDGPU_ALONE.every, ())).split("; ")
+
+
+# --- Names that a profile does not read are answered with the dialect that would, or a likely one.
+
+
+OURS = "kubeshare-scheduler"
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (
+            ("nvidia.com/gpu",),
+            f"add the dialect nvidia (whole cards) or hami (shares) to it, or {ALL_ON}, or take",
+        ),
+        (
+            ("nvidia.com/gpu", "nvidia.com/gpumem"),
+            f"add the dialect hami (shares) to it, or {ALL_ON} (",
+        ),
+        (("nvidia.com/mig-1g.5gb",), "add the dialect nvidia (whole cards) to it, or take"),
+        (("aliyun.com/gpu-mem",), f"add the dialect gpushare to it, or {ALL_ON} ("),
+        (("cambricon.com/mlunum",), "add the dialect cambricon to it ("),
+        (("aliyun.com/gpu-memory",), "did you mean aliyun.com/gpu-mem?"),
+        (("nano-gpu/gpu-core",), "did you mean nano-gpu"),
+        (("amd.com/gpu",), "is not supported yet: no dialect here knows it"),
+    ],
+)
+def test_what_to_do_is_said(names: tuple[str, ...], said: str) -> None:
+    problem = unread(names, OURS, elsewhere=False)
+    assert problem.field == f"resources[{names[0]}]"
+    assert said in problem.rule
+
+
+def test_of_a_stand_in_for_kube_scheduler_no_other_place_is_named() -> None:
+    said = unread(("nvidia.com/gpu",), "default-scheduler", elsewhere=False).rule
+    assert f"add the dialect nvidia (whole cards) or hami (shares) to it, or {ALL_ON} (" in said
+    assert "schedulerName" not in said
+
+
+@pytest.mark.parametrize(
+    ("keys", "resources", "key"),
+    [
+        ((), ("cpu", "aliyun.com/gpu-mem"), "aliyun.com/gpu-mem"),
+        ((), ("nvidia.com/gpu",), ""),
+        ((), ("nvidia.com/gpu", "nvidia.com/gpumem"), "nvidia.com/gpumem"),
+        (("app", "sharedgpu/gpu_request"), (), "sharedgpu/gpu_request"),
+        (("app",), ("cpu",), ""),
+    ],
+)
+def test_the_key_that_only_a_dialect_understands(
+    keys: tuple[str, ...], resources: tuple[str, ...], key: str
+) -> None:
+    assert key_of_dialect(keys, resources) == key
+
+
+def test_what_no_profile_reads_is_named_with_its_dialect() -> None:
+    said = unread(("nvidia.com/gpu", "nvidia.com/gpumem"), OURS, elsewhere=False).unread
+    assert said == f"nvidia.com/gpumem is of dialect hami, which is off: enable it, or {ALL_ON}"
+
+
+@pytest.mark.parametrize("name", ["nvidia.com/gpu", "amd.com/gpu", "nvidia.com/mig-1g.5gb"])
+def test_what_a_device_plugin_may_have_is_not(name: str) -> None:
+    assert unread((name,), OURS, elsewhere=False).unread == ""
+
+
+def test_the_command_switches_on_what_all_stands_for() -> None:
+    assert {one.name for one in ALL_DIALECTS} == OF_ALL

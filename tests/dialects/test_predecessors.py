@@ -2,10 +2,10 @@
 
 import pytest
 
+from kubeshare_py.dialects.allocation import NOTHING_HELD
 from kubeshare_py.dialects.dialect import PodAsk
-from kubeshare_py.dialects.dialect_table import DialectTable
+from kubeshare_py.dialects.dialects import DialectTable
 from kubeshare_py.dialects.predecessors import held_by_predecessor
-from kubeshare_py.dialects.read_back import NOTHING_HELD
 from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
 from kubeshare_py.domain.request import (

@@ -3,8 +3,7 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.dialects.allocation import write_allocation
-from kubeshare_py.dialects.read_back import NOTHING_HELD, ReadBack, read_back
+from kubeshare_py.dialects.allocation import NOTHING_HELD, ReadBack, read_back, write_allocation
 from kubeshare_py.dialects.results import result_annotations
 from kubeshare_py.domain.allocation import Allocation
 from tests.dialects.test_allocation import ALLOCATION, BY_CONTAINER, FULL, OF_CONTAINERS

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.dialects.sharedgpu_models import LONGEST, MAX_NAMES
-from kubeshare_py.domain.gpu_models import PreferredModels
+from kubeshare_py.dialects.sharedgpu import LONGEST_MODELS, MAX_NAMES
+from kubeshare_py.domain.gpu import PreferredModels
 from kubeshare_py.domain.request import GpuClaim, InvalidRequest
 from tests.dialects.parsed import read
 
@@ -105,7 +105,7 @@ def test_nothing_is_said_by_empty_values(said: dict[str, str]) -> None:
         *((MODELS, text, "at its end") for text in ("* > A100", "A100, *", "*, A100")),
         (MODELS, ",".join(f"m{number}" for number in range(MAX_NAMES + 1)), "more than 16"),
         *((key, "T4,A*1*0*0*x*", 'more than 4 "*" in a name') for key in (MODELS, DENIED)),
-        (MODELS, "A" * (LONGEST + 1), "longer"),
+        (MODELS, "A" * (LONGEST_MODELS + 1), "longer"),
         *((DENIED, text, "must be names of GPU models") for text in ("A > B", "A,", "!A")),
         (DENIED, "*", "every model"),
         (DENIED, "T4, **", "every model"),

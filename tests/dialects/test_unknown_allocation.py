@@ -5,11 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.dialects.allocation import read_allocation
-from kubeshare_py.dialects.unknown_allocation import whole_cards_of
+from kubeshare_py.dialects.allocation import read_allocation, whole_cards_of
 from kubeshare_py.domain.allocation import Allocation, CardCharge
-from kubeshare_py.domain.bounds import CARD_NAME, CARDS_OF_NODE
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
+from kubeshare_py.domain.quantity import CARD_NAME, CARDS_OF_NODE
 from tests.dialects.test_allocation import BY_CONTAINER, CARD, FULL
 
 

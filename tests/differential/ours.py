@@ -17,9 +17,14 @@ from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.profile_making import profiles
-from kubeshare_py.manifests.budget import BudgetFields
-from kubeshare_py.manifests.cluster_objects import WATCHED
-from kubeshare_py.manifests.events import BUDGET_EVENTS, NODE_EVENTS, POD_EVENTS, Translation
+from kubeshare_py.manifests.events import (
+    BUDGET_EVENTS,
+    NODE_EVENTS,
+    POD_EVENTS,
+    WATCHED,
+    BudgetFields,
+    Translation,
+)
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.watch import ADDED, Changes, Codec, ListResult
@@ -164,7 +169,7 @@ def _scores(evaluator: Evaluator, shape: Shape) -> dict[str, dict[str, int]]:
     """The points of the nodes that fit, by plugin."""
     answers = evaluator.results.refreshed(shape)
     columns = evaluator.tables.columns
-    fitting = np.flatnonzero(answers.keys >= 0)
+    fitting = np.flatnonzero(answers.row_scores >= 0)
     rows = SomeRows(columns, fitting)
     asked = answers.questions
     points: dict[str, IntArray] = {

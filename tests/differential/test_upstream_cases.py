@@ -42,6 +42,7 @@ def cases_of(path: Path) -> list[UpstreamCase]:
     return [one for file in files_of(path) for one in file.cases]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.stem)
 def test_this_scheduler_does_what_the_tests_of_kube_scheduler_expect(path: Path) -> None:
     found = {
@@ -52,6 +53,7 @@ def test_this_scheduler_does_what_the_tests_of_kube_scheduler_expect(path: Path)
     assert {name: wrong for name, wrong in found.items() if wrong} == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", WITH_WAKING, ids=lambda path: path.stem)
 def test_this_scheduler_binds_what_fits_after_a_change(path: Path) -> None:
     found = {f"{one.test}: {one.name}": (bound(one), one.binds) for one in waking_of(path)}

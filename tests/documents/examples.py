@@ -8,15 +8,14 @@ import yaml
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import ConfigurationError, read
-from kubeshare_py.documents.problems import DocumentProblem
+from kubeshare_py.documents.yaml_text import DocumentProblem
 from kubeshare_py.domain.events import InventoryRead, NodesListed
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import read_cluster
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.inventory.card_file import cards_by_node, read_card_file
-from kubeshare_py.topology.cards_in_cells import leaves_by_node, with_cells
-from kubeshare_py.topology.cells_file import CellsError, read_cells
-from tests.builders import a_machine, a_node, some_gpus
+from kubeshare_py.topology.cells import CellsError, leaves_by_node, read_cells, with_cells
+from tests.making import a_machine, a_node, some_gpus
 from tests.odd_input import as_json
 
 CONFIG = Path(__file__).parents[2] / "config"

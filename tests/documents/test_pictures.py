@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.documents.pictures import pictures, words
 
 
+@pytest.mark.slow
 async def test_the_pictures_are_those_of_today(tmp_path: Path) -> None:
     drawn = await pictures(tmp_path)
     assert len(drawn) == 2

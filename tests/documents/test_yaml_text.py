@@ -9,14 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.documents import yaml_text
-from kubeshare_py.documents.problems import YamlProblem
 from kubeshare_py.documents.yaml_text import (
     FAST_PARSER,
     MAX_BYTES,
     Parser,
+    YamlProblem,
+    memory_bytes,
     read_yaml,
     read_yaml_documents,
 )
+from tests.documents.examples import KINDS, REFUSED
+from tests.odd_input import as_json, changed
+from tests.scale import examples
 
 CONFIG = Path(__file__).parents[2] / "config"
 EXAMPLES = sorted(path for path in CONFIG.rglob("*.yaml"))
@@ -30,6 +34,7 @@ def problem(text: bytes | str, parser: Parser = FAST_PARSER) -> YamlProblem:
     return caught.value
 
 
+@pytest.mark.slow
 @PARSERS
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_the_examples_mean_what_pyyaml_says(path: Path, parser: Parser) -> None:
@@ -203,3 +208,53 @@ def test_every_limit_is_documented() -> None:
         f"{yaml_text.MAX_NODES:,}",
     ):
         assert limit in said
+
+
+# --- Whatever the files of people say, they are read or refused with a place, and used or not -----
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_examples_are_used(kind: str) -> None:
+    expect_usable, examples = KINDS[kind]
+    for example in examples:
+        expect_usable(example)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@examples(50)
+@given(data=st.data())
+def test_any_change_of_an_example_is_used_or_refused(kind: str, data: st.DataObject) -> None:
+    expect_usable, examples = KINDS[kind]
+    odd = data.draw(changed(data.draw(st.sampled_from(examples))))
+    with contextlib.suppress(*REFUSED):
+        expect_usable(read_yaml(as_json(odd), "here.yaml"))
+
+
+# --- Amounts of memory as people write them into files --------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        *((42949672960, 40 * 2**30), ("40Gi", 40 * 2**30), ("40GiB", 40 * 2**30)),
+        *((" 40960 MiB ", 40 * 2**30), ("16GB", 16 * 10**9), ("1.5GiB", 3 * 2**29)),
+        *(("17", 17), ("17B", 17), ("5kB", 5000), ("1e3", 1000), ("2Pi", 2**51)),
+    ],
+)
+def test_memory_is_a_quantity_of_whole_bytes(written: int | str, found: int) -> None:
+    assert memory_bytes(written) == found
+
+
+@pytest.mark.parametrize(
+    "written", ["", "GiB", "much", "4 0GiB", "40 Gi B", "40KB", "40BB", "500m", "1.5", "9" * 5000]
+)
+def test_anything_else_is_refused_in_a_short_sentence(written: str) -> None:
+    with pytest.raises(ValueError, match="is not an amount of memory such as 40GiB") as refused:
+        memory_bytes(written)
+    assert len(str(refused.value)) < 120
+
+
+@pytest.mark.parametrize("written", [0, -1, "0GiB", "-5Gi"])
+def test_a_card_has_some_memory(written: int | str) -> None:
+    with pytest.raises(ValueError, match="is not more than 0 bytes"):
+        memory_bytes(written)

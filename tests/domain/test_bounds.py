@@ -5,24 +5,24 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.domain import bounds
+from kubeshare_py.domain import quantity
 from kubeshare_py.domain.allocation import CardCharge
-from kubeshare_py.domain.bounds import AmountRange
+from kubeshare_py.domain.cluster_objects import GroupApi, PodGroupObject
 from kubeshare_py.domain.gpu import PeerLink
-from kubeshare_py.domain.group_objects import GroupApi, PodGroupObject
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.domain.pod import PodGroup
+from kubeshare_py.domain.quantity import AmountRange
 from kubeshare_py.domain.request import GpuClaim
-from tests.builders import a_gpu
+from tests.making import a_gpu
 
 OF_A_GPU = {
-    "index": bounds.CARD_INDEX,
-    "memory_bytes": bounds.CARD_BYTES,
-    "max_tenants": bounds.CARD_TENANTS,
-    "memory_scaling": bounds.SCALING,
-    "cores_scaling": bounds.SCALING,
-    "numa_node": bounds.NUMA_NODE,
-    "cell_priority": bounds.CELL_PRIORITY,
+    "index": quantity.CARD_INDEX,
+    "memory_bytes": quantity.CARD_BYTES,
+    "max_tenants": quantity.CARD_TENANTS,
+    "memory_scaling": quantity.SCALING,
+    "cores_scaling": quantity.SCALING,
+    "numa_node": quantity.NUMA_NODE,
+    "cell_priority": quantity.CELL_PRIORITY,
 }
 
 
@@ -40,18 +40,18 @@ def of_a_group(amount: int) -> PodGroupObject:
 
 MAKERS: dict[str, tuple[AmountRange, Callable[[int], object]]] = {
     **{field: (bound, of_a_gpu(field)) for field, bound in OF_A_GPU.items()},
-    "peer": (bounds.CARD_INDEX, lambda amount: PeerLink(amount, "NV1", 1)),
-    "speed": (bounds.LINK_SPEED, lambda amount: PeerLink(1, "NV1", amount)),
-    "charge": (bounds.HELD_BYTES, lambda amount: CardCharge(GpuUuid("g"), 1, amount)),
-    "count": (bounds.CLAIMED_CARDS, lambda amount: GpuClaim(milli=1, count=amount)),
-    "claim": (bounds.HELD_BYTES, lambda amount: GpuClaim(milli=1, memory_bytes=amount)),
-    "minimum": (bounds.GROUP_MEMBERS, of_a_group),
+    "peer": (quantity.CARD_INDEX, lambda amount: PeerLink(amount, "NV1", 1)),
+    "speed": (quantity.LINK_SPEED, lambda amount: PeerLink(1, "NV1", amount)),
+    "charge": (quantity.HELD_BYTES, lambda amount: CardCharge(GpuUuid("g"), 1, amount)),
+    "count": (quantity.CLAIMED_CARDS, lambda amount: GpuClaim(milli=1, count=amount)),
+    "claim": (quantity.HELD_BYTES, lambda amount: GpuClaim(milli=1, memory_bytes=amount)),
+    "minimum": (quantity.GROUP_MEMBERS, of_a_group),
     "headcount": (
-        bounds.GROUP_MEMBERS,
+        quantity.GROUP_MEMBERS,
         lambda amount: PodGroup(name="g", headcount=amount, min_available=0),
     ),
     "min_available": (
-        bounds.GROUP_MINIMUM,
+        quantity.GROUP_MINIMUM,
         lambda amount: PodGroup(name="g", headcount=1, min_available=amount),
     ),
 }

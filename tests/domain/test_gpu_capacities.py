@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kubeshare_py.domain.gpu_capacities import Capacities, scaled
 from kubeshare_py.domain.request import TOO_MUCH
-from tests.builders import a_claim, a_shape
+from tests.making import a_claim, a_shape
 
 TABLE = Capacities((("A100-80GB", 320), ("A100", 312), ("H100", 990), ("T4", 65)))
 

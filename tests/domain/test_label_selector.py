@@ -4,13 +4,7 @@ import time
 
 import pytest
 
-from kubeshare_py.domain.label_selector import (
-    BadSelector,
-    Requirement,
-    all_hold,
-    holds,
-    parsed,
-)
+from kubeshare_py.domain.cluster_objects import BadSelector, Requirement, all_hold, holds, parsed
 
 
 @pytest.mark.parametrize(
@@ -80,6 +74,7 @@ def test_all_requirements_must_hold_and_none_select_everything() -> None:
     assert not all_hold(parsed("a,b!=1"), {"a": "x", "b": "1"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     ["a," * 100_000, " " * 200_000 + "?", "a in (" + "b," * 100_000, "a in (b" + " " * 200_000],

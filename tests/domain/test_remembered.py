@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubeshare_py.domain.label_selector import Requirement
+from kubeshare_py.domain.cluster_objects import Requirement
 from kubeshare_py.domain.pod import NodeTerm, Shape
 from kubeshare_py.domain.remembered import HEAVY, remembered, weight_of
 

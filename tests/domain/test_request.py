@@ -9,7 +9,7 @@ from kubeshare_py.domain.request import (
     GpuClaim,
     GpuRequest,
 )
-from tests.builders import a_claim, whole
+from tests.making import a_claim, whole
 
 
 @pytest.mark.parametrize("part", [-1, 1001])

@@ -9,8 +9,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.credential_reading import KubeReading
 from kubeshare_py.edges.kube.credentials import Credentials
+from kubeshare_py.edges.kube.kubeconfig import KubeReading
 from kubeshare_py.edges.process.backoff import Sleep
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

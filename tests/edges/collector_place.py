@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode
 from kubeshare_py.embedded_cluster.nodes.collectors import Collectors
-from kubeshare_py.exporters.gpu_capacity import PATH
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import SimulatedNode
+from kubeshare_py.exporters.collector_metrics import PATH
 
 #: By the collectors' clocks (Unix time).
 SCRAPED_AT = 1e9

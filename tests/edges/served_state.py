@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Generator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import aiohttp
@@ -12,16 +12,16 @@ from kubeshare_py.configuration.scheduler import Server
 from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.edges.kube.certificates import make_certificates
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
-from kubeshare_py.edges.scheduler.state.state_access import StateAccess
-from kubeshare_py.edges.scheduler.state.state_api import StateApi, Views
-from kubeshare_py.edges.scheduler.state.state_server import serve
-from kubeshare_py.edges.scheduler.state.state_stream import ViewStreams
+from kubeshare_py.edges.kube.credentials import load
+from kubeshare_py.edges.scheduler.endpoints import serve
+from kubeshare_py.edges.scheduler.state_access import StateAccess
+from kubeshare_py.edges.scheduler.state_api import StateApi, Views, ViewStreams
 from kubeshare_py.embedded_cluster.apiserver.requests import ApiAnswer
 from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest, ApiResponse
 from kubeshare_py.embedded_cluster.serving.server import ApiServer
 from kubeshare_py.manifests.state_group import GROUP
 from kubeshare_py.views.view import ClusterView, WhyView
+from tests.edges.answered_pods import OF_REVIEWS
 from tests.terminal.views import a_small_view, a_why
 
 TOKEN = "the-scheduler's-token"
@@ -66,18 +66,22 @@ async def served(folder: Path, *tokens: str) -> AsyncIterator[Served]:
     views = Views(
         ready=lambda: state.ready,
         cluster=lambda topology, sees: shown(),
-        pods=lambda namespace, sees: shown(),
+        pods=lambda namespace, sees: [of_namespace(one, namespace) for one in shown()],
         why=lambda key, sees: why(key),
+        **OF_REVIEWS,
     )
     async with serve(
         settings,
         files.server_context(),
-        views,
-        streams,
-        others=StateApi(views, StateAccess(tokens=(TOKEN,)), streams).routes(),
+        StateApi(views, StateAccess(tokens=(TOKEN, *tokens)), streams).routes(),
     ) as url:
         state.url = url
         yield state
+
+
+def of_namespace(view: ClusterView, namespace: str) -> ClusterView:
+    pods = (pod for pod in view.pods if namespace in ("", pod.namespace))
+    return replace(view, pods=tuple(pods))
 
 
 class Forwarding(ApiServer):
@@ -93,10 +97,12 @@ class Forwarding(ApiServer):
             return await super().perform(asked, request)
         async with (
             aiohttp.ClientSession() as session,
-            session.get(
+            session.request(
+                asked.method,
                 self.target.url + asked.path,
                 params=request.query,
                 headers={"Authorization": f"Bearer {TOKEN}"},
+                data=asked.body or None,
                 ssl=self.client_context(),
             ) as answer,
         ):

@@ -4,11 +4,13 @@ from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from io import BytesIO
 
 from aiohttp import web
 from aiohttp.test_utils import TestClient
 
 from kubeshare_py.domain.identity import PodKey
+from kubeshare_py.domain.pod import Pod
 from kubeshare_py.edges.kube.delegated_auth import (
     KEPT_S,
     NOT_VALID,
@@ -18,11 +20,11 @@ from kubeshare_py.edges.kube.delegated_auth import (
     UserInfo,
     forbidden,
 )
-from kubeshare_py.edges.scheduler.state.state_access import StateAccess
-from kubeshare_py.edges.scheduler.state.state_api import StateApi, Views
-from kubeshare_py.edges.scheduler.state.state_stream import ViewStreams
-from kubeshare_py.scheduling.explain.visibility import Sees
-from kubeshare_py.views.view import ClusterView, WhyView
+from kubeshare_py.edges.scheduler.state_access import StateAccess
+from kubeshare_py.edges.scheduler.state_api import StateApi, Views, ViewStreams
+from kubeshare_py.scheduling.explain.question import Sees
+from kubeshare_py.views.view import ClusterView, ProspectView, WhyView
+from tests.edges.answered_pods import OF_REVIEWS, prospect
 from tests.edges.served_app import asking
 from tests.terminal.views import a_small_view, a_why
 
@@ -72,6 +74,12 @@ class State:
         async with self.client.get(path, headers=given) as answer:
             return answer.status, await answer.json()
 
+    async def post(self, path: str, body: bytes, user: str = "") -> tuple[int, dict[str, object]]:
+        """POST below the group, in the same way."""
+        given = {"X-Remote-User": user} if user else {}
+        async with self.client.post(path, headers=given, data=BytesIO(body)) as answer:
+            return answer.status, await answer.json()
+
 
 @asynccontextmanager
 async def state_of(rights: Rights, *tokens: str) -> AsyncIterator[State]:
@@ -92,11 +100,16 @@ async def state_of(rights: Rights, *tokens: str) -> AsyncIterator[State]:
         name = request.headers.get("X-Remote-User")
         return UserInfo(name) if name else None
 
+    def noted(pod: Pod, sees: Sees) -> Generator[None, None, ProspectView | None]:
+        held[0].seen[:] = [one for one in ("default", "team") if sees(one)]
+        return prospect(pod, sees)
+
     views = Views(
         ready=lambda: held[0].ready,
         cluster=lambda topology, sees: shown(sees),
         pods=lambda namespace, sees: shown(sees),
         why=why,
+        **{**OF_REVIEWS, "prospect": noted},
     )
     access = StateAccess(
         tokens=tokens,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.credentials import load
 from kubeshare_py.embedded_cluster.serving.server import ApiServer
 
 PODS = "/api/v1/namespaces/default/pods"

@@ -10,7 +10,7 @@ from typing import Any
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
-from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import read_cluster
 from kubeshare_py.embedded_cluster.serving.server import ApiServer
 from kubeshare_py.embedded_cluster.serving.simulated_controllers import SimulatedControllers
 from kubeshare_py.embedded_cluster.serving.simulated_kubelets import SimulatedKubelets

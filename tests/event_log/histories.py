@@ -15,7 +15,7 @@ from kubeshare_py.event_log.records import (
 from kubeshare_py.event_log.replay import PlayedEvent, Replay
 from kubeshare_py.framework.profile_making import PluginFactory
 from kubeshare_py.scheduling.machine import MachineEvent
-from tests.scheduling.busy_world import FACTORIES, BusyWorld, a_configuration, run
+from tests.making.busy_world import FACTORIES, BusyWorld, a_configuration, run
 
 LogEntry = tuple[MachineEvent, float, Sequence[Effect]]
 

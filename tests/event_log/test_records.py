@@ -11,13 +11,17 @@ import pytest
 
 from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain import events
-from kubeshare_py.domain.budget import Budget
+from kubeshare_py.domain.cluster_objects import Budget, Requirement
 from kubeshare_py.domain.effects import Bind, ReportScheduled
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodKey, PodUid
-from kubeshare_py.domain.label_selector import Requirement
-from kubeshare_py.domain.needs.device_claims import DeviceClaimName, DeviceClaims
-from kubeshare_py.domain.needs.volumes import InlineDisk, PodClaim, PodVolumes
-from kubeshare_py.domain.pod import NodeTerm
+from kubeshare_py.domain.pod import (
+    DeviceClaimName,
+    DeviceClaims,
+    InlineDisk,
+    NodeTerm,
+    PodClaim,
+    PodVolumes,
+)
 from kubeshare_py.event_log import records
 from kubeshare_py.event_log.records import (
     BadRecord,
@@ -29,13 +33,14 @@ from kubeshare_py.event_log.records import (
     header_record,
     record_of,
 )
-from kubeshare_py.manifests.cluster_objects import WATCHED
-from kubeshare_py.manifests.pods.packed_terms import PackedTerms, packed
+from kubeshare_py.manifests.events import WATCHED
+from kubeshare_py.manifests.pods.placement import PackedTerms, packed
 from kubeshare_py.scheduling.machine import MachineEvent
-from tests.builders import a_claim, a_gpu, a_node, a_pod, a_shape
+from tests.each import each
 from tests.event_log.histories import a_header, a_log
+from tests.making import a_claim, a_gpu, a_node, a_pod, a_shape
+from tests.making.busy_world import run
 from tests.scale import seeds
-from tests.scheduling.busy_world import run
 from tests.valid_objects import OBJECTS
 
 MANY_TERMS = packed(
@@ -99,11 +104,12 @@ def test_long_affinities_stay_packed_because_their_size_counts() -> None:
     assert terms == MANY_TERMS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(6))
 def test_every_event_of_a_history_is_read_as_it_was(seed: int) -> None:
     world = run(seed)
     read_again = [record_of(record) for record in a_log(seed)[1:]]
-    for one, (event, now, effects) in zip(read_again, world.log, strict=True):
+    for one, (event, now, effects) in each(zip(read_again, world.log, strict=True)):
         assert isinstance(one, LoggedEvent)
         assert (one.now, one.digest) == (now, digest_of(effects))
         assert type(one.event) is not type(event) or one.event == event
@@ -142,6 +148,7 @@ def test_a_record_that_is_none_says_so(record: bytes, said: str) -> None:
         record_of(record)
 
 
+@pytest.mark.slow
 def test_a_digest_is_the_same_in_processes_that_hash_differently() -> None:
     once = "from tests.event_log.test_records import digest; print(digest())"
     other = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"

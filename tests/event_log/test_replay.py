@@ -3,10 +3,11 @@
 import pytest
 
 from tests.event_log.histories import a_header, played, records_of
+from tests.making.busy_world import run
 from tests.scale import seeds
-from tests.scheduling.busy_world import run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(20))
 def test_a_history_with_faults_has_the_same_effects_again(seed: int) -> None:
     world = run(seed)

@@ -16,12 +16,11 @@ from kubeshare_py.domain.events import BindAnswered, BindSlotsFree, Bound, Event
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.event_log.records import LoggedEvent, LogHeader
-from kubeshare_py.event_log.replay_report import what_if_lines, what_if_report
-from kubeshare_py.event_log.what_if import OtherProfiles
-from kubeshare_py.scheduling.configured_machine import configured_machine
-from tests.builders import a_claim, a_cluster, a_pod, a_shape
+from kubeshare_py.event_log.replay import OtherProfiles, what_if_lines, what_if_report
+from kubeshare_py.scheduling.machine import configured_machine
 from tests.event_log.histories import a_header
-from tests.scheduling.busy_world import run
+from tests.making import a_cluster, a_share
+from tests.making.busy_world import run
 
 SPREAD = {
     "score": {"disabled": [{"name": "*"}], "enabled": [{"name": "Spread"}]},
@@ -73,7 +72,7 @@ class Logged:
 
 
 def shares(milli: int, *names: str, **fields: int) -> Sequence[Pod]:
-    return [a_pod(name, a_shape(a_claim(milli)), **fields) for name in names]
+    return [a_share(name, milli, **fields) for name in names]
 
 
 def placed(world: OtherProfiles) -> dict[str, str | None]:
@@ -120,6 +119,7 @@ def test_victims_leave_at_once_where_the_other_profiles_evict() -> None:
     assert (report.placed, report.evicted) == ((2, 3), 1)
 
 
+@pytest.mark.slow
 def test_profiles_of_other_schedulers_are_refused() -> None:
     other = read({"profiles": [{"schedulerName": "another"}]})
     with pytest.raises(ConfigurationError, match="another; the log has kubeshare-scheduler"):

@@ -1,7 +1,9 @@
 """What a scrape of the collector reads, judged by prometheus-client's own parsers."""
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,9 +28,13 @@ from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.exporters.collector_metrics import (
     CATALOGUE,
     CollectorFigures,
+    capacity_samples,
     cards_text,
+    exposition,
     page,
 )
+from kubeshare_py.node_agent.history import APPLICATION_XIDS, NAMES
+from tests.each import each
 
 GIB = 2**30
 OPENMETRICS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
@@ -197,3 +203,81 @@ def test_of_the_cards_that_are_listed_those_without_a_fault_are_well() -> None:
     found = series(figures(*judged, listed=listed))
     assert found["kubeshare_collector_cards{n}"] == 2
     assert found["kubeshare_collector_healthy_cards{n}"] == 1
+
+
+# --- docs/inventory.md says of metrics and health what the code says ------------------------------
+
+
+INVENTORY = (Path(__file__).parents[2] / "docs/inventory.md").read_text()
+PAGE = INVENTORY.split("\n## The collector\n")[1].split("\n## ")[0]
+
+
+def section(title: str) -> str:
+    return PAGE.split(f"\n### {title}\n")[1].split("\n### ")[0]
+
+
+def rows(title: str) -> list[str]:
+    return [line for line in section(title).splitlines() if line.startswith("| `")]
+
+
+def test_the_table_of_metrics_is_that_of_the_code() -> None:
+    assert rows("Metrics") == [
+        f"| `{one.name}` | {one.kind} | {', '.join(one.labels)} | {one.help} |" for one in CATALOGUE
+    ]
+
+
+def test_metrics_that_are_mentioned_exist() -> None:
+    mentioned = set(re.findall(r"kubeshare_(?:gpu|collector)_[a-z_]+", PAGE))
+    assert len(mentioned) > 20
+    assert mentioned <= {one.name for one in CATALOGUE}
+
+
+def test_every_fault_is_explained() -> None:
+    explained = {name for row in rows("Health") for name in re.findall(r"`([a-zN-]+)`", row[:90])}
+    assert explained >= {*NAMES, "xid-N"}
+
+
+def test_the_errors_of_programs_are_named() -> None:
+    (named,) = re.findall(r"XID ([\d, and]+),", section("Health"))
+    assert {*map(int, re.findall(r"\d+", named))} == APPLICATION_XIDS
+
+
+# --- What a scrape of the collector reads ---------------------------------------------------------
+
+
+CARD = Gpu(uuid=GpuUuid("GPU-1"), index=3, model="NVIDIA GeForce GTX 1080", memory_bytes=8 * 2**30)
+
+
+def test_one_line_per_card_as_kubeshare_declares_it() -> None:
+    text = exposition(capacity_samples(NodeName("a"), [CARD], 1700000000.9))
+    assert text.splitlines()[1:] == [
+        "# TYPE gpu_capacity counter",
+        'gpu_capacity{node="a",uuid="GPU-1",model="NVIDIA-GeForce-GTX-1080",'
+        'memory="8589934592",index="3"} 1700000000',
+    ]
+
+
+def test_58_a_v100_has_the_series_of_kubeshares_collector() -> None:
+    """Node, uuid, model, memory in bytes and index; the value is the Unix time in seconds."""
+    v100 = Gpu(
+        uuid=GpuUuid("GPU-1"), index=0, model="Tesla V100-PCIE-32GB", memory_bytes=34_089_730_048
+    )
+    [_, kind, line] = exposition(capacity_samples(NodeName("a"), [v100], 1.7e9)).splitlines()
+    assert kind == "# TYPE gpu_capacity counter"
+    assert line == (
+        'gpu_capacity{node="a",uuid="GPU-1",model="Tesla-V100-PCIE-32GB",'
+        'memory="34089730048",index="0"} 1700000000'
+    )
+
+
+def test_a_reader_of_the_text_format_gets_labels_and_value_back() -> None:
+    text = exposition(capacity_samples(NodeName('odd"\\\n'), [CARD], 1700000000))
+    (family,) = text_string_to_metric_families(text)
+    (sample,) = family.samples
+    assert (family.name, family.type, sample.value) == ("gpu_capacity", "counter", 1700000000)
+    assert sample.labels["node"] == 'odd"\\\n'
+
+
+def test_a_node_without_cards_has_no_series() -> None:
+    text = exposition(capacity_samples(NodeName("a"), [], 1700000000))
+    assert all(line.startswith("#") for line in each(text.splitlines()))

@@ -5,10 +5,10 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.card_reading import Isolation, IsolationBackend
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
-from kubeshare_py.domain.isolation import Isolation, IsolationBackend
-from kubeshare_py.exporters.build_info import Build
 from kubeshare_py.exporters.gpu_requirement import METRIC, RequiringPod, requirement_page
+from kubeshare_py.exporters.metric import Build
 
 X, Y = GpuUuid("GPU-x"), GpuUuid("GPU-y")
 BUILD = Build(version="1", python_version="3")
@@ -36,7 +36,7 @@ def required(*pods: RequiringPod) -> list[str]:
 
 
 def test_a_pod_has_the_labels_of_kubeshare_in_its_order_and_the_time() -> None:
-    """kubeshare.md A.3."""
+    """Labels as KubeShare's aggregator exports them; the value is the Unix time in seconds."""
     cards = CardCharge(X, 500, 4_255_350_784, "Tesla-V100", "n1/2")
     found = required(pod("a", held(cards, limit=600, port=50051, group="train"), min_available="3"))
     assert found == [
@@ -47,7 +47,7 @@ def test_a_pod_has_the_labels_of_kubeshare_in_its_order_and_the_time() -> None:
 
 
 def test_59_what_a_pod_does_not_have_has_kubeshares_defaults() -> None:
-    """kubeshare.md I.59."""
+    """The group is `namespace/name`, at least 1 pod of it, the request 0.0, memory and port 0."""
     [found] = required(pod("a"))
     assert 'group_name="ml/a",min_available="1",limit="0.0",request="0.0",memory="0"' in found
     assert 'cell_id="",uuid="",port="0"' in found

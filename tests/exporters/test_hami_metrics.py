@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from kubeshare_py.exporters.build_info import Build
 from kubeshare_py.exporters.hami_metrics import CATALOGUE, LEGACY_NAMES, HamiSchedulerPage
 from kubeshare_py.exporters.hami_node_metrics import CATALOGUE as NODE_CATALOGUE
-from kubeshare_py.views.quota_use import QuotaUse
-from kubeshare_py.views.shared_cards import HeldPart, SharedCard
-from tests.builders import GIB
+from kubeshare_py.exporters.metric import Build
+from kubeshare_py.views.figures import HeldPart, QuotaUse, SharedCard
+from tests.making import GIB
 
 PAGE = (Path(__file__).parents[2] / "docs/monitoring.md").read_text()
 MIB = 1 << 20
@@ -125,7 +124,7 @@ OF_PART = {
 def test_h86_a_card_has_hamis_series_in_hamis_units(
     name: str, more: dict[str, str], value: float
 ) -> None:
-    """HAMi H.8-86: 2000 MiB are 2097152000 bytes."""
+    """2000 MiB are 2097152000 bytes."""
     labels, found = one(series(), name)
     assert labels == {**OF_CARD, **more}
     assert found == pytest.approx(value)
@@ -138,7 +137,7 @@ def test_h86_a_part_of_a_card_has_the_pod_that_holds_it() -> None:
 
 
 def test_h86_older_names_come_by_option_with_the_same_values() -> None:
-    """HAMi H.8-86: GPUDeviceMemoryAllocated has the value of its successor."""
+    """GPUDeviceMemoryAllocated has the value of its successor."""
     found = series(QUOTA, legacy=True)
     labels, value = one(found, "GPUDeviceMemoryAllocated")
     assert value == 2097152000
@@ -169,7 +168,7 @@ def test_what_is_not_known_has_no_series_and_is_never_0() -> None:
 
 @pytest.mark.parametrize("profile", ["1g.5gb", "2g.10gb", "1c.3g.20gb", "1g.10gb+me", "other"])
 def test_a_mig_instance_is_named_with_its_card_and_its_profile(profile: str) -> None:
-    """HAMi D.1; the ids of an instance, by which nodeGPUMigInstance names it, are not known."""
+    """The ids of an instance, by which nodeGPUMigInstance names it, are not known."""
     model = f"NVIDIA-A100-SXM4-40GB-MIG-{profile}"
     instance = replace(CARD, uuid="MIG-b", model=model, parent="GPU-a")
     found = series(card=instance, legacy=True)
@@ -184,7 +183,7 @@ QUOTA = QuotaUse(namespace="team", resource="nvidia.com/gpucores", used=125, uni
 
 
 def test_a_quotas_use_and_limit_are_in_units_of_the_quota() -> None:
-    """HAMi D.1, B.9: with a memory factor of 2 HAMi's use is in MiB, and its limit in 2 MiB."""
+    """With a memory factor of 2 HAMi's use is in MiB, and its limit in 2 MiB."""
     memory = replace(QUOTA, resource="nvidia.com/gpumem", used=3000 * MIB, unit=2 * MIB, limit=4000)
     found = series(memory, legacy=True)
     name = {"namespace": "team", "quota_name": "nvidia.com/gpumem"}

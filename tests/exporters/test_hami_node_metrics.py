@@ -1,4 +1,4 @@
-"""HAMi's metrics of a node, as text (vgpu-hami D.2)."""
+"""HAMi's metrics of a node, as text."""
 
 import pytest
 

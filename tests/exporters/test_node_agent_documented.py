@@ -4,9 +4,7 @@ from pathlib import Path
 
 from kubeshare_py.edges.node.kubelet import device_plugins
 from kubeshare_py.exporters import (
-    gemini_metrics,
     gpu_requirement,
-    hami_core_metrics,
     hami_node_metrics,
     node_agent_metrics,
     share_pod_metrics,
@@ -27,8 +25,8 @@ def row(metric: Metric) -> str:
 
 def test_the_table_of_the_agents_metrics_is_that_of_the_code() -> None:
     plugins = (device_plugins.REGISTERED, device_plugins.DEVICES)
-    hami = hami_core_metrics.HAMI_CORE
-    catalogue = (*node_agent_metrics.CATALOGUE, *gemini_metrics.GEMINI, *plugins, *hami)
+    hami = node_agent_metrics.HAMI_CORE
+    catalogue = (*node_agent_metrics.CATALOGUE, *node_agent_metrics.GEMINI, *plugins, *hami)
     assert rows("node-agent.md", "Metrics") == [row(one) for one in catalogue]
 
 

@@ -1,25 +1,34 @@
 """What a scrape of the scheduler reads, judged by prometheus-client's own parser."""
 
 import re
+from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubeshare_py.domain.lease import LeaderFigures
-from kubeshare_py.exporters.build_info import Build, build_values
-from kubeshare_py.exporters.card_metrics import CARD_METRICS, CardPage
 from kubeshare_py.exporters.client_metrics import LATENCY_BOUNDS, RequestTallies, leader_values
-from kubeshare_py.exporters.distribution import Distribution
-from kubeshare_py.exporters.metric import Metric
+from kubeshare_py.exporters.metric import (
+    ATTEMPT_BOUNDS,
+    SLI_BOUNDS,
+    Build,
+    Distribution,
+    EventLogTallies,
+    Metric,
+    Tallies,
+    build_values,
+)
 from kubeshare_py.exporters.scheduler_metrics import (
+    CARD_METRICS,
     CATALOGUE,
+    CardPage,
     ProcessFigures,
     WriteFigures,
     page,
     scheduler_values,
 )
-from kubeshare_py.exporters.tallies import ATTEMPT_BOUNDS, SLI_BOUNDS, EventLogTallies, Tallies
 from kubeshare_py.views.figures import CardFigures, DecisionFigures, LedgerFigures, PodFigures
 
 PROFILE = "kubeshare-scheduler"
@@ -55,6 +64,7 @@ def scraped(
     tallies: Tallies | None = None,
     *,
     age: float | None = 1.5,
+    source: str = "scrape",
 ) -> dict[str, Family]:
     process = ProcessFigures(
         decisions=DecisionFigures(
@@ -68,6 +78,7 @@ def scraped(
         event_log=EventLogTallies(is_writing=True, events=12, size=3456),
         writes=WriteFigures(queued=3, dropped=2, failed={("eviction", "403"): 5}),
         loop_lag_s=0.25,
+        inventory_source=source,
     )
     values = scheduler_values(
         ledger or LedgerFigures(), pods or PodFigures(), process, tallies or busy()
@@ -200,6 +211,12 @@ def test_an_inventory_that_was_never_read_has_no_age() -> None:
     assert "kubeshare_inventory_age_seconds" not in scraped(age=None)
 
 
+def test_one_series_names_the_source_of_the_inventory() -> None:
+    [sample] = scraped()["kubeshare_inventory_source"].samples
+    assert (sample.labels, sample.value) == ({"source": "scrape"}, 1)
+    assert "kubeshare_inventory_source" not in scraped(source="")
+
+
 def test_a_refused_configuration_is_seen() -> None:
     families = scraped()
     assert value(families, "kubeshare_config_last_reload_successful") == 0
@@ -277,3 +294,29 @@ def test_a_value_at_a_bound_is_within_it() -> None:
     distribution.observe(9.0)
     assert list(distribution.buckets()) == [("1", 1), ("2", 3), ("+Inf", 4)]
     assert (distribution.count, distribution.total) == (4, 13.0)
+
+
+# --- docs/operations.md says of each metric what the code says ------------------------------------
+
+
+PAGE = (Path(__file__).parents[2] / "docs/operations.md").read_text()
+
+
+def section(title: str) -> str:
+    return PAGE.split(f"## {title}\n")[1].split("\n## ")[0]
+
+
+def test_the_table_of_metrics_is_that_of_the_code() -> None:
+    shown = [line for line in section("Metrics").splitlines() if line.startswith("| `")]
+    assert shown == [
+        f"| `{one.name}` | {one.kind} | {', '.join(one.labels)} | {one.help} |" for one in CATALOGUE
+    ]
+
+
+def test_everything_on_the_page_is_named_there() -> None:
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    GCCollector(registry=registry)
+    library = {sample.name for family in registry.collect() for sample in family.samples}
+    assert len(library) > 5
+    assert library <= set(re.findall(r"`([a-z_]+)`", section("Metrics")))

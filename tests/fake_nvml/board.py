@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from kubeshare_py.domain.identity import GpuUuid
-from kubeshare_py.inventory.synthetic_uuids import synthetic_uuid
+from kubeshare_py.inventory.card_file import synthetic_uuid
 
 BOARDS = Path(__file__).with_name("boards")
 NAMES = sorted(path.stem for path in BOARDS.glob("*.yaml"))

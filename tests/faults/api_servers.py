@@ -8,8 +8,8 @@ from typing import Protocol
 
 from kubeshare_py.edges.kube.certificates import Certificates
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
-from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode
+from kubeshare_py.edges.kube.credentials import load
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import SimulatedNode
 from kubeshare_py.embedded_cluster.serving.cluster import EmbeddedCluster, embedded_cluster
 from kubeshare_py.embedded_cluster.serving.simulated_kubelets import SimulatedKubelets
 from tests.controlplane.cleaning import clean, ship_lease

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import SimulatedNode
 
 
 @dataclass(slots=True)

@@ -17,10 +17,9 @@ from kubeshare_py.configuration.leader_election import LeaderElection
 from kubeshare_py.configuration.scheduler import SchedulerConfiguration, Server, read
 from kubeshare_py.edges.kube.certificates import Certificates
 from kubeshare_py.edges.kube.errors import KubeError
-from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode, read_cluster
-from kubeshare_py.embedded_cluster.serving.persistence import persist
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import SimulatedNode, read_cluster
+from kubeshare_py.embedded_cluster.serving.api_access import persist
 from kubeshare_py.embedded_cluster.serving.server import ADMIN, SCHEDULER
-from tests.builders import NO_PREEMPTION
 from tests.controlplane.running import ControlPlane
 from tests.faults.api_servers import ControlledApiServer, embedded_api_server, real_api_server
 from tests.faults.cards_file import CardsFile
@@ -29,6 +28,7 @@ from tests.faults.history import follow
 from tests.faults.proxy import FaultProxy
 from tests.faults.reference_model import Card, ReferenceModel
 from tests.faults.schedulers import Processes, Schedulers, Tasks
+from tests.making import NO_PREEMPTION
 
 #: The folder of the schedulers' event logs, in fast time.
 EVENT_LOG = "events"

@@ -19,7 +19,7 @@ from aiohttp import web
 from kubeshare_py.edges.kube.certificates import make_certificates, write_private
 from kubeshare_py.edges.process.connection_abort import abort
 from kubeshare_py.embedded_cluster.protocol.status import failure
-from kubeshare_py.embedded_cluster.serving.kubeconfigs import kubeconfig_text
+from kubeshare_py.embedded_cluster.serving.credentials import kubeconfig_text
 from tests.faults.durations import Durations
 from tests.faults.fault_plan import FORWARDED, Fault, FaultPlan, Kind, status_of
 from tests.faults.held_request import Hold

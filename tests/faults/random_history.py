@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from kubeshare_py.configuration.leader_election import seconds
-from kubeshare_py.embedded_cluster.serving.persistence import persist
+from kubeshare_py.embedded_cluster.serving.api_access import persist
 from tests.faults.chaos_cluster import CLASSES, ChaosCluster, pod, share
 from tests.faults.gang_reference import leaves
 from tests.faults.schedulers import Processes

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from kubeshare_plugins import IN_TREE
-from kubeshare_py.edges.event_log.log_folder import sessions
-from kubeshare_py.edges.event_log.logged_session import LoggedSession, ReplaySettings
+from kubeshare_py.edges.event_log.log_folder import LoggedSession, ReplaySettings, sessions
 from kubeshare_py.programs.replay import replayed
 
 

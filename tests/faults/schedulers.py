@@ -17,12 +17,11 @@ from typing import Any, Protocol
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import SchedulerConfiguration
-from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.credentials import load
 from kubeshare_py.edges.scheduler import configuration_file, process
-from kubeshare_py.edges.scheduler.event_logging import LogSettings
+from kubeshare_py.edges.scheduler.event_logging import LogSettings, RunOptions
 from kubeshare_py.edges.scheduler.leader_lease import LeadershipLost
 from kubeshare_py.edges.scheduler.leadership import connected
-from kubeshare_py.edges.scheduler.run_options import RunOptions
 from kubeshare_py.programs import scheduler
 from tests.controlplane.processes import dying_with_us
 

@@ -57,6 +57,7 @@ async def expect_whole_gang_evicted(found: ChaosCluster) -> None:
     assert len(found.reference.evictions.evicted) == 4
 
 
+@pytest.mark.slow
 def test_a_gang_that_gives_way_goes_whole_whatever_is_answered(run_scenario: RunScenario) -> None:
     run_scenario(expect_whole_gang_evicted, TIGHT, preempts=True)
 
@@ -86,6 +87,7 @@ def _are_there(reference: ReferenceModel, names: list[str]) -> bool:
     return {*names} <= reference.names()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(SEEDS))
 def test_without_faults_each_eviction_is_for_somebody_who_gets_the_place(
     run_scenario: RunScenario, seed: int

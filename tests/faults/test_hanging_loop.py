@@ -70,6 +70,7 @@ async def expect_leader_stays(found: ChaosCluster) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_leader_whose_loop_takes_nearly_the_renew_deadline_goes_on_leading(
     run_scenario: RunScenario,
 ) -> None:

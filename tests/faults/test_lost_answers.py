@@ -1,5 +1,7 @@
 """Answers to Bindings are lost by the hundred, and the slots of unanswered ones never run out."""
 
+import pytest
+
 from tests.faults.chaos_cluster import ChaosCluster, pod, share
 from tests.faults.conftest import RunScenario
 from tests.faults.fault_plan import ANSWERS_LOST, FaultPlan
@@ -25,5 +27,6 @@ async def expect_all_bound(found: ChaosCluster) -> None:
     print(f"\n{lost} answers lost")
 
 
+@pytest.mark.slow
 def test_hundreds_of_lost_answers_hold_up_nobody(run_scenario: RunScenario) -> None:
     run_scenario(expect_all_bound, NODES)

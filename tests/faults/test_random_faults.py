@@ -25,6 +25,7 @@ def faults_before(plane: ControlPlane | None) -> int:
     return faults if plane is None else round(faults * IN_TRUE_TIME)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(HISTORIES))
 def test_after_random_faults_every_pod_that_fits_is_bound_and_no_card_was_ever_overfull(
     run_scenario: RunScenario, plane: ControlPlane | None, seed: int
@@ -32,6 +33,7 @@ def test_after_random_faults_every_pod_that_fits_is_bound_and_no_card_was_ever_o
     run_scenario(partial(expect_recovery, seed=seed, faults=faults_before(plane)), NODES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(HISTORIES, first=200))
 def test_the_same_where_pods_evict_others(
     run_scenario: RunScenario, plane: ControlPlane | None, seed: int
@@ -41,6 +43,7 @@ def test_the_same_where_pods_evict_others(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.embedded_only("processes that stand still may bind late: see under the fence")
 @pytest.mark.parametrize("preempts", [False, True])
 @pytest.mark.parametrize("seed", seeds(1, first=100))

@@ -44,6 +44,7 @@ async def expect_all_bound_after_kills(found: ChaosCluster) -> None:
     assert not found.reference.problems
 
 
+@pytest.mark.slow
 def test_a_process_killed_again_and_again_in_a_burst(run_scenario: RunScenario) -> None:
     run_scenario(expect_all_bound_after_kills, NODES, processes=True)
 
@@ -60,6 +61,7 @@ async def expect_short_pause(found: ChaosCluster) -> None:
     assert not found.reference.problems
 
 
+@pytest.mark.slow
 def test_an_api_server_that_goes_and_comes_back_costs_a_pause(run_scenario: RunScenario) -> None:
     run_scenario(expect_short_pause, NODES)
 
@@ -99,6 +101,7 @@ async def expect_new_list(found: ChaosCluster) -> None:
     assert (found.reference.bound(), found.reference.problems) == (HALVES, [])
 
 
+@pytest.mark.slow
 def test_what_a_server_has_forgotten_is_listed_anew(run_scenario: RunScenario) -> None:
     run_scenario(expect_new_list, NODES)
 
@@ -123,6 +126,7 @@ async def expect_list_after_restore(found: ChaosCluster) -> None:
     assert not again.problems
 
 
+@pytest.mark.slow
 @pytest.mark.embedded_only("restoring etcd takes a tool that is not built for the tests")
 def test_a_server_restored_from_a_backup_is_listed_anew(run_scenario: RunScenario) -> None:
     run_scenario(expect_list_after_restore, ONE_CARD)

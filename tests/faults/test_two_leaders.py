@@ -30,6 +30,7 @@ async def expect_no_second_binding(found: ChaosCluster) -> None:
     assert (reference.is_bound("second"), reference.problems) == (False, [])
 
 
+@pytest.mark.slow
 @LONG
 def test_a_successor_waits_for_what_its_predecessor_sent_last(run_scenario: RunScenario) -> None:
     run_scenario(expect_no_second_binding, ONE_CARD, elect=True)
@@ -70,6 +71,7 @@ async def expect_listed_before_deciding(found: ChaosCluster) -> None:
     assert (reference.is_bound("patient"), reference.problems) == (False, [])
 
 
+@pytest.mark.slow
 @LONG
 def test_a_successor_asks_what_it_may_not_have_heard_while_it_stood_by(
     run_scenario: RunScenario,
@@ -91,6 +93,7 @@ async def expect_report_of_overcommit(found: ChaosCluster) -> None:
     await expect_overcommitted(found, 0)
 
 
+@pytest.mark.slow
 def test_a_card_that_a_deposed_leader_gave_away_as_well_is_reported(
     run_scenario: RunScenario,
 ) -> None:
@@ -122,6 +125,7 @@ async def expect_leader_despite_forged_lease(found: ChaosCluster) -> None:
     assert (found.schedulers.resigned, found.reference.problems) == (0, [])
 
 
+@pytest.mark.slow
 def test_numbers_that_somebody_forged_on_the_lease_keep_nobody_from_leading(
     run_scenario: RunScenario,
 ) -> None:

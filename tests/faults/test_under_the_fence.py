@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.credentials import load
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.controlplane.cleaning import clean
 from tests.controlplane.running import ControlPlane

@@ -15,7 +15,7 @@ from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.printable import MAX_TEXT
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.framework.adapters.per_node import PerNodeFilter, PerNodeScore
+from kubeshare_py.framework.adapters import PerNodeFilter, PerNodeScore
 from kubeshare_py.framework.answer_checks import SortKeys
 from kubeshare_py.framework.boundary import Boundary, Failures, PluginFailed
 from kubeshare_py.framework.evaluator import Evaluator
@@ -27,8 +27,8 @@ from kubeshare_py.framework.points import (
     Depends,
 )
 from kubeshare_py.framework.scheduler_profile import Profile
-from tests.builders import a_claim, a_node, a_shape, some_gpus, whole
 from tests.framework.test_evaluator import PROFILES, SHAPES
+from tests.making import a_claim, a_node, a_shape, some_gpus, whole
 from tests.plugins.random_clusters import CLAIMS, NODES, Nodes, random_cluster
 from tests.scale import examples
 
@@ -96,10 +96,10 @@ def fails(shape: Shape, **points: Any) -> str:
     assert found.best(shape) is None
     assert list(found.failed) == [shape]
     assert found.boundary.failures.total >= 1
-    assert not (found.keys(shape) >= 0).any()
+    assert not (found.row_scores(shape) >= 0).any()
     assert not found.fits_any(shape, np.arange(K))
     with pytest.raises(PluginFailed):
-        found.keys_on(shape, found_rows(found))
+        found.negated_masks_on(shape, found_rows(found))
     diagnosis = found.diagnose(shape)
     assert diagnosis.plugins == ("Odd",)
     assert diagnosis.reasons == {"plugin Odd failed"}
@@ -308,6 +308,7 @@ def test_keys_that_cannot_be_compared_are_refused(key: object) -> None:
     assert keys.last("uid") > (1 << 40, "z")
 
 
+@pytest.mark.slow
 @examples(60)
 @given(NODES, st.lists(CLAIMS, max_size=3))
 def test_plugins_of_this_project_answer_as_their_contracts_say(

@@ -12,9 +12,9 @@ from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.points import Depends, RowFilter
 from kubeshare_py.framework.profile_making import profiles
-from kubeshare_py.framework.profiles_in_use import ProfilesInUse
 from kubeshare_py.framework.reasons import ReasonTable
-from tests.builders import a_claim, a_node, a_shape
+from kubeshare_py.framework.snapshot import ProfilesInUse
+from tests.making import a_claim, a_node, a_shape
 
 SHAPE = a_shape(a_claim(500), node_selector=(("zone", "a"),))
 
@@ -87,5 +87,5 @@ def test_a_plugin_that_failed_for_a_decision_is_not_asked_again() -> None:
         "plugin Counting failed: ValueError: broken"
     ]
     with pytest.raises(PluginFailed, match="broken"):
-        evaluator.rate(SHAPE, AllRows(reading.ledger.columns))
+        evaluator.score_rows(SHAPE, AllRows(reading.ledger.columns))
     assert cluster.plugin.asked == asked

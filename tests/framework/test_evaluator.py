@@ -13,8 +13,8 @@ from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.configuration.scheduler import read
+from kubeshare_py.domain.cluster_objects import Requirement
 from kubeshare_py.domain.identity import NodeName, PodUid
-from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.node import Taint
 from kubeshare_py.domain.pod import NodeTerm, Shape, Toleration
 from kubeshare_py.framework.evaluator import Evaluator
@@ -23,8 +23,8 @@ from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.result_cache import SHAPES_KEPT
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.framework.scores import maximum, reverse
-from tests.builders import a_claim, a_gpu, a_node, a_shape, some_gpus, whole
 from tests.cluster.history import STEPS, History, Step
+from tests.making import a_claim, a_gpu, a_node, a_shape, some_gpus, whole
 from tests.scale import examples
 
 ZONE = Requirement("zone", "NotIn", ("1", "2"))
@@ -81,6 +81,7 @@ def expect_same(remembering: Evaluator, fresh: Evaluator, ledger: Ledger, shape:
         assert remembering.may_fit(shape, row) or not fits
 
 
+@pytest.mark.slow
 @examples(60)
 @given(
     st.sampled_from(sorted(PROFILES)),
@@ -103,6 +104,7 @@ def test_remembered_answers_are_those_of_who_asks_anew(
         expect_same(remembering, Evaluator(profile, history.ledger), history.ledger, shape)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(PROFILES))
 def test_answers_stay_right_while_the_tables_grow(name: str) -> None:
     ledger, profile = Ledger(), PROFILES[name]

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
-from kubeshare_py.domain.gpu_models import PreferredModels
+from kubeshare_py.domain.gpu import PreferredModels
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.request import CardRelation, GpuClaim
+from kubeshare_py.framework.diagnosis import amounts, impossible
 from kubeshare_py.framework.evaluator import Evaluator
-from kubeshare_py.framework.impossible import amounts, impossible
-from tests.builders import GIB, a_claim, a_gpu, a_node, a_shape, whole
 from tests.framework.test_evaluator import PROFILES
+from tests.making import GIB, a_claim, a_gpu, a_node, a_shape, whole
 from tests.plugins.random_clusters import CLAIMS, NODES, Nodes, random_cluster
 from tests.scale import examples
 

@@ -6,20 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_plugins.priority_sort import PrioritySort
+from kubeshare_py.cluster.charge import refusal
 from kubeshare_py.cluster.ledger import Ledger
-from kubeshare_py.cluster.refusal import refusal
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
-from kubeshare_py.framework.choice import Choice
 from kubeshare_py.framework.evaluator import Evaluator
-from kubeshare_py.framework.ledger_fit import unguarded
 from kubeshare_py.framework.points import Ground
 from kubeshare_py.framework.profile_making import warnings
-from kubeshare_py.framework.scheduler_profile import Profile
-from tests.builders import GIB, a_claim, a_gpu, a_machine, a_node, a_shape, some_gpus, whole
+from kubeshare_py.framework.result_cache import Choice
+from kubeshare_py.framework.scheduler_profile import Profile, unguarded
 from tests.framework.test_evaluator import PROFILES
+from tests.making import GIB, a_claim, a_gpu, a_machine, a_node, a_shape, some_gpus, whole
 from tests.plugins.random_clusters import CLAIMS, NODES, Nodes, random_cluster
 from tests.scale import examples
 

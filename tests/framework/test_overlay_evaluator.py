@@ -2,6 +2,7 @@
 
 from itertools import zip_longest
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,13 +11,11 @@ from kubeshare_py.cluster.overlay import Overlay
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.evaluator import Evaluator
-from kubeshare_py.framework.headroom import Headroom
-from kubeshare_py.framework.overlay_evaluator import OverlayEvaluator, OverlayHeadroom
 from kubeshare_py.framework.result_cache import SHAPES_KEPT
-from kubeshare_py.framework.snapshot import Snapshot, WithoutReservations
-from tests.builders import a_claim, a_gpu, a_node, a_shape
+from kubeshare_py.framework.snapshot import Headroom, Snapshot, WithoutReservations
 from tests.cluster.history import PODS, STEPS, History, Step
 from tests.framework.test_evaluator import PROFILES, SHAPES
+from tests.making import a_claim, a_gpu, a_node, a_shape
 from tests.scale import examples
 
 REMOVED = st.lists(st.sampled_from(PODS), max_size=8)
@@ -32,13 +31,14 @@ def follow(overlay: Overlay, history: History, removed: PodUid | None) -> None:
 
 
 def expect_as_asked_anew(asked: Evaluator, overlay: Overlay, history: History, name: str) -> None:
-    anew = Evaluator(PROFILES[name], history.ledger, tables=overlay)
+    anew = Evaluator(PROFILES[name], history.ledger, overlay=overlay)
     for shape in SHAPES:
-        assert asked.keys(shape).tolist() == anew.keys(shape).tolist()
+        assert asked.row_scores(shape).tolist() == anew.row_scores(shape).tolist()
         assert asked.best(shape) == anew.best(shape)
         assert asked.masks(shape).tolist() == anew.masks(shape).tolist()
 
 
+@pytest.mark.slow
 @examples(60)
 @given(st.sampled_from(sorted(PROFILES)), STEPS, REMOVED)
 def test_answers_follow_what_is_tried_and_what_happens_below(
@@ -48,16 +48,17 @@ def test_answers_follow_what_is_tried_and_what_happens_below(
     history.begin()
     below = Evaluator(PROFILES[name], history.ledger)
     overlay = Overlay(history.ledger)
-    asked = OverlayEvaluator(history.ledger, overlay, below)
+    asked = Evaluator(PROFILES[name], history.ledger, overlay=overlay, below=below)
     for step, uid in zip_longest(steps, removed[: len(steps)]):
         history.step(step)
         follow(overlay, history, uid)
         expect_as_asked_anew(asked, overlay, history, name)
         for shape in SHAPES:
-            anew = Evaluator(PROFILES[name], history.ledger).keys(shape)
-            assert below.keys(shape).tolist() == anew.tolist()
+            anew = Evaluator(PROFILES[name], history.ledger).row_scores(shape)
+            assert below.row_scores(shape).tolist() == anew.tolist()
 
 
+@pytest.mark.slow
 @examples(40)
 @given(STEPS, REMOVED)
 def test_headroom_follows_too(steps: list[Step], removed: list[PodUid]) -> None:
@@ -65,13 +66,13 @@ def test_headroom_follows_too(steps: list[Step], removed: list[PodUid]) -> None:
     history.begin()
     below = Evaluator(PROFILES["default"], history.ledger)
     overlay = Overlay(history.ledger)
-    above = OverlayEvaluator(history.ledger, overlay, below)
-    rooms = OverlayHeadroom(history.ledger, overlay, above, Headroom(history.ledger, below))
+    above = Evaluator(PROFILES["default"], history.ledger, overlay=overlay, below=below)
+    rooms = Headroom(history.ledger, above, Headroom(history.ledger, below))
     for step, uid in zip_longest(steps, removed[: len(steps)]):
         history.step(step)
         follow(overlay, history, uid)
         anew = Headroom(
-            history.ledger, Evaluator(PROFILES["default"], history.ledger, tables=overlay)
+            history.ledger, Evaluator(PROFILES["default"], history.ledger, overlay=overlay)
         )
         for shape in SHAPES:
             assert rooms.rows(shape).tolist() == anew.rows(shape).tolist()

@@ -6,7 +6,7 @@ from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.profile_making import profiles
-from tests.builders import a_node, a_shape, whole
+from tests.making import a_node, a_shape, whole
 
 DEFAULT = profiles(read(None), IN_TREE)[0]
 

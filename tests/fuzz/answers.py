@@ -9,9 +9,8 @@ from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import BindRefused, BindUnknown, Bound
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodKey, PodUid
 from kubeshare_py.manifests.binding import Doubt, read_outcome, read_refusal
-from kubeshare_py.manifests.initial_list import InitialList
 from kubeshare_py.manifests.reports import read_published
-from kubeshare_py.manifests.watch import BOOKMARK, ERROR, INITIAL_EVENTS_END
+from kubeshare_py.manifests.watch import BOOKMARK, ERROR, INITIAL_EVENTS_END, InitialList
 from tests.fuzz import odd
 from tests.fuzz.family import Family, loaded, said, text_at
 from tests.fuzz.objects import KEYS, PODS
@@ -51,7 +50,7 @@ def judge_line(written: bytes) -> None:
         assert line.problem is not None
         assert len(line.problem.text) <= 4096
     if line.type == BOOKMARK and is_json:
-        assert line.resource_version == text_at(value, "object", "metadata", "resourceVersion")
+        assert PODS.version(line) == text_at(value, "object", "metadata", "resourceVersion")
     first = InitialList(PODS, lambda item: item)
     first.take([PODS.line(_GOOD[0]), line, PODS.line(_GOOD[1])])
     names = {item.metadata.name for item in first.items()}

@@ -9,6 +9,7 @@ import msgspec
 from kubeshare_py.configuration.scheduler import SCHEDULER_NAME
 from kubeshare_py.dialects.allocation import read_allocation, write_allocation
 from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.cluster_objects import GroupApi
 from kubeshare_py.domain.effects import (
     Bind,
     Effect,
@@ -27,11 +28,9 @@ from kubeshare_py.domain.events import (
     PodsListed,
     TimePassed,
 )
-from kubeshare_py.domain.group_objects import GroupApi
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.node import Node
-from kubeshare_py.inventory.card_annotation import ANNOTATION, write_cards
-from kubeshare_py.inventory.node_annotations import NodeAnnotations
+from kubeshare_py.inventory.node_annotations import ANNOTATION, NodeAnnotations, write_cards
 from kubeshare_py.manifests import events, node
 from kubeshare_py.manifests.binding import annotation_problem, binding_annotations
 from kubeshare_py.manifests.node import NodeFields
@@ -39,10 +38,10 @@ from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.reports import card_note, waiting_patch
 from kubeshare_py.scheduling.explain.explanation import cluster_view, why
 from kubeshare_py.scheduling.machine import Machine
-from tests.builders import a_machine, some_gpus
 from tests.fuzz import odd
 from tests.fuzz.family import Family, said
 from tests.fuzz.objects import BUDGETS, KEYS, NODES, POD_TEXTS, PODGROUPS, PODS
+from tests.making import a_machine, some_gpus
 from tests.scheduling.reference_model import Holding, ReferenceModel
 from tests.valid_objects import BUDGET, GROUPS, NODE
 

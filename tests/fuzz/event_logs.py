@@ -17,7 +17,7 @@ from kubeshare_py.event_log.records import (
 from tests.event_log.histories import a_header, records_of
 from tests.fuzz import odd
 from tests.fuzz.family import Family, said
-from tests.scheduling.busy_world import run
+from tests.making.busy_world import run
 
 #: The most bytes of an unpacked block that are read here.
 _MOST = 4 << 20

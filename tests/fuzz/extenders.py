@@ -7,7 +7,7 @@ from typing import Any
 
 from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE
 from kubeshare_py.domain.effects import AnswerBind, Bind
-from kubeshare_py.manifests.calls.extender import (
+from kubeshare_py.manifests.extender import (
     BadExtenderRequest,
     bind_result,
     filter_result,
@@ -16,10 +16,9 @@ from kubeshare_py.manifests.calls.extender import (
     read_question,
 )
 from kubeshare_py.scheduling.explain.extender_answers import filtered, scored
-from tests.builders import a_claim, a_pod, a_shape
 from tests.fuzz import odd
 from tests.fuzz.family import Family, said
-from tests.scheduling.driver import Driver
+from tests.making import Driver, a_claim, a_pod, a_shape
 
 _NAME = "theirs"
 _KEYS = ("Pod", "NodeNames", "Nodes", "PodName", "PodUID", "items", "spec", "schedulerName")

@@ -13,6 +13,7 @@ from tests.fuzz import (
     queries,
     regions,
     requests,
+    reviews,
     share_pod_objects,
     sharepods,
 )
@@ -32,5 +33,6 @@ FAMILIES: tuple[Family, ...] = (
     *queries.FAMILIES,
     *event_logs.FAMILIES,
     *extenders.FAMILIES,
+    *reviews.FAMILIES,
     *regions.FAMILIES,
 )

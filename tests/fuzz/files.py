@@ -10,9 +10,8 @@ import msgspec
 import yaml
 
 from kubeshare_py.configuration.scheduler import SchedulerConfiguration
-from kubeshare_py.documents.problems import DocumentProblem, YamlProblem
-from kubeshare_py.documents.yaml_text import read_yaml
-from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
+from kubeshare_py.documents.yaml_text import DocumentProblem, YamlProblem, read_yaml
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import read_cluster
 from tests.documents.examples import CONFIG, KINDS, REFUSED, inventory_text
 from tests.fuzz import odd
 from tests.fuzz.family import Family, said

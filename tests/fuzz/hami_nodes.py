@@ -4,19 +4,28 @@ import json
 from collections.abc import Iterable
 from random import Random
 
-from kubeshare_py.dialects.cambricon.keys import MLU, MLU_KEYS, mlu_uuid_problem
-from kubeshare_py.dialects.hami.keys import NVIDIA_KEYS
-from kubeshare_py.dialects.hami.node_locks import write_lock
-from kubeshare_py.dialects.hami.register import RegisteredCard, write_json, write_records
-from kubeshare_py.domain.bounds import CARD_BYTES, CARD_INDEX, CARDS_OF_NODE
+from kubeshare_py.dialects.cambricon import MLU, MLU_KEYS, mlu_uuid_problem
+from kubeshare_py.dialects.hami.annotations import (
+    NVIDIA_KEYS,
+    RegisteredCard,
+    write_json,
+    write_lock,
+    write_records,
+)
 from kubeshare_py.domain.events import InventoryRead
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName, PodKey
-from kubeshare_py.edges.inventory.hami_locks import LOCKS, HamiLocks, locks_of
-from kubeshare_py.edges.inventory.hami_nodes import HamiNodes, plugins_of
+from kubeshare_py.domain.quantity import CARD_BYTES, CARD_INDEX, CARDS_OF_NODE
+from kubeshare_py.edges.inventory.hami_nodes import (
+    LOCKS,
+    HamiLocks,
+    HamiNodes,
+    locks_of,
+    plugins_of,
+)
 from kubeshare_py.inventory.card_uuid import uuid_problem
-from kubeshare_py.inventory.hami.handshake import requesting
-from kubeshare_py.inventory.hami.lock_ages import OLDEST_S
+from kubeshare_py.inventory.hami_locks import OLDEST_S
+from kubeshare_py.inventory.hami_plugins import requesting
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.watch import Codec
 from tests.fuzz.family import Family, said

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from kubeshare_py.dialects.cambricon.cambricon_dialect import Cambricon
-from kubeshare_py.dialects.cambricon.keys import MLU, MLU_KEYS
+from kubeshare_py.dialects.cambricon import MLU, MLU_KEYS, Cambricon
 from kubeshare_py.dialects.dialect import (
     ContainerAmounts,
     Dialect,
@@ -15,17 +14,27 @@ from kubeshare_py.dialects.dialect import (
     PlacedNode,
     PodAsk,
     UnreadableHolding,
+    read_back_by,
+    read_by,
+    results_by,
 )
-from kubeshare_py.dialects.dialect_calls import read_back_by, read_by, results_by
-from kubeshare_py.dialects.dialect_table import DialectTable, owned_part
-from kubeshare_py.dialects.hami.encoding import DeviceRecord, decode, encode, encode_as_seed
+from kubeshare_py.dialects.dialects import DialectTable, owned_part
+from kubeshare_py.dialects.hami.annotations import (
+    MIB,
+    NVIDIA,
+    NVIDIA_KEYS,
+    DeviceRecord,
+    HamiSettings,
+    decode,
+    encode,
+    encode_as_seed,
+)
 from kubeshare_py.dialects.hami.hami_dialect import Hami
-from kubeshare_py.dialects.hami.keys import MIB, NVIDIA, NVIDIA_KEYS, HamiSettings
 from kubeshare_py.dialects.predecessors import held_by_predecessor
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.domain.allocation import Allocation
-from kubeshare_py.domain.bounds import CARDS_OF_NODE, CLAIMED_CARDS, HELD_BYTES, HELD_MILLI
 from kubeshare_py.domain.identity import GpuUuid
+from kubeshare_py.domain.quantity import CARDS_OF_NODE, CLAIMED_CARDS, HELD_BYTES, HELD_MILLI
 from kubeshare_py.domain.request import ContainerRef, GpuRequest, InvalidRequest
 from tests.fuzz import odd
 from tests.fuzz.family import Family, said

@@ -1,35 +1,40 @@
 """What nodes, collectors and Prometheus tell of cards."""
 
 import json
+from collections.abc import Sequence
 from random import Random
 
 from kubeshare_py.dialects.agent_annotation import read_agent
-from kubeshare_py.dialects.hami.register import RegisteredCard, write_json, write_records
-from kubeshare_py.domain.bounds import CARD_BYTES, CARD_INDEX, CARDS_OF_NODE, NUMA_NODE
+from kubeshare_py.dialects.hami.annotations import RegisteredCard, write_json, write_records
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.node import AGENT_ANNOTATION, AgentWords
-from kubeshare_py.inventory.card_annotation import (
+from kubeshare_py.domain.quantity import CARD_BYTES, CARD_INDEX, CARDS_OF_NODE, NUMA_NODE
+from kubeshare_py.inventory.card_use import MeasuredUse, uses_of_vector
+from kubeshare_py.inventory.card_uuid import uuid_problem
+from kubeshare_py.inventory.changes import next_reading
+from kubeshare_py.inventory.collector_page import Remark, read_page, wiring_of_page, wirings
+from kubeshare_py.inventory.hami_plugins import (
+    Handshake,
+    PluginSigns,
+    registered_cards,
+    requesting,
+    time_in,
+)
+from kubeshare_py.inventory.node_annotations import (
     CardAnnotationProblem,
     read_annotation,
     write_cards,
 )
-from kubeshare_py.inventory.card_uuid import uuid_problem
-from kubeshare_py.inventory.changes import next_reading
-from kubeshare_py.inventory.collector_page import read_page, wiring_of_page
-from kubeshare_py.inventory.hami.handshake import Handshake, PluginSigns, requesting, time_in
-from kubeshare_py.inventory.hami.registered_cards import registered_cards
-from kubeshare_py.inventory.instant_vector import AnswerProblem, instant_vector
-from kubeshare_py.inventory.reading import Reading
-from kubeshare_py.inventory.series import Series
-from kubeshare_py.inventory.wiring_series import Remark, wirings
+from kubeshare_py.inventory.sample_merge import Reading
+from kubeshare_py.inventory.series import AnswerProblem, Series, instant_vector
 from kubeshare_py.topology.wiring import wired
-from tests.builders import a_gpu
 from tests.fuzz import odd
 from tests.fuzz.family import Family, loaded, said
 from tests.fuzz.objects import odd_object
 from tests.inventory.joined_cards import joined_cards
 from tests.inventory.vector import capacity, count, fault, told, up, well
+from tests.making import a_gpu
 
 _CARDS = write_cards(
     (a_gpu("GPU-n1-0", numa_node=1, fabric="f"), a_gpu("GPU-n1-1", index=1, healthy=False))
@@ -75,6 +80,14 @@ def sound_cards(cards: tuple[Gpu, ...]) -> None:
         assert CARD_BYTES.allows(card.memory_bytes)
         assert CARD_INDEX.allows(card.index)
         assert card.numa_node is None or NUMA_NODE.allows(card.numa_node)
+
+
+def sound_uses(uses: Sequence[MeasuredUse]) -> None:
+    """All amounts within their bounds."""
+    assert len(uses) <= CARDS_OF_NODE.most
+    for use in uses:
+        assert 0 <= (use.busy_milli or 0) <= 1000
+        assert 0 <= (use.in_use_bytes or 0) <= CARD_BYTES.most
 
 
 _REGISTERED = (
@@ -123,6 +136,7 @@ _VECTOR = (
     told("kubeshare_gpu_numa_node", "n1", 0.0, uuid="GPU-n1-0"),
     told("kubeshare_gpu_info", "n1", 1.0, uuid="GPU-n1-0", parent="", clique=""),
     told("kubeshare_collector_isolation", "n1", 1.0, mps="ready"),
+    told("kubeshare_gpu_busy_ratio", "n1", 0.5, uuid="GPU-n1-0"),
 )
 _OTHERS = (capacity("n2", "GPU-n2-0"), count("n2", 1), well("n2", 1), up("n2"))
 _RESULT = json.dumps([{"metric": one.labels, "value": [1e9, str(one.value)]} for one in _VECTOR])
@@ -152,6 +166,8 @@ def judge_vector(vector: list[Series], odd_ones: list[Series]) -> None:
         said(sentence)
     if not any("n2" in str(one.labels) for one in odd_ones):
         assert [card.uuid for card in step.reading.cards[NodeName("n2")]] == ["GPU-n2-0"]
+    for uses in uses_of_vector(vector).values():
+        sound_uses(uses)
     remarks: list[Remark] = []
     for node, found in wirings(vector, step.reading.cards, remarks.append).items():
         sound_cards(wired(step.reading.cards[node], found))
@@ -181,12 +197,15 @@ def _odd_page(rng: Random) -> str:
 def judge_page(text: str) -> None:
     """A collector's page, with its end or without."""
     for has_end in (False, True):
-        page = read_page(text, _NODE, "10.0.0.1:9004", has_end=has_end)
-        again = read_page(text, _NODE, "10.0.0.1:9004", has_end=has_end)
+        page, again = (
+            read_page(text, _NODE, "10.0.0.1:9004", has_end=has_end, with_uses=True)
+            for _ in range(2)
+        )
         # NaN is not equal to itself.
         assert str(page) == str(again)
         for sentence in page.diagnostics:
             said(sentence, "node n1")
+        sound_uses(page.uses)
         assert bool(page.problem) == (page.vector[0].value == 0.0)
         step = next_reading(Reading(), page.vector, 0.0, unix_now=100.0)
         for sentence in step.diagnostics:

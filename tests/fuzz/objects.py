@@ -9,9 +9,8 @@ from typing import Any
 import msgspec
 
 from kubeshare_py.dialects.pod_keys import ASKING_ANNOTATIONS, LABELS, RESULT_ANNOTATIONS
-from kubeshare_py.documents.problems import YamlProblem
-from kubeshare_py.documents.yaml_text import read_yaml_documents
-from kubeshare_py.domain.bounds import INT32
+from kubeshare_py.documents.yaml_text import YamlProblem, read_yaml_documents
+from kubeshare_py.domain.cluster_objects import GroupApi
 from kubeshare_py.domain.events import (
     BudgetSeen,
     NodeSeen,
@@ -20,21 +19,19 @@ from kubeshare_py.domain.events import (
     PodGroupSeen,
     PodSeen,
 )
-from kubeshare_py.domain.group_objects import GroupApi
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.printable import listed
-from kubeshare_py.domain.quantity import MAX
+from kubeshare_py.domain.quantity import INT32, MAX
 from kubeshare_py.manifests import events
-from kubeshare_py.manifests.budget import BudgetFields
-from kubeshare_py.manifests.cluster_objects import WATCHED, WatchedObjects
+from kubeshare_py.manifests.events import WATCHED, BudgetFields, WatchedObjects
 from kubeshare_py.manifests.lease import read_lease
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.pod_check import KnownSchedulers, check
 from kubeshare_py.manifests.pod_group import PodGroupFields
-from kubeshare_py.manifests.pod_templates import NoTemplate, pod_templates
 from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec, Problem, UnreadableAnswer
-from kubeshare_py.terminal.checked_pods import checked_lines
+from kubeshare_py.manifests.workloads import NoTemplate, pod_templates
+from kubeshare_py.terminal.pod_table import checked_lines
 from tests.dialects.halves import DIALECTS, HALF
 from tests.fuzz import odd
 from tests.fuzz.family import Family, loaded, said, text_at
@@ -81,7 +78,7 @@ def judged_object(codec: Codec[Any], event: Callable[[Any], Any], good: bytes) -
         assert (line.type, line.problem) == (again.type, again.problem)
         if is_json:
             assert line.type == "ADDED"
-            assert line.resource_version in ("", text_at(value, "metadata", "resourceVersion"))
+            assert codec.version(line) in ("", text_at(value, "metadata", "resourceVersion"))
         if line.problem is not None:
             _names_it(line.problem, is_json, value)
         if line.item is not None:

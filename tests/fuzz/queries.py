@@ -13,11 +13,11 @@ from aiohttp import web
 
 from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.edges.process.bounded_server import listening
-from kubeshare_py.edges.scheduler.state.state_access import StateAccess
-from kubeshare_py.edges.scheduler.state.state_api import StateApi, Views
-from kubeshare_py.edges.scheduler.state.state_stream import ViewStreams
-from kubeshare_py.scheduling.explain.visibility import Sees
+from kubeshare_py.edges.scheduler.state_access import StateAccess
+from kubeshare_py.edges.scheduler.state_api import StateApi, Views, ViewStreams
+from kubeshare_py.scheduling.explain.question import Sees
 from kubeshare_py.views.view import ClusterView, WhyView
+from tests.edges.answered_pods import OF_REVIEWS
 from tests.fuzz import odd
 from tests.fuzz.family import MAX_SAID, Family
 from tests.terminal.views import a_small_view, a_why
@@ -27,6 +27,7 @@ _ROOT = "/apis/state.kubeshare.io/v1"
 _PATHS = (
     *("/apis", "/apis/state.kubeshare.io", _ROOT, f"{_ROOT}/gpus", f"{_ROOT}/gpus?topology=1"),
     *(f"{_ROOT}/pods", f"{_ROOT}/namespaces/default/pods", "/openapi/v2", "/openapi/v3", "*"),
+    *(f"{_ROOT}/namespaces/default/placementreviews", f"{_ROOT}/namespaces/default/schedulers"),
     *(f"{_ROOT}/namespaces/default/pods/train", f"{_ROOT}/pods?limit=1&continue=x&watch=1"),
 )
 _HEADERS = (
@@ -71,6 +72,7 @@ class _State:
             cluster=lambda topology, sees: _shown(sees),
             pods=lambda namespace, sees: _shown(sees),
             why=lambda key, sees: _why(key),
+            **OF_REVIEWS,
         )
         app = web.Application()
         app.add_routes(StateApi(views, StateAccess(tokens=(_TOKEN,)), ViewStreams()).routes())

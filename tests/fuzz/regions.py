@@ -7,14 +7,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.exporters.hami_node_metrics import HamiUse, hami_page
-from kubeshare_py.node_agent.hami_core.shared_region import (
-    CARDS,
-    PROCESSES,
-    SharedRegion,
-    read_region,
-)
+from kubeshare_py.node_agent.hami_core import CARDS, PROCESSES, SharedRegion, read_region
 from tests.fuzz.family import Family, said
-from tests.node_agent.hami_core.regions import made_regions
+from tests.node_agent.regions import made_regions
 
 _MADE = [one.content for one in made_regions()]
 #: Places of the first numbers of all layouts, of names, and of the last numbers.

@@ -11,19 +11,18 @@ from typing import Any
 from kubeshare_py.admission.review import Rules, answer, answer_of_others
 from kubeshare_py.configuration.scheduler import SCHEDULER_NAME
 from kubeshare_py.dialects import sharedgpu
-from kubeshare_py.dialects.allocation import read_allocation, write_allocation
+from kubeshare_py.dialects.allocation import read_allocation, whole_cards_of, write_allocation
 from kubeshare_py.dialects.pod_keys import ASKING_ANNOTATIONS, LABELS
 from kubeshare_py.dialects.pod_request import first_problem
-from kubeshare_py.dialects.unknown_allocation import whole_cards_of
 from kubeshare_py.domain.allocation import Allocation, ClaimCharge
-from kubeshare_py.domain.bounds import (
+from kubeshare_py.domain.card_reading import IsolationBackend, IsolationChoice
+from kubeshare_py.domain.quantity import (
     CARDS_OF_NODE,
     CLAIMED_CARDS,
     GROUP_MEMBERS,
     HELD_BYTES,
     HELD_MILLI,
 )
-from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
 from kubeshare_py.domain.request import ContainerRef, GpuRequest
 from tests.dialects.halves import DIALECTS, HALF
 from tests.dialects.parsed import read

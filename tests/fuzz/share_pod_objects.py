@@ -6,13 +6,17 @@ from random import Random
 import msgspec
 
 from kubeshare_py.domain.identity import PodKey
-from kubeshare_py.manifests.sharepods.pod_behind_fields import PodBehindFields, pod_behind
-from kubeshare_py.manifests.sharepods.share_pod_api import ASSIGNED_CARD_NAME, MADE_FROM
-from kubeshare_py.manifests.sharepods.share_pod_fields import SharePodFields, share_pod
-from kubeshare_py.manifests.sharepods.share_pod_values import value_problem
+from kubeshare_py.manifests.share_pods import (
+    ASSIGNED_CARD_NAME,
+    MADE_FROM,
+    PodBehindFields,
+    SharePodFields,
+    pod_behind,
+    share_pod,
+    value_problem,
+)
 from kubeshare_py.manifests.watch import Codec
-from kubeshare_py.sharepods.effects import CreatePod
-from kubeshare_py.sharepods.events import PodsBehindListed, SharePodsListed
+from kubeshare_py.sharepods.effects import CreatePod, PodsBehindListed, SharePodsListed
 from kubeshare_py.sharepods.reconciler import Reconciler
 from kubeshare_py.sharepods.share_pod import SharePod
 from tests.fuzz.family import Family, said

@@ -5,12 +5,11 @@ from math import ceil
 from random import Random
 from typing import Any
 
-from kubeshare_py.dialects.dialect_table import DialectTable
+from kubeshare_py.dialects.dialects import DialectTable
 from kubeshare_py.dialects.pod_request import read
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
-from kubeshare_py.dialects.sharepod.dialect import SharePods
-from kubeshare_py.dialects.sharepod.keys import AMOUNTS, KEYS, LIMIT, MEMORY, REQUEST
-from kubeshare_py.domain.bounds import HELD_BYTES
+from kubeshare_py.dialects.sharepod import AMOUNTS, KEYS, LIMIT, MEMORY, REQUEST, SharePods
+from kubeshare_py.domain.quantity import HELD_BYTES
 from tests.fuzz import odd
 from tests.fuzz.family import Family, said
 

@@ -22,6 +22,7 @@ def test_every_odd_input_is_taken_or_refused_in_its_place(chunk: Chunk) -> None:
     assert outcome.inputs >= chunk.inputs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 def test_the_same_seed_makes_the_same_inputs_and_others_make_others(family: Family) -> None:
     given = [family.input(1, index) for index in range(20)]
@@ -35,6 +36,7 @@ def test_the_inputs_are_as_many_as_are_asked_for_and_in_every_family() -> None:
     assert {chunk.family for chunk in work} == {family.name for family in FAMILIES}
 
 
+@pytest.mark.slow
 def test_a_failing_input_is_made_smaller_and_fails_alike() -> None:
     def judge(given: bytes) -> None:
         assert b"bad" not in given

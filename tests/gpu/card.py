@@ -15,7 +15,7 @@ import pynvml
 
 from kubeshare_py.domain.allocation import CardCharge
 from kubeshare_py.domain.identity import GpuUuid
-from kubeshare_py.isolation.backend import Backend
+from kubeshare_py.isolation.backends import Backend
 from tests.patience import PATIENCE_S
 
 Json = dict[str, Any]

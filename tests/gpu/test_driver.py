@@ -7,11 +7,10 @@ from pathlib import Path
 import pynvml
 import pytest
 
-from kubeshare_py.domain.card_reading import NodeReading
+from kubeshare_py.domain.card_reading import NodeReading, NotReadyReason, not_ready_reason
 from kubeshare_py.domain.identity import GpuUuid
-from kubeshare_py.domain.readiness import NotReadyReason, not_ready_reason
-from kubeshare_py.isolation.driver import DRIVER
-from kubeshare_py.node_agent.needs import LIMITING_BRANCH, readiness
+from kubeshare_py.isolation.backends import DRIVER
+from kubeshare_py.node_agent.history import LIMITING_BRANCH, readiness
 from tests.gpu.card import OUT_OF_MEMORY, cuda_process, variables
 from tests.gpu.conftest import Figure
 

@@ -8,17 +8,18 @@ from pathlib import Path
 import pytest
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge
-from kubeshare_py.domain.card_reading import NodeReading
+from kubeshare_py.domain.card_reading import (
+    Isolation,
+    NodeReading,
+    NotReadyReason,
+    not_ready_reason,
+)
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, PodKey, PodUid
-from kubeshare_py.domain.isolation import Isolation
-from kubeshare_py.domain.readiness import NotReadyReason, not_ready_reason
 from kubeshare_py.edges.node.gemini.gemini_folder import HOOK, GeminiFolder
-from kubeshare_py.edges.node.gemini.gemini_launcher import GeminiLauncher
-from kubeshare_py.edges.node.gemini.listening_ports import is_listened_on
-from kubeshare_py.isolation.gemini import GEMINI, LIBRARY
-from kubeshare_py.node_agent.gemini.gemini_daemons import POD_MANAGER, SCHEDULER
-from kubeshare_py.node_agent.gemini.gemini_files import gemini_files
-from kubeshare_py.node_agent.needs import readiness
+from kubeshare_py.edges.node.gemini.gemini_launcher import GeminiLauncher, is_listened_on
+from kubeshare_py.isolation.backends import GEMINI, LIBRARY
+from kubeshare_py.node_agent.gemini import POD_MANAGER, SCHEDULER, gemini_files
+from kubeshare_py.node_agent.history import readiness
 from kubeshare_py.node_agent.tenants import NodeTenant
 from tests.deploy.container import can_mount
 from tests.edges.node.gemini.programs import free_port

@@ -17,18 +17,18 @@ import pytest
 from kubeshare_py.domain.allocation import CardCharge
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid
 from kubeshare_py.edges.node.hami_core.hami_folder import HamiFolder
-from kubeshare_py.edges.node.hami_core.hami_part import HamiPart
-from kubeshare_py.edges.node.hami_core.region_files import region_of
-from kubeshare_py.node_agent.hami_core.container_limits import (
+from kubeshare_py.edges.node.hami_core.hami_part import HamiPart, region_of
+from kubeshare_py.node_agent.hami_core import (
     PRIORITY,
+    CardUse,
     HamiContainer,
     HamiCoreSettings,
+    SharedRegion,
     edits,
 )
-from kubeshare_py.node_agent.hami_core.shared_region import CardUse, SharedRegion
-from tests.builders import a_gpu
 from tests.gpu.card import OUT_OF_MEMORY, CudaProcess, cuda_process
 from tests.gpu.conftest import Figure
+from tests.making import a_gpu
 
 pytestmark = pytest.mark.gpu
 MIB, GIB = 1 << 20, 1 << 30

@@ -12,8 +12,8 @@ import pytest
 
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.edges.node.mps_launcher import PROGRAM, MpsLauncher, proofs_of
-from kubeshare_py.edges.process.liveness_lock import alive
-from kubeshare_py.isolation.mps import MPS
+from kubeshare_py.edges.process.liveness import alive
+from kubeshare_py.isolation.backends import MPS
 from tests.deploy.container import can_mount
 from tests.gpu.card import OUT_OF_MEMORY, CudaProcess, cuda_process, variables
 from tests.gpu.conftest import Figure

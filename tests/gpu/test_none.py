@@ -3,7 +3,7 @@
 import pytest
 
 from kubeshare_py.domain.identity import GpuUuid
-from kubeshare_py.isolation.nothing import NONE
+from kubeshare_py.isolation.backends import NONE
 from tests.gpu.card import cuda_process, variables
 from tests.gpu.conftest import Figure
 

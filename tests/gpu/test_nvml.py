@@ -9,16 +9,18 @@ import pytest
 
 from kubeshare_py.domain.card_reading import NodeReading
 from kubeshare_py.domain.identity import GpuUuid
-from kubeshare_py.node_agent.device_plugin.devices import MOST_BYTES, device_lists
-from kubeshare_py.node_agent.device_plugin.resources import (
+from kubeshare_py.node_agent.devices import (
     KNOWN,
+    MOST_BYTES,
     MemoryUnit,
     MigStrategy,
     chosen,
+    device_lists,
 )
 from kubeshare_py.node_agent.history import History, given_away
 from tests.collector.collectors import capacity, collector
 from tests.collector.reading import Reader
+from tests.each import each
 from tests.gpu.card import cuda_process
 from tests.gpu.conftest import Figure
 
@@ -134,10 +136,11 @@ def test_device_plugins_advertise_this_card_in_messages_that_kubelet_takes(
 
 
 def test_the_bus_of_the_card_is_one_of_the_kernels(reading: NodeReading) -> None:
-    for card in reading.cards:
+    for card in each(reading.cards):
         assert re.fullmatch(r"[0-9a-fA-F]+:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.\d", card.bus)
 
 
+@pytest.mark.slow
 def test_instances_of_a_divided_card_are_cards_of_their_own(reading: NodeReading) -> None:
     divided = [card for card in reading.cards if card.divided]
     if not divided:

@@ -1,8 +1,8 @@
 """The page of a collector whose node has two cards that are joined, for tests that garble it."""
 
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
 from kubeshare_py.embedded_cluster.nodes.collectors import Collectors
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import read_cluster
 
 _NODE = """
 - name: {node}
@@ -17,5 +17,6 @@ _NODE = """
 def joined_cards(node: NodeName) -> str:
     """What the node's collector answers at second 100."""
     collectors = Collectors(read_cluster(f"nodes:{_NODE.format(node=node)}"))
+    collectors.use_card(node, 0, 50, 2**20)
     page, _ = collectors.page(node, 100.0) or (b"", "")
     return page.decode()

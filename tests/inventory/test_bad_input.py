@@ -7,7 +7,7 @@ import pytest
 
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.inventory.changes import InventoryStep, next_reading
-from kubeshare_py.inventory.reading import LATE_AFTER_S, Reading
+from kubeshare_py.inventory.sample_merge import LATE_AFTER_S, Reading
 from kubeshare_py.inventory.series import Series
 from tests.inventory.vector import (
     A,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kubeshare_py.documents.problems import DocumentProblem
+from kubeshare_py.documents.yaml_text import DocumentProblem
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.inventory.card_file import cards_by_node, read_card_file
 

@@ -1,8 +1,15 @@
 """From one reading to the next."""
 
-from kubeshare_py.inventory.reading import LATE_AFTER_S, Reading
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubeshare_py.domain.events import InventoryRead
+from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.inventory.changes import portions
+from kubeshare_py.inventory.sample_merge import LATE_AFTER_S, Reading
 from kubeshare_py.inventory.series import Series
 from tests.inventory.vector import A, B, capacity, read, up, uuids
+from tests.making import some_gpus
 
 FIRST = (capacity("a", "GPU-1"), capacity("a", "GPU-2"), up("a"), capacity("b", "GPU-3"), up("b"))
 
@@ -112,3 +119,23 @@ def test_a_scrape_time_that_stands_still_is_silence() -> None:
     assert (again.silent_since, late.silent_since) == ({}, {A: 121.0, B: 121.0})
     fresh = read(late, capacity("a", "GPU-1", value=2), *FIRST[1:], now=200.0).reading
     assert fresh.silent_since == {B: 121.0}
+
+
+# --- Long readings are taken in bit by bit --------------------------------------------------------
+
+
+@given(st.lists(st.integers(0, 9)), st.integers(1, 20), st.booleans())
+def test_portions_say_together_what_the_reading_says(
+    counts: list[int], most: int, more: bool
+) -> None:
+    changed = tuple(
+        (NodeName(f"n{number}"), some_gpus(f"n{number}", count))
+        for number, count in enumerate(counts)
+    )
+    read = InventoryRead(changed, (NodeName("silent"),), more)
+    *firsts, last = portions(read, most)
+    assert tuple(node for part in (*firsts, last) for node in part.changed) == changed
+    assert (last.silent, last.more) == (read.silent, more)
+    assert all(part.more and not part.silent for part in firsts)
+    for part in (*firsts, last):
+        assert sum(max(len(cards), 1) for _, cards in part.changed[:-1]) < most

@@ -5,23 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from kubeshare_py.domain import bounds
-from kubeshare_py.inventory.card_annotation import read_annotation
+from kubeshare_py.domain import quantity
 from kubeshare_py.inventory.card_file import read_card_file
-from kubeshare_py.inventory.reading import Reading
-from kubeshare_py.inventory.wiring_series import Remark, wirings
-from tests.builders import a_gpu
+from kubeshare_py.inventory.collector_page import Remark, wirings
+from kubeshare_py.inventory.node_annotations import read_annotation
+from kubeshare_py.inventory.sample_merge import Reading
 from tests.inventory.vector import A, capacity, fault, read, told, up, well
+from tests.making import a_gpu
 
 PAGE = (Path(__file__).parents[2] / "docs" / "inventory.md").read_text()
 BOUNDS = {
-    "memory of a card, bytes": bounds.CARD_BYTES,
-    "index of a card": bounds.CARD_INDEX,
-    "cards of a node": bounds.CARDS_OF_NODE,
-    "NUMA node": bounds.NUMA_NODE,
-    "speed of a link, MB/s": bounds.LINK_SPEED,
-    "characters of a UUID or model": bounds.CARD_NAME,
-    "priority of a cell": bounds.CELL_PRIORITY,
+    "memory of a card, bytes": quantity.CARD_BYTES,
+    "index of a card": quantity.CARD_INDEX,
+    "cards of a node": quantity.CARDS_OF_NODE,
+    "NUMA node": quantity.NUMA_NODE,
+    "speed of a link, MB/s": quantity.LINK_SPEED,
+    "characters of a UUID or model": quantity.CARD_NAME,
+    "priority of a cell": quantity.CELL_PRIORITY,
 }
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from kubeshare_py.exporters.collector_metrics import CATALOGUE
-from kubeshare_py.inventory.reading import Reading
+from kubeshare_py.inventory.sample_merge import Reading
 from kubeshare_py.inventory.series import CARD_SERIES
 from tests.inventory.vector import A, capacity, fault, read, states, up, well
 

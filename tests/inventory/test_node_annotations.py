@@ -1,20 +1,24 @@
+"""Cards that annotations of nodes list."""
+
+import json
+import tracemalloc
 from dataclasses import replace
 
 import pytest
 
-from kubeshare_py.domain.bounds import CARDS_OF_NODE
-from kubeshare_py.domain.card_reading import BusPath
+from kubeshare_py.domain.card_reading import BusPath, of_labels
 from kubeshare_py.domain.events import InventoryRead
 from kubeshare_py.domain.gpu import Gpu, PeerLink
 from kubeshare_py.domain.identity import GpuUuid, NodeName
-from kubeshare_py.domain.readiness import of_labels
-from kubeshare_py.inventory.card_annotation import (
+from kubeshare_py.domain.quantity import CARDS_OF_NODE
+from kubeshare_py.inventory.node_annotations import (
     AnnotatedCards,
     CardAnnotationProblem,
+    NodeAnnotations,
     read_annotation,
     write_cards,
 )
-from kubeshare_py.inventory.node_annotations import NodeAnnotations
+from kubeshare_py.topology.wiring import Wiring, one_object, shared
 
 N1, N2 = NodeName("n1"), NodeName("n2")
 
@@ -185,3 +189,53 @@ def test_a_node_that_is_gone_has_no_cards_and_none_when_it_comes_again() -> None
     told.take(N1, "")
     assert told.read() == InventoryRead(((N1, ()),))
     assert told.read() == InventoryRead(())
+
+
+# --- What one node says of its cards, over and over otherwise, costs the scheduler little memory.
+
+
+MAX = 12 * 2**20
+
+
+@pytest.mark.slow
+def test_annotations_that_are_no_more_are_not_kept() -> None:
+    card = {"uuid": "GPU-00000001-0000-0000-0000-000000000000", "index": 0, "model": "A100"}
+    card["memory"] = 2**34
+    tracemalloc.start()
+    try:
+        for number in range(1, 30):
+            card["links"] = [[peer % 4000, "PHB", number] for peer in range(4000)]
+            card["isolation"] = {"mps": f"{number}" * 200_000}
+            assert read_annotation(json.dumps([card])).cards
+        assert tracemalloc.get_traced_memory()[0] < MAX
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.long
+def test_wirings_that_are_no_more_are_not_kept() -> None:
+    tracemalloc.start()
+    try:
+        for number in range(40):
+            peers = tuple(PeerLink(peer, "PHB", number) for peer in range(4000))
+            one_object(Wiring(links=((0, peers),)))
+        assert tracemalloc.get_traced_memory()[0] < MAX
+    finally:
+        tracemalloc.stop()
+
+
+def test_equal_boards_of_sixteen_cards_are_one_object_each() -> None:
+    def board(speed: int) -> Wiring:
+        cards = range(16)
+        return Wiring(
+            links=tuple(
+                (one, tuple(PeerLink(peer, "NV18", speed) for peer in cards if peer != one))
+                for one in cards
+            )
+        )
+
+    first, second = one_object(board(1)), one_object(board(2))
+    assert (one_object(board(1)), one_object(board(2))) == (first, second)
+    assert one_object(board(1)) is first
+    assert one_object(board(2)) is second
+    assert shared(board(1).links[0][1]) is first.links[0][1]

@@ -7,23 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.domain.identity import GpuUuid, NodeName
-from kubeshare_py.domain.isolation import IsolationBackend
-from kubeshare_py.domain.readiness import (
+from kubeshare_py.domain.card_reading import (
     NEEDY,
     READY,
+    IsolationBackend,
     NotReadyReason,
     Readiness,
     ReadinessReport,
     of_labels,
 )
-from kubeshare_py.exporters import isolation_metrics
-from kubeshare_py.exporters.isolation_metrics import OF_CARD, OF_NODE
+from kubeshare_py.domain.identity import GpuUuid, NodeName
+from kubeshare_py.exporters import collector_metrics
+from kubeshare_py.exporters.collector_metrics import OF_CARD, OF_NODE
 from kubeshare_py.inventory.changes import InventoryStep
-from kubeshare_py.inventory.reading import Reading
+from kubeshare_py.inventory.sample_merge import Reading
 from kubeshare_py.inventory.series import Series
-from tests.builders import a_gpu
 from tests.inventory.vector import A, capacity, count, read, up
+from tests.making import a_gpu
 
 UUIDS = tuple(GpuUuid(f"GPU-{number}") for number in range(1, 5))
 METRICS = {metric.name: metric for metric in (OF_NODE, OF_CARD)}
@@ -42,7 +42,7 @@ def told(*cards: ReadinessReport, node: str = "a", **labels: str) -> list[Series
     """What a collector says of so many cards, and that it has them."""
     gpus = [a_gpu(uuid, readiness=one) for uuid, one in zip(UUIDS, cards, strict=False)]
     series = []
-    for name, values in isolation_metrics.values(NodeName(node), gpus).items():
+    for name, values in collector_metrics.isolation_values(NodeName(node), gpus).items():
         for values_of, value in values.items():
             own = dict(zip(METRICS[name].labels, values_of, strict=True))
             instance = {"__name__": name, "instance": f"{node}:9004", "job": "kubeshare-collector"}

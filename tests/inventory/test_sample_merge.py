@@ -1,8 +1,7 @@
 """One instant vector, merged with what was known: which cards are listed, kept, or gone."""
 
 from kubeshare_py.domain.identity import GpuUuid, NodeName
-from kubeshare_py.inventory.reading import LATE_AFTER_S, Reading, Scrape
-from kubeshare_py.inventory.sample_merge import SampleMerge
+from kubeshare_py.inventory.sample_merge import LATE_AFTER_S, Reading, SampleMerge, Scrape
 from kubeshare_py.inventory.series import Series
 from tests.inventory.vector import A, B, capacity, count, fault, read, told, up, well, without
 

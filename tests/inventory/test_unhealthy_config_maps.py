@@ -1,14 +1,10 @@
-"""gpushare B1.7: what the texts of its ConfigMaps mean, and what odd ones do not."""
+"""What the texts of gpushare's ConfigMaps of unhealthy GPUs mean, and what odd ones do not."""
 
 import pytest
 
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.inventory.unhealthy_config_maps import (
-    UnhealthyConfigMaps,
-    node_of,
-    read_indices,
-)
-from tests.builders import a_gpu
+from kubeshare_py.inventory.node_annotations import UnhealthyConfigMaps, node_of, read_indices
+from tests.making import a_gpu
 
 N1 = NodeName("n1")
 NAME = "unhealthy-gpu-n1"
@@ -43,12 +39,12 @@ def healthy(maps: UnhealthyConfigMaps) -> list[str]:
 def test_a_text_that_is_no_index_means_no_card(
     text: str, indices: set[int], odd: tuple[str, ...]
 ) -> None:
-    """gpushare G44; the extender takes "" and "abc" for GPU 0."""
+    """gpushare's extender takes "" and "abc" for GPU 0."""
     assert read_indices(text) == (frozenset(indices), odd)
 
 
 def test_listed_cards_and_their_instances_are_unhealthy_until_the_config_map_goes() -> None:
-    """gpushare G44, G46."""
+    """Indices are divided by commas, and need no restart to count or to end."""
     maps = UnhealthyConfigMaps()
     assert maps.put(NAME, "1") == N1
     assert healthy(maps) == ["GPU-a"]

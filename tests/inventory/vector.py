@@ -2,9 +2,8 @@
 
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.inventory.changes import InventoryStep, next_reading
-from kubeshare_py.inventory.reading import Reading
-from kubeshare_py.inventory.series import Series
-from kubeshare_py.inventory.series_selectors import parse_matchers
+from kubeshare_py.inventory.sample_merge import Reading
+from kubeshare_py.inventory.series import Series, parse_matchers
 
 A, B = NodeName("a"), NodeName("b")
 

@@ -1,7 +1,7 @@
 import pytest
 
 from kubeshare_py.dialects.card_visibility import CardVisibility
-from kubeshare_py.domain.isolation import IsolationBackend
+from kubeshare_py.domain.card_reading import IsolationBackend
 from kubeshare_py.domain.request import ContainerRef
 from kubeshare_py.isolation.containers import (
     CAPABILITIES,
@@ -110,6 +110,7 @@ def test_only_pods_with_a_card_need_the_runtime_that_brings_it() -> None:
     assert PodInjection(WHOLE_CARD).shows_cards
 
 
+@pytest.mark.slow
 def test_a_container_may_be_told_more_by_its_dialect() -> None:
     one, other = ContainerRef(False, 0), ContainerRef(False, 1)
     sees = {one: CardVisibility.SHARE, other: CardVisibility.SHARE}

@@ -10,13 +10,11 @@ from typing import Any
 import grpc
 import pytest
 
-from kubeshare_py.edges.node.kubelet.channels import calling
-from kubeshare_py.edges.node.kubelet.checkpoint import FILE
-from kubeshare_py.edges.node.kubelet.given_files import cdi_device
-from kubeshare_py.edges.node.kubelet.registration import RegisteredPlugin
+from kubeshare_py.edges.node.kubelet.container_starts import FILE, cdi_device
+from kubeshare_py.edges.node.kubelet.device_plugins import RegisteredPlugin
+from kubeshare_py.edges.node.kubelet.plugin_server import calling
 from kubeshare_py.edges.node.kubelet.wire import deviceplugin_pb2 as wire
-from kubeshare_py.node_agent.device_plugin.devices import CardDevices, DeviceList
-from kubeshare_py.node_agent.device_plugin.resources import KNOWN
+from kubeshare_py.node_agent.devices import KNOWN, CardDevices, DeviceList
 from tests.fake_nvml.board import Board
 from tests.kubelet.device_managers import DeviceManagerRefused, pod
 from tests.kubelet.nodes import (
@@ -158,7 +156,7 @@ async def test_each_container_sees_its_own_cards_g65_g88(
 async def test_a_pod_that_the_old_scheduler_bound_sees_the_cards_of_its_indices(
     tmp_path: Path, new_board: NewBoard
 ) -> None:
-    """gpushare-nano A2: a card is named by its index."""
+    """Nano GPU names a card by its index on the node, in an annotation of the container."""
     board = new_board("t4-box")
     nano = {"elasticgpu.io/assumed": "true", "elasticgpu.io/container-main": "1,2"}
     async with kubelet_node(tmp_path, board, CORE, NVIDIA) as node:
@@ -185,7 +183,7 @@ async def test_init_containers_see_their_pods_card(tmp_path: Path, new_board: Ne
 async def test_an_init_container_of_gpushare_that_asks_starts_without_a_card(
     tmp_path: Path, new_board: NewBoard, asked: int, sidecars: list[str]
 ) -> None:
-    """gpushare-nano E1 19: only containers are counted, so an init container holds nothing."""
+    """gpushare counts the others only, so an init container holds nothing."""
     board = new_board("t4-box")
     async with kubelet_node(tmp_path, board, GPU_MEM) as node:
         init = {"first": {GPU_MEM: asked}}
@@ -241,7 +239,7 @@ async def test_cards_that_another_plugin_gave_are_told(tmp_path: Path, new_board
 async def test_cards_with_shares_are_taken_until_the_last_share_ends(
     tmp_path: Path, new_board: NewBoard
 ) -> None:
-    """kubeshare.md G-K1-09: SharePods beside native pods, without dummy pods."""
+    """SharePods are beside native pods without dummy pods that hold their cards."""
     board = new_board("t4-box")
     async with kubelet_node(tmp_path, board, NVIDIA) as node:
         count = 6

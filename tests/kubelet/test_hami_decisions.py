@@ -91,7 +91,7 @@ def told(board: Board, devices: Devices) -> dict[str, str]:
 async def test_each_container_gets_what_the_scheduler_decided(
     tmp_path: Path, new_board: NewBoard
 ) -> None:
-    """vgpu-hami C.3: limits of each card, cores, priority, region and library; a card alone."""
+    """Limits of each card, cores, priority, region and library; a card alone."""
     board = new_board("t4-box")
     async with scheduled(tmp_path, board) as node:
         two, half = {NVIDIA: 2, MEM: 2000, CORES: 30, PRIORITY: 1}, {NVIDIA: 1, PERCENT: 50}

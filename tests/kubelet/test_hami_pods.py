@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge, summed
+from kubeshare_py.domain.card_reading import Isolation, IsolationBackend
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
-from kubeshare_py.domain.isolation import Isolation, IsolationBackend
 from kubeshare_py.domain.request import ContainerRef
 from tests.fake_nvml.board import Board
 from tests.kubelet.device_managers import DeviceManagerRefused, Json, pod
@@ -71,7 +71,7 @@ async def test_cards_are_advertised_as_slices_and_the_node_says_so_c1(
 async def test_each_container_gets_its_own_limits_and_region_c3(
     tmp_path: Path, new_board: NewBoard
 ) -> None:
-    """Two cards in the scheduler's order; the limits are in the order of the bus (H.10-91)."""
+    """Two cards in the scheduler's order; the limits are in the order of the bus."""
     board = new_board("t4-box")
     async with kubelet_node(tmp_path, board, NVIDIA, **HAMI) as node:
         vgpu = with_library(node)

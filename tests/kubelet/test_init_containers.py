@@ -13,8 +13,8 @@ from random import Random
 import pytest
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge, summed
+from kubeshare_py.domain.card_reading import Isolation, IsolationBackend
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
-from kubeshare_py.domain.isolation import Isolation, IsolationBackend
 from kubeshare_py.domain.request import ContainerRef
 from tests.fake_nvml.board import Board
 from tests.kubelet.device_managers import DeviceManagerRefused, Json, pod

@@ -7,8 +7,7 @@ import pytest
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.edges.node.kubelet.plugin_server import encoded
-from kubeshare_py.node_agent.device_plugin.devices import device_lists, message_bytes
-from kubeshare_py.node_agent.device_plugin.resources import KNOWN, MigStrategy
+from kubeshare_py.node_agent.devices import KNOWN, MigStrategy, device_lists, message_bytes
 from tests.kubelet.generated import WIRE, generate
 
 
@@ -18,6 +17,7 @@ def test_the_modules_are_those_of_the_proto_files(tmp_path: Path) -> None:
     assert len(made) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KNOWN)
 def test_the_size_of_a_list_is_known_before_it_is_encoded(name: str) -> None:
     cards = [

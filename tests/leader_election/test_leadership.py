@@ -287,6 +287,7 @@ def test_a_holder_that_announces_too_much_time_gets_ten_minutes() -> None:
     assert one.look(forged, 700) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "terms",
     [

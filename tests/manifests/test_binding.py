@@ -3,10 +3,10 @@ from dataclasses import replace
 import pytest
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge, summed
+from kubeshare_py.domain.card_reading import Isolation, IsolationBackend
 from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import BindRefused, Refusal
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
-from kubeshare_py.domain.isolation import Isolation, IsolationBackend
 from kubeshare_py.domain.request import ContainerRef
 from kubeshare_py.manifests.binding import (
     Doubt,

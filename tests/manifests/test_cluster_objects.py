@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from kubeshare_py.domain.cluster_objects import ObjectKey, WatchedKind
 from kubeshare_py.domain.events import ObjectGone, ObjectSeen, ObjectsListed
-from kubeshare_py.domain.needs.cluster_objects import ObjectKey, WatchedKind
-from kubeshare_py.manifests.cluster_objects import WATCHED, WatchedObjects
+from kubeshare_py.manifests.events import WATCHED, WatchedObjects
 from kubeshare_py.manifests.watch import Changes, Codec, ListResult, Problem
 from tests.valid_objects import OBJECTS
 

@@ -4,6 +4,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from kubeshare_py.domain.cluster_objects import GroupApi
 from kubeshare_py.domain.events import (
     BudgetGone,
     BudgetsListed,
@@ -18,7 +19,6 @@ from kubeshare_py.domain.events import (
     PodSeen,
     PodsListed,
 )
-from kubeshare_py.domain.group_objects import GroupApi
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.manifests import node
 from kubeshare_py.manifests.events import (
@@ -116,6 +116,22 @@ def test_a_list_has_the_unfinished_pods_and_says_which_others_there_are() -> Non
     assert event.asked_at == 7.0
 
 
+@pytest.mark.parametrize(
+    ("count", "sizes"), [(0, [0]), (250, [250]), (251, [250, 1]), (600, [250, 250, 100])]
+)
+def test_a_long_list_of_nodes_comes_in_portions_by_name(count: int, sizes: list[int]) -> None:
+    names = [f"n{number:03}" for number in range(count)]
+    texts = [b'{"metadata":{"name":"%s"}}' % name.encode() for name in reversed(names)]
+    nodes = [msgspec.json.decode(text, type=NodeFields) for text in texts]
+    problem, *events = NODE_EVENTS.events(a_list(NODE_EVENTS, *nodes, ODD))
+    portions = [one for one in events if isinstance(one, NodesListed)]
+    assert problem == ODD
+    assert [len(one.nodes) for one in portions] == sizes
+    assert [node.name for one in portions for node in one.nodes] == names
+    assert [one.more for one in portions] == [True] * (len(sizes) - 1) + [False]
+    assert [*frozenset().union(*(one.unreadable for one in portions))] == ["x"]
+
+
 X = GroupApi.COSCHEDULING
 ODD = Problem(text="odd", namespace="ns", name="x", uid="4")
 NAMELESS = Problem(text="odd")
@@ -199,7 +215,8 @@ def test_bookmarks_are_no_events_although_their_objects_are_nearly_empty() -> No
         b'{"resourceVersion":"12746","creationTimestamp":null},"spec":{"containers":null},'
         b'"status":{}}}'
     )
-    line = Codec(PodFields).line(bookmark)
-    assert (line.type, line.resource_version, line.problem) == (BOOKMARK, "12746", None)
+    codec = Codec(PodFields)
+    line = codec.line(bookmark)
+    assert (line.type, codec.version(line), line.problem) == (BOOKMARK, "12746", None)
     assert POD_EVENTS.event(BOOKMARK, pod_fields()) is None
     assert NODE_EVENTS.event(BOOKMARK, NODE) is None

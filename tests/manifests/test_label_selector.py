@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.domain.label_selector import all_hold, parsed
-from kubeshare_py.manifests.label_selector import (
+from kubeshare_py.domain.cluster_objects import all_hold, parsed
+from kubeshare_py.manifests.common_definitions import (
     RequirementFields,
     SelectorFields,
     query,

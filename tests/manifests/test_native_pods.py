@@ -24,12 +24,12 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.node import AGENT_ANNOTATION, Node
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.edges.process.configured_dialects import configured
+from kubeshare_py.edges.process.plugin_entry_points import configured
 from kubeshare_py.manifests.events import node_events
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.pods.pod import to_domain
 from kubeshare_py.scheduling.machine import Machine
-from tests.builders import a_gpu, a_machine, some_gpus
+from tests.making import a_gpu, a_machine, some_gpus
 from tests.manifests.written import pod_fields
 
 OURS, INSTANCE = "kubeshare-scheduler", "nvidia.com/mig-1g.5gb"

@@ -6,9 +6,8 @@ import msgspec
 import pytest
 
 from kubeshare_py.dialects.dialects import Dialects
-from kubeshare_py.dialects.gpushare.gpushare_dialect import Gpushare
+from kubeshare_py.dialects.gpushare import Gpushare
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
-from kubeshare_py.domain.bounds import NODE_RESOURCES
 from kubeshare_py.domain.effects import Bind, PodWarning, ReportPodWarning, ReportWaiting
 from kubeshare_py.domain.events import (
     BindSlotsFree,
@@ -21,13 +20,14 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.quantity import NODE_RESOURCES
 from kubeshare_py.domain.request import ContainerRef, GpuClaim
 from kubeshare_py.manifests.events import node_events, pod_events
 from kubeshare_py.manifests.node import NodeFields
-from kubeshare_py.manifests.pods.container_amounts import container_amounts
+from kubeshare_py.manifests.pods.effective_requests import container_amounts
 from kubeshare_py.manifests.pods.pod import to_domain
-from tests.builders import a_machine, some_gpus
 from tests.dialects.halves import CARDS, DIALECTS, GPU, HALF, REGISTER
+from tests.making import a_machine, some_gpus
 from tests.manifests.written import container, pod_fields, sidecar
 
 OURS = "kubeshare-scheduler"
@@ -105,8 +105,9 @@ def test_where_the_profile_lacks_the_dialect_such_a_pod_is_not_understood() -> N
     )
     assert str(a_pod(scheduler="other", gpu=1).problem) == (
         "resources[nvidia.com/gpu] is not read by profile other: add the dialect nvidia (whole "
-        "cards) or hami (shares) to it, or take schedulerName out so that kube-scheduler places "
-        "the pod (docs/dialects.md)"
+        "cards) or hami (shares) to it, or helm upgrade RELEASE CHART --reset-then-reuse-values "
+        "--set dialects=all, or take schedulerName out so that kube-scheduler places the pod "
+        "(docs/dialects.md)"
     )
 
 
@@ -204,7 +205,7 @@ def test_our_own_allocation_goes_before_another_schedulers() -> None:
 
 
 def test_pods_of_a_dialect_go_where_its_marks_are() -> None:
-    """gpushare G22: a node that counts in another unit takes none of its pods, and says so."""
+    """A node that counts in another unit takes none of gpushare's pods, and says so."""
     gib = Dialects({OURS: (SHAREDGPU, Gpushare())})
 
     def node(name: str, **allocatable: str) -> Node:

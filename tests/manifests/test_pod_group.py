@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubeshare_py.dialects.group_keys import LABEL, OLD_LABEL
+from kubeshare_py.dialects.pod_keys import OLD_POD_GROUP_LABEL, POD_GROUP_LABEL
+from kubeshare_py.domain.cluster_objects import GroupApi, GroupReference, PodGroupObject
 from kubeshare_py.domain.events import FinishedMember, PodGone, PodGroupGone, PodGroupSeen
-from kubeshare_py.domain.group_objects import GroupApi, GroupReference, PodGroupObject
 from kubeshare_py.manifests.events import POD_EVENTS, pod_group_events
 from kubeshare_py.manifests.pod_group import PodGroupFields, to_domain
 from tests.manifests.written import pod, pod_fields
@@ -143,7 +143,7 @@ def test_a_watch_tells_what_is_there_and_what_is_gone() -> None:
     assert pod_group_events(X).event("BOOKMARK", fields()) is None
 
 
-@pytest.mark.parametrize("label", [LABEL, OLD_LABEL])
+@pytest.mark.parametrize("label", [POD_GROUP_LABEL, OLD_POD_GROUP_LABEL])
 def test_a_label_names_the_plugin_s_group(label: str) -> None:
     owner = {"uid": "job", "controller": True}
     found = pod(labels={label: "train"}, ownerReferences=[owner])
@@ -152,7 +152,7 @@ def test_a_label_names_the_plugin_s_group(label: str) -> None:
 
 
 def test_the_new_label_counts_where_both_are_there() -> None:
-    found = pod(labels={LABEL: "new", OLD_LABEL: "old"})
+    found = pod(labels={POD_GROUP_LABEL: "new", OLD_POD_GROUP_LABEL: "old"})
     assert found.group_reference == GroupReference(X, "new")
 
 
@@ -163,14 +163,14 @@ def test_the_spec_names_kubernetes_group() -> None:
 
 
 def test_an_empty_label_names_nothing() -> None:
-    assert pod(labels={LABEL: ""}).group_reference is None
+    assert pod(labels={POD_GROUP_LABEL: ""}).group_reference is None
 
 
 @pytest.mark.parametrize(
     ("labels", "spec"),
     [
-        ({LABEL: "a", **gang("b", 2)}, {}),
-        ({LABEL: "a"}, {"schedulingGroup": {"podGroupName": "b"}}),
+        ({POD_GROUP_LABEL: "a", **gang("b", 2)}, {}),
+        ({POD_GROUP_LABEL: "a"}, {"schedulingGroup": {"podGroupName": "b"}}),
         (gang("b", 2), {"schedulingGroup": {"podGroupName": "a"}}),
     ],
 )
@@ -183,7 +183,10 @@ def test_a_pod_in_two_groups_is_an_error(labels: dict[str, str], spec: dict[str,
 
 def test_a_finished_pod_s_work_counts_in_the_group_that_it_named() -> None:
     over = pod_fields(
-        {"nodeName": "n1"}, status={"phase": "Succeeded"}, labels={LABEL: "train"}, uid="u1"
+        {"nodeName": "n1"},
+        status={"phase": "Succeeded"},
+        labels={POD_GROUP_LABEL: "train"},
+        uid="u1",
     )
     event = POD_EVENTS.event("MODIFIED", over)
     assert isinstance(event, PodGone)

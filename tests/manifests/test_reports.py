@@ -5,10 +5,15 @@ from dataclasses import replace
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.diagnosis import WaitingReason
-from kubeshare_py.domain.effects import ReportScheduled
+from kubeshare_py.domain.effects import (
+    NominatedPlace,
+    PreemptionPlan,
+    Preemptor,
+    ReportScheduled,
+    Victim,
+)
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
-from kubeshare_py.domain.preemption import NominatedPlace, PreemptionPlan, Preemptor, Victim
 from kubeshare_py.manifests.reports import (
     PublishedCondition,
     Regarding,
@@ -24,7 +29,7 @@ from kubeshare_py.manifests.reports import (
     shortened,
     waiting_patch,
 )
-from tests.builders import GIB, a_gpu
+from tests.making import GIB, a_gpu
 
 UID = PodUid("u")
 AT = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.manifests import plain_shallow_json
-from kubeshare_py.manifests.plain_shallow_json import MAX_DEPTH
+from kubeshare_py.manifests import decoding
+from kubeshare_py.manifests.decoding import MAX_DEPTH
 from kubeshare_py.manifests.shallow_json import shallow
 from tests.odd_input import VALUES
 
@@ -44,10 +44,10 @@ def test_what_is_too_deep_is_null_and_all_else_as_it_was(
     # NaN is not equal to itself.
     assert json.dumps(json.loads(found)) == json.dumps(wanted)
     assert (found is text) == (depth(made) <= MAX_DEPTH)
-    assert plain_shallow_json.shallow(text) == found
+    assert decoding.shallow(text) == found
 
 
-@pytest.mark.parametrize("shallow", [shallow, plain_shallow_json.shallow])
+@pytest.mark.parametrize("shallow", [shallow, decoding.shallow])
 @pytest.mark.parametrize("text", [rb"\\", rb"\"", rb"\\\"", rb"{[\"{[", rb"}]\\"])
 def test_brackets_and_quotes_in_texts_are_no_structure(
     text: bytes, shallow: Callable[[bytes], bytes]
@@ -59,7 +59,7 @@ def test_brackets_and_quotes_in_texts_are_no_structure(
     )
 
 
-@pytest.mark.parametrize("shallow", [shallow, plain_shallow_json.shallow])
+@pytest.mark.parametrize("shallow", [shallow, decoding.shallow])
 @pytest.mark.parametrize("text", [b"", b"[" * 5000, b"]" * 5000, b'"' * 5001, b"[" * 5000 + b'"'])
 def test_what_is_no_json_becomes_none(text: bytes, shallow: Callable[[bytes], bytes]) -> None:
     with pytest.raises(json.JSONDecodeError):

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.manifests.state_table import card_rows, pod_row, pod_rows, table, wants_table
-from kubeshare_py.views.holding import ContainerView
-from tests.builders import MODEL
+from kubeshare_py.manifests.state_group import card_rows, pod_row, pod_rows, table, wants_table
+from kubeshare_py.views.view import ContainerView
+from tests.making import MODEL
 from tests.terminal.views import a_card, a_small_view, a_tenant
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -38,7 +38,7 @@ def test_each_card_is_a_row() -> None:
         "Node": "n1",
         "Index": "0",
         "Model": MODEL,
-        "Used": "0.5",
+        "Used": "0.5/1",
         "Memory": "20/40GiB",
         "State": "Ready",
         "Pods": "default/one",

@@ -79,14 +79,14 @@ def test_what_is_no_list_is_refused(body: bytes) -> None:
 @pytest.mark.parametrize("kind", ["ADDED", "MODIFIED", "DELETED"])
 def test_a_line_gives_its_item_and_version(kind: str) -> None:
     line = CODEC.line(event(kind, thing("a", 7)))
-    assert (line.type, line.resource_version, line.problem) == (kind, "7", None)
+    assert (line.type, CODEC.version(line), line.problem) == (kind, "7", None)
     assert line.item is not None
     assert line.item.metadata.uid == "uid-a"
 
 
 def test_a_bookmark_has_a_version_and_no_item() -> None:
     line = CODEC.line(event("BOOKMARK", {"metadata": {"resourceVersion": "12"}, "spec": None}))
-    assert (line.type, line.resource_version, line.item, line.problem) == (
+    assert (line.type, CODEC.version(line), line.item, line.problem) == (
         "BOOKMARK",
         "12",
         None,
@@ -112,7 +112,7 @@ def test_a_long_message_of_an_error_is_cut_off() -> None:
 
 def test_a_malformed_object_of_a_line_is_named_and_moves_the_watch_on() -> None:
     line = CODEC.line(event("MODIFIED", thing("bad", 8, size="huge")))
-    assert (line.type, line.item, line.resource_version) == ("MODIFIED", None, "8")
+    assert (line.type, line.item, CODEC.version(line)) == ("MODIFIED", None, "8")
     assert line.problem == Problem(
         namespace="ns", name="bad", uid="uid-bad", text="Expected `int`, got `str` - at `$.size`"
     )
@@ -150,7 +150,7 @@ def test_an_object_that_is_nested_deeper_than_a_decoder_goes_is_read(levels: int
     assert [item.metadata.name for item in page.items] == ["deep", "good"]
     line = CODEC.line(b'{"type":"MODIFIED","object":%s}' % managed(levels))
     assert line.item is not None
-    assert (line.item.metadata.name, line.item.size, line.resource_version) == ("deep", 5, "7")
+    assert (line.item.metadata.name, line.item.size, CODEC.version(line)) == ("deep", 5, "7")
 
 
 def test_a_bad_object_that_is_nested_deep_spoils_nothing_else() -> None:
@@ -169,6 +169,19 @@ def test_what_comes_before_or_after_a_bad_object_may_be_nested_deep_too() -> Non
     assert [problem.name for problem in page.problems] == ["bad"]
     both = bad[:-1] + b',"then":%s}' % managed(3000)
     line = CODEC.line(b'{"type":"ADDED","object":%s}' % both)
-    assert (line.type, line.resource_version) == ("ADDED", "1")
+    assert (line.type, CODEC.version(line)) == ("ADDED", "1")
     assert line.problem is not None
     assert line.problem.name == "bad"
+
+
+def test_a_change_without_an_object_is_a_problem() -> None:
+    line = CODEC.line(b'{"type":"ADDED","object":null}')
+    assert (line.type, line.item, CODEC.version(line)) == ("ADDED", None, "")
+    assert line.problem == Problem(text="Expected `object`, got `null` - at `$`")
+
+
+def test_a_second_codec_of_a_type_builds_no_decoder() -> None:
+    Codec(Thing)
+    types = len(msgspec.Struct.__subclasses__())
+    Codec(Thing)
+    assert len(msgspec.Struct.__subclasses__()) == types

@@ -115,6 +115,7 @@ def test_of_a_foreign_pod_only_what_says_whose_it_is() -> None:
     assert foreign_pod(b"{}").message == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("conditions", "message"),
     [

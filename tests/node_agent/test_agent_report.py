@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 from kubeshare_py.dialects.agent_annotation import read_agent
+from kubeshare_py.domain.card_reading import IsolationBackend
 from kubeshare_py.domain.identity import GpuUuid, PodKey, PodUid
-from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.domain.node import KubeletPick
 from kubeshare_py.node_agent.agent_report import (
     ANNOTATION,

@@ -20,6 +20,7 @@ WORDS = st.tuples(
 #: Seconds since the reading before, and a word for each card.
 STEPS = st.lists(
     st.tuples(st.sampled_from((1.0, 20.0, 2 * ERROR_KEPT_S)), st.tuples(*[WORDS] * len(UUIDS))),
+    min_size=1,
     max_size=12,
 )
 Steps = list[tuple[float, tuple[Word, ...]]]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kubeshare_py.domain.card_reading import MemoryErrors, Repair
-from kubeshare_py.node_agent.health import NAMES, faults
+from kubeshare_py.node_agent.history import NAMES, faults
 from tests.node_agent.readings import a_card
 
 

@@ -2,13 +2,7 @@
 
 from typing import Any
 
-from kubeshare_py.domain.card_reading import (
-    BusPath,
-    CardReading,
-    Fabric,
-    FarEnd,
-    OwnLink,
-)
+from kubeshare_py.domain.card_reading import BusPath, CardReading, Fabric, FarEnd, OwnLink
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.node_agent.links import card_links
 from tests.node_agent.readings import a_card

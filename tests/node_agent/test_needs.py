@@ -4,11 +4,15 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.domain.card_reading import CardReading, NodeFeatures
+from kubeshare_py.domain.card_reading import (
+    CardReading,
+    IsolationBackend,
+    NodeFeatures,
+    NotReadyReason,
+    not_ready_reason,
+)
 from kubeshare_py.domain.identity import GpuUuid
-from kubeshare_py.domain.isolation import IsolationBackend
-from kubeshare_py.domain.readiness import NotReadyReason, not_ready_reason
-from kubeshare_py.node_agent.needs import readiness
+from kubeshare_py.node_agent.history import readiness
 from tests.node_agent.readings import a_card
 
 CARD, INSTANCE = a_card("GPU-a"), a_card("MIG-a", parent="GPU-a")

@@ -16,11 +16,11 @@ from kubeshare_py.domain.card_reading import (
     Unanswered,
 )
 from kubeshare_py.domain.identity import GpuUuid
-from kubeshare_py.inventory.card_annotation import AnnotatedCards, read_annotation, write_cards
+from kubeshare_py.inventory.node_annotations import AnnotatedCards, read_annotation, write_cards
 from kubeshare_py.node_agent import nvidia
 from kubeshare_py.node_agent.history import History, given_away
 from kubeshare_py.node_agent.links import card_links
-from kubeshare_py.node_agent.plausible import plausible
+from kubeshare_py.node_agent.readings import plausible
 from kubeshare_py.topology.wiring import with_links
 from tests.node_agent.readings import a_card, a_reading
 from tests.odd_input import NUMBERS

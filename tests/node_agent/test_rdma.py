@@ -4,7 +4,7 @@ import pytest
 
 from kubeshare_py.domain.card_reading import BusPath, CardReading, NodeReading, RdmaDevice
 from kubeshare_py.domain.identity import GpuUuid
-from kubeshare_py.node_agent.rdma import nearest, path_between, way_of, with_rdma
+from kubeshare_py.node_agent.links import nearest, path_between, way_of, with_rdma
 
 ROOT, PORT = "pci0000:00", "0000:00:01.0"
 #: A switch below the root port: its upstream port, and a device at each downstream port.

@@ -3,7 +3,7 @@
 import pytest
 
 from kubeshare_py.node_agent.history import History, given_away
-from kubeshare_py.node_agent.shared_memory import MemoryRule, memory_rules, with_shared_memory
+from kubeshare_py.node_agent.readings import MemoryRule, memory_rules, with_shared_memory
 from tests.node_agent.readings import GIB, a_card, a_reading
 
 NODE = 120 * GIB + 12_345

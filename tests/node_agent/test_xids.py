@@ -6,8 +6,15 @@ from pathlib import Path
 import pytest
 
 from kubeshare_py.domain.card_reading import Repair
-from kubeshare_py.node_agent.history import ERROR_KEPT_S, History
-from kubeshare_py.node_agent.xids import APPLICATION_XIDS, CURES, Cure, cure, xid_code
+from kubeshare_py.node_agent.history import (
+    APPLICATION_XIDS,
+    CURES,
+    ERROR_KEPT_S,
+    Cure,
+    History,
+    cure,
+    xid_code,
+)
 from tests.node_agent.readings import a_card, a_reading, an_error
 
 PAGE = Path(__file__).parents[2] / "docs" / "inventory.md"
@@ -62,6 +69,7 @@ def test_the_log_says_what_ends_an_error() -> None:
     assert told == [{"card": "GPU-a", "code": "xid-95", "cure": "reset"}]
 
 
+@pytest.mark.slow
 def test_the_page_has_the_table() -> None:
     rows = re.findall(r"^\| `([a-z-]+)` \| ([0-9,… ]+) \|", PAGE.read_text(), re.MULTILINE)
     written = {

@@ -5,6 +5,8 @@ import inspect
 import re
 from pathlib import Path
 
+import pytest
+
 import kubeshare_py.plugin as api
 from kubeshare_py import testing
 
@@ -71,6 +73,7 @@ def test_names_are_exported_once_and_in_order() -> None:
         assert all(hasattr(module, name) for name in module.__all__)
 
 
+@pytest.mark.slow
 def test_every_exported_name_is_documented() -> None:
     for module in (api, testing):
         for name in module.__all__:

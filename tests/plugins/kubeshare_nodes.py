@@ -1,7 +1,7 @@
 """The clusters of KubeShare's worked examples, with and without priorities of cells."""
 
 from kubeshare_py.testing import SmallCluster
-from tests.builders import a_gpu
+from tests.making import a_gpu
 
 
 def abc(*plugins: object, priorities: tuple[int, int, int] = (0, 0, 0)) -> SmallCluster:

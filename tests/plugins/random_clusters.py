@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.testing import SmallCluster
-from tests.builders import a_gpu
+from tests.making import a_gpu
 
 #: Memory in bytes, as a part of the card, or as goes with the share.
 MEMORY: st.SearchStrategy[dict[str, int]] = st.one_of(

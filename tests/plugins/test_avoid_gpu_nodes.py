@@ -3,7 +3,7 @@
 from kubeshare_plugins.avoid_gpu_nodes import AvoidGpuNodes
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.testing import SmallCluster
-from tests.builders import a_claim, a_shape, some_gpus
+from tests.making import a_claim, a_shape, some_gpus
 
 
 def test_a_pod_without_gpus_goes_to_a_node_without_gpus() -> None:

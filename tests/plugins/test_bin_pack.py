@@ -7,7 +7,8 @@ from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.plugin import ArgumentError
 from kubeshare_py.testing import SmallCluster
-from tests.builders import a_claim, a_gpu, a_shape, whole
+from tests.each import each
+from tests.making import a_claim, a_gpu, a_shape, whole
 
 
 def a_cluster(**cards: int) -> SmallCluster:
@@ -87,7 +88,7 @@ def test_scores_stay_within_0_and_100_when_a_node_is_overdrawn(claim: GpuClaim |
     cluster = a_cluster(n1=2, n2=1)
     for _ in range(3):
         cluster.hold("n1", "n1-0", 700, resources=(("cpu", 40_000),))
-    assert all(0 <= score <= 100 for score in cluster.scores(a_shape(claim)).values())
+    assert all(0 <= score <= 100 for score in each(cluster.scores(a_shape(claim)).values()))
 
 
 def test_pods_without_gpus_go_where_cpu_and_memory_are_used() -> None:

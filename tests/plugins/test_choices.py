@@ -13,9 +13,9 @@ from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.profile_making import profiles
-from tests.builders import a_claim, a_shape, whole
 from tests.cluster.history import History, Step
 from tests.cluster.reference_model import Amounts
+from tests.making import a_claim, a_shape, whole
 from tests.scale import examples
 
 CLAIMS = (
@@ -101,6 +101,7 @@ def plain_choice(
     return None if best is None else best[1:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", sorted(SHARES))
 @examples(120)
 @given(steps=CHARGES, claims=st.lists(st.sampled_from(CLAIMS), min_size=40, max_size=40))

@@ -8,6 +8,7 @@ import yaml
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import KIND, effective, read
+from kubeshare_py.documents.yaml_text import FAST_PARSER
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.scheduler_profile import Profile
 
@@ -15,7 +16,7 @@ FOLDER = Path(__file__).parents[2] / "config"
 
 
 def document(path: Path) -> Any:
-    return next(yaml.safe_load_all(path.read_text()))
+    return next(yaml.load_all(path.read_text(), FAST_PARSER))
 
 
 FILES = [path for path in sorted(FOLDER.glob("*.yaml")) if document(path).get("kind") == KIND]

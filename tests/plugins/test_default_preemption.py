@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from kubeshare_plugins.default_preemption import DefaultPreemption
+from kubeshare_py.domain.effects import Preemptor
 from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.domain.preemption import Preemptor
-from tests.builders import a_pod
+from tests.making import a_pod
 
 GUARANTEE = Preemptor(namespace="default", name="p", priority=5, guarantee=True)
 

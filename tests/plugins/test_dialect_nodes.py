@@ -3,9 +3,9 @@
 import pytest
 
 from kubeshare_plugins.dialect_nodes import DialectNodes
-from kubeshare_py.domain.needs.node_rules import NodeRule
+from kubeshare_py.domain.pod import NodeRule
 from kubeshare_py.testing import SmallCluster
-from tests.builders import a_claim, a_gpu, a_shape
+from tests.making import a_claim, a_gpu, a_shape
 
 ON = NodeRule("gpushare", ("true",))
 

@@ -26,7 +26,8 @@ from kubeshare_py.framework.points import (
 )
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.testing import SmallCluster, expect_best, expect_contract, expect_score
-from tests.builders import a_claim, a_shape
+from tests.each import each
+from tests.making import a_claim, a_shape
 
 TEXT = (Path(__file__).parents[2] / "docs/plugins.md").read_text()
 POINTS = {
@@ -67,7 +68,7 @@ def test_every_plugin_has_a_line_with_its_points_and_cost() -> None:
 
 
 def test_plugins_are_called_what_their_table_calls_them() -> None:
-    for name, factory in IN_TREE.items():
+    for name, factory in each(IN_TREE.items()):
         assert getattr(factory(), "name", None) == name
 
 

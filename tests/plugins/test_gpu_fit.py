@@ -10,7 +10,7 @@ from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.testing import SmallCluster
-from tests.builders import GIB, a_claim, a_gpu, a_shape, whole
+from tests.making import GIB, a_claim, a_gpu, a_shape, whole
 from tests.plugins.random_clusters import CLAIMS, NODES, Nodes, random_cluster
 from tests.scale import examples
 
@@ -255,7 +255,7 @@ def test_the_hint_knows_the_last_thousandth_and_the_last_idle_card() -> None:
 
 
 def test_a_claim_may_want_cards_of_one_size() -> None:
-    """gpushare G19."""
+    """gpushare's whole devices have as many units as the pod asks for, and not one more."""
     cluster = SmallCluster(GpuFit())
     cluster.node("n1", a_gpu("a", memory_bytes=1000), a_gpu("b", index=1, memory_bytes=1001))
     asked = whole(1, card_bytes=(1001, 1100))

@@ -7,10 +7,10 @@ import pytest
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_plugins.gpu_model import GpuModel
 from kubeshare_py.domain.diagnosis import Shortfall
-from kubeshare_py.domain.gpu_models import PreferredModels
+from kubeshare_py.domain.gpu import PreferredModels
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.testing import SmallCluster
-from tests.builders import a_claim, a_gpu, a_shape, whole
+from tests.making import a_claim, a_gpu, a_shape, whole
 
 
 @pytest.fixture
@@ -27,6 +27,7 @@ def test_a_claim_without_models_takes_any(cluster: SmallCluster) -> None:
     assert cluster.where(a_shape(a_claim())) == {"old", "new", "both"}
 
 
+@pytest.mark.slow
 def test_only_cards_of_a_named_model_are_taken(cluster: SmallCluster) -> None:
     shape = a_shape(a_claim(models=("A100",)))
     assert cluster.where(shape) == {"new", "both"}

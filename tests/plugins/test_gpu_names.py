@@ -12,16 +12,16 @@ from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_plugins.gpu_names import ELSEWHERE, GpuNames
 from kubeshare_plugins.kubernetes.node_affinity import NodeAffinity
 from kubeshare_plugins.spread import Spread
-from kubeshare_py.cluster.refusal import refusal
+from kubeshare_py.cluster.charge import refusal
 from kubeshare_py.domain.allocation import Allocation, CardCharge
-from kubeshare_py.domain.card_tags import CardTag, CardTags, TagKind
+from kubeshare_py.domain.cluster_objects import Requirement
+from kubeshare_py.domain.gpu import CardTag, CardTags, TagKind
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
-from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.pod import NodeTerm, Shape
-from kubeshare_py.framework.claims.card_shortfalls import OTHER_NAME
+from kubeshare_py.framework.claim_fit import OTHER_NAME
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.testing import SmallCluster
-from tests.builders import a_claim, a_shape
+from tests.making import a_claim, a_shape
 from tests.scale import examples
 
 NUMBERS = count()
@@ -170,6 +170,7 @@ STEPS = st.lists(
         st.sampled_from(["", "", "n1", "n2"]),
         st.booleans(),
     ),
+    min_size=1,
     max_size=14,
 )
 

@@ -12,16 +12,16 @@ from kubeshare_plugins.bin_pack import BinPack
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_plugins.gpu_tags import NO_FRIEND, RIVAL, GpuTags
 from kubeshare_plugins.spread import Spread
+from kubeshare_py.cluster.charge import refusal
 from kubeshare_py.cluster.columns import IntArray
-from kubeshare_py.cluster.refusal import refusal
 from kubeshare_py.domain.allocation import Allocation, CardCharge
-from kubeshare_py.domain.card_tags import CardTag, CardTags, TagKind, exclusions, tag_of
+from kubeshare_py.domain.gpu import CardTag, CardTags, TagKind, exclusions, tag_of
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.claims.card_shortfalls import OTHER_EXCLUSION
+from kubeshare_py.framework.claim_fit import OTHER_EXCLUSION
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.testing import SmallCluster
-from tests.builders import a_claim, a_shape, whole
+from tests.making import a_claim, a_shape, whole
 from tests.scale import examples
 
 NUMBERS = count()
@@ -133,6 +133,7 @@ def test_without_pods_that_are_evicted_their_tags_are_gone(cluster: SmallCluster
     assert cluster.where(pod(300, NOT_RED)) == set()
 
 
+@pytest.mark.slow
 def test_endless_tags_leave_nothing_behind(cluster: SmallCluster) -> None:
     for number in range(5000):
         uid = hold(cluster, "n1-0", tags((AFFINITY, f"t{number}")))
@@ -169,6 +170,7 @@ STEPS = st.lists(
     st.tuples(
         st.integers(0, 3), st.sampled_from([0, 300, 500]), st.sampled_from(ALL), st.booleans()
     ),
+    min_size=1,
     max_size=14,
 )
 

@@ -15,10 +15,10 @@ from kubeshare_py.cluster.rows import AllRows, OneRow, SomeRows
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.framework.impossible import impossible
+from kubeshare_py.framework.diagnosis import impossible
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.testing import SmallCluster
-from tests.builders import a_claim, a_gpu, a_shape, whole
+from tests.making import a_claim, a_gpu, a_shape, whole
 from tests.plugins.random_clusters import NODES, Nodes, random_cluster
 from tests.scale import examples
 

@@ -6,13 +6,12 @@ import pytest
 
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_plugins.isolation_ready import IsolationReady
+from kubeshare_py.domain.card_reading import IsolationBackend, of_labels
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.gpu import Gpu
-from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.domain.pod import Shape
-from kubeshare_py.domain.readiness import of_labels
 from kubeshare_py.testing import SmallCluster
-from tests.builders import a_claim, a_gpu, a_shape, whole
+from tests.making import a_claim, a_gpu, a_shape, whole
 
 NO_DAEMON = "GPU with no running MPS daemon"
 

@@ -3,7 +3,7 @@
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_plugins.kubeshare_guarantee import KubeShareGuarantee
 from kubeshare_plugins.kubeshare_opportunistic import KubeShareOpportunistic
-from tests.builders import a_claim, a_gpu, a_shape, whole
+from tests.making import a_claim, a_gpu, a_shape, whole
 from tests.plugins.kubeshare_nodes import abc, juno, two_cards
 
 GUARANTEE = a_shape(a_claim(300), guarantee=True)

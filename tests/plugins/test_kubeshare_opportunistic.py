@@ -8,7 +8,7 @@ from kubeshare_plugins.kubeshare_opportunistic import KubeShareOpportunistic, no
 from kubeshare_py.cluster.rows import AllRows
 from kubeshare_py.framework.points import Score
 from kubeshare_py.testing import SmallCluster
-from tests.builders import a_claim, a_gpu, a_shape, whole
+from tests.making import a_claim, a_gpu, a_shape, whole
 from tests.plugins.kubeshare_nodes import abc, juno, two_cards
 
 

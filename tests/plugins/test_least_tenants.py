@@ -3,7 +3,7 @@
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_plugins.least_tenants import LeastTenants
 from kubeshare_py.testing import SmallCluster
-from tests.builders import a_claim, a_gpu, a_shape, whole
+from tests.making import a_claim, a_gpu, a_shape, whole
 
 
 def test_pods_count_and_not_what_they_hold() -> None:

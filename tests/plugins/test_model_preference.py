@@ -10,13 +10,13 @@ from kubeshare_plugins.gpu_model import GpuModel
 from kubeshare_plugins.model_preference import ModelPreference
 from kubeshare_plugins.topology import Topology
 from kubeshare_py.configuration.scheduler import read
-from kubeshare_py.domain.gpu_models import PreferredModels
+from kubeshare_py.domain.gpu import PreferredModels
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.testing import SmallCluster
-from tests.builders import a_claim, a_gpu, a_shape, whole
+from tests.making import a_claim, a_gpu, a_shape, whole
 from tests.scale import examples
 
 

@@ -7,10 +7,10 @@ import pytest
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_plugins.gpu_model import GpuModel
 from kubeshare_plugins.model_worth import ModelWorth
-from kubeshare_py.domain.gpu_models import PreferredModels
-from kubeshare_py.framework.arguments import ArgumentError
+from kubeshare_py.domain.gpu import PreferredModels
+from kubeshare_py.framework.profile_making import ArgumentError
 from kubeshare_py.testing import SmallCluster
-from tests.builders import a_claim, a_gpu, a_shape, whole
+from tests.making import a_claim, a_gpu, a_shape, whole
 
 MODELS: dict[str, Any] = {
     "H100": {"price": 390, "speed": 990},

@@ -13,7 +13,7 @@ from kubeshare_plugins.topology import Topology
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.testing import SmallCluster
-from tests.builders import a_claim, a_gpu, a_shape, whole
+from tests.making import a_claim, a_gpu, a_shape, whole
 from tests.scale import examples
 
 

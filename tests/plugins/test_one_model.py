@@ -9,10 +9,10 @@ from kubeshare_plugins.gpu_model import GpuModel
 from kubeshare_plugins.numa_binding import NumaBinding
 from kubeshare_plugins.one_model import OneModel
 from kubeshare_py.domain.diagnosis import Shortfall
-from kubeshare_py.domain.gpu_models import PreferredModels
+from kubeshare_py.domain.gpu import PreferredModels
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.testing import SmallCluster
-from tests.builders import a_claim, a_gpu, a_shape, whole
+from tests.making import a_claim, a_gpu, a_shape, whole
 from tests.scale import examples
 
 

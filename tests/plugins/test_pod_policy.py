@@ -20,10 +20,10 @@ from kubeshare_plugins.spread import Spread
 from kubeshare_plugins.topology import Topology
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.gpu import Gpu, PeerLink
-from kubeshare_py.domain.needs.placement_policy import Order, PlacementPolicy
 from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.request import Order, PlacementPolicy
 from kubeshare_py.testing import SmallCluster
-from tests.builders import a_claim, a_gpu, a_shape, whole
+from tests.making import a_claim, a_gpu, a_shape, whole
 from tests.scale import seeds
 
 MIB = 2**20
@@ -75,7 +75,7 @@ def taken(cluster: SmallCluster, shape: Shape) -> list[str]:
 def test_the_policy_of_nodes_and_that_of_cards_are_two(
     node: Order, cards: tuple[Order, ...], wanted: tuple[str, list[str]]
 ) -> None:
-    """vgpu-hami B.4, B.5, H.5-52, H.5-53."""
+    """The fullest node or the emptiest, and of its cards the fullest or the emptiest."""
     cluster = a_cluster()
     cluster.node("node1", card("device1", index=0), card("device2", index=1))
     cluster.node("node2", card("device3", index=0), card("device4", index=1))
@@ -93,7 +93,7 @@ def test_the_policy_of_nodes_and_that_of_cards_are_two(
 def test_weights_change_which_card_is_the_fullest(
     weights: tuple[int, int, int], wanted: str
 ) -> None:
-    """vgpu-hami B.5, H.5-55: one pod, 90 cores and 10 of memory, or seven, 10 and 20."""
+    """One pod, 90 cores and 10 of memory, or seven, 10 and 20: 16 to 15 if all weigh the same."""
     cluster = a_cluster()
     cluster.node("n1", card("a", 100, index=0), card("b", 100, index=1))
     use(cluster, "a", 1, 90, 10)
@@ -102,7 +102,7 @@ def test_weights_change_which_card_is_the_fullest(
 
 
 def test_of_equal_cards_the_last_one_is_taken() -> None:
-    """vgpu-hami H.4-34."""
+    """HAMi walks its sorted list of cards from the end."""
     cluster = a_cluster()
     cluster.node("n1", card("dev-0", 128, index=0), card("dev-1", 128, index=1))
     assert taken(cluster, a_pod(50, 64)) == ["dev-1"]
@@ -121,7 +121,7 @@ def test_of_equal_cards_the_last_one_is_taken() -> None:
 def test_numa_nodes_decide_where_the_policy_names_them(
     cards: tuple[Order, ...], wanted: list[str]
 ) -> None:
-    """vgpu-hami B.6, H.5-56, H.5-58."""
+    """Of cards that are equal otherwise, the one of the higher NUMA node is taken."""
     cluster = a_cluster()
     cluster.node("n1", *(card(name, index=at, numa_node=at // 2) for at, name in enumerate("abcd")))
     use(cluster, "b", 1, 30, 1000)
@@ -137,7 +137,7 @@ def test_a_card_without_a_numa_node_comes_last() -> None:
 
 
 def test_a_pod_that_wants_idle_cards_gets_no_other_and_may_be_joined_later() -> None:
-    """vgpu-hami B.6, B.7: mutex."""
+    """HAMi's policy `mutex` refuses a card that has any pod."""
     cluster = a_cluster()
     cluster.node("n1", card("a"))
     mutex = a_pod(idle=True)
@@ -149,7 +149,7 @@ def test_a_pod_that_wants_idle_cards_gets_no_other_and_may_be_joined_later() -> 
 
 
 def test_a_share_of_nothing_needs_a_card_with_some_share_left() -> None:
-    """vgpu-hami H.4-40, and check 14 of B.7."""
+    """A pod without cores fits while one core of 100 is free, and not on a card that has none."""
     cluster = a_cluster()
     cluster.node("n1", card("a"))
     use(cluster, "a", 1, 99, 1000)
@@ -161,7 +161,7 @@ def test_a_share_of_nothing_needs_a_card_with_some_share_left() -> None:
 
 
 def test_a_card_with_too_little_memory_says_how_much_is_asked_for_and_free() -> None:
-    """vgpu-hami H.4-35."""
+    """512 MiB do not fit on a card of 128 MiB."""
     cluster = a_cluster()
     cluster.node("n1", card("a", 128))
     assert cluster.why(a_pod(1, 512)) == {"Insufficient GPU memory": 1}
@@ -170,7 +170,7 @@ def test_a_card_with_too_little_memory_says_how_much_is_asked_for_and_free() -> 
 
 
 def test_of_an_unhealthy_card_that_is_the_first_reason() -> None:
-    """vgpu-hami H.4-43: HAMi counts it for that alone."""
+    """HAMi counts it for that alone."""
     cluster = a_cluster()
     cluster.node("n1", card("a", 128, healthy=False, max_tenants=1))
     use(cluster, "a", 1, 0, 128)
@@ -180,7 +180,7 @@ def test_of_an_unhealthy_card_that_is_the_first_reason() -> None:
 
 
 def test_a_card_takes_as_many_pods_as_it_was_split_for() -> None:
-    """vgpu-hami H.4-37."""
+    """With all places of a card used, its free memory and cores are of no use."""
     cluster = a_cluster()
     cluster.node("n1", card("a", max_tenants=3))
     use(cluster, "a", 3, 0, 0)
@@ -188,7 +188,7 @@ def test_a_card_takes_as_many_pods_as_it_was_split_for() -> None:
 
 
 def test_all_cores_are_for_one_pod_whatever_the_cores_are_scaled_to() -> None:
-    """vgpu-hami H.4-38, H.10-97: HAMi gives such a card to two pods if cores are scaled."""
+    """HAMi gives such a card to two pods if cores are scaled."""
     cluster = a_cluster()
     cluster.node("n1", card("a", cores_scaling=2000))
     alone = a_shape(whole(1, memory_bytes=MIB), policy=PlacementPolicy())
@@ -198,7 +198,7 @@ def test_all_cores_are_for_one_pod_whatever_the_cores_are_scaled_to() -> None:
 
 
 def test_more_cards_than_the_node_has_never_fit() -> None:
-    """vgpu-hami H.4-41, H.4-50: one container never gets the same card twice."""
+    """One container never gets the same card twice, however many places are free on it."""
     cluster = a_cluster()
     cluster.node("n1", card("a"))
     assert taken(cluster, a_pod(count=2)) == []
@@ -222,7 +222,7 @@ def joined_cards(speeds: dict[tuple[int, int], int], count: int, **fields: list[
 
 
 def test_several_cards_are_those_that_are_joined_best() -> None:
-    """vgpu-hami B.8, H.5-62: all pairs 1 except (a, f) and (c, f)."""
+    """The highest sum over all pairs wins: (a, f) and (c, f) are fast, all others slow."""
     cluster = a_cluster()
     cluster.node("n1", *joined_cards({(0, 5): 100_000, (2, 5): 100_000}, 6))
     assert sorted(taken(cluster, a_pod(count=3, joined=True))) == ["a", "c", "f"]
@@ -230,7 +230,7 @@ def test_several_cards_are_those_that_are_joined_best() -> None:
 
 
 def test_one_card_is_the_one_that_others_miss_least() -> None:
-    """vgpu-hami B.8."""
+    """It has the lowest sum of links to the others, and leaves them well joined sets."""
     cluster = a_cluster()
     cluster.node("n1", *joined_cards({(0, 1): 9000, (1, 2): 9000, (0, 2): 9000, (2, 3): 5000}, 4))
     assert taken(cluster, a_pod(joined=True)) == ["d"]
@@ -239,14 +239,14 @@ def test_one_card_is_the_one_that_others_miss_least() -> None:
 
 
 def test_joined_cards_of_one_numa_node_are_searched_on_each_of_them() -> None:
-    """vgpu-hami H.5-61: HAMi looks at the lowest NUMA node alone, and finds none."""
+    """HAMi looks at the lowest NUMA node alone, and finds none."""
     cluster = a_cluster()
     cluster.node("n1", *joined_cards({}, 3, numa_node=[0, 1, 1]))
     assert sorted(taken(cluster, a_pod(count=2, numa=True, joined=True))) == ["b", "c"]
 
 
 def test_where_links_are_unknown_the_first_cards_by_rank_are_taken() -> None:
-    """vgpu-hami B.8, its limits."""
+    """All pairs are alike then, and the first set wins, in the order from the last card."""
     cluster = a_cluster()
     cluster.node("n1", *(card(name, index=at) for at, name in enumerate("abc")))
     assert taken(cluster, a_pod(count=2, joined=True)) == ["c", "b"]
@@ -296,7 +296,7 @@ class HamiCard:
 
     @property
     def score(self) -> Fraction:
-        """vgpu-hami B.5, with equal weights; what is asked for adds nothing in production."""
+        """Uses of slots, cores and memory, weighed equally; HAMi does not add what is asked for."""
         return (
             Fraction(self.used, 10) + Fraction(self.cores, 100) + Fraction(self.used_mib, self.mib)
         )
@@ -309,7 +309,7 @@ class HamiCard:
 def hami_places(
     cards: Sequence[HamiCard], asked: Sequence[tuple[int, int, int]], order: Order
 ) -> list[str] | None:
-    """The cards of the containers, one after the other (vgpu-hami B.6, B.7); None if one has none.
+    """The cards of the containers, one after the other; None if one has none.
 
     Containers ask for a count of cards, cores and MiB of each. Of equal cards the last one is
     taken.

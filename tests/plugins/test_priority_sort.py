@@ -2,7 +2,7 @@
 
 from kubeshare_plugins.priority_sort import PrioritySort
 from kubeshare_py.domain.pod import Pod
-from tests.builders import a_pod
+from tests.making import a_pod
 
 OLD, NEW = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 

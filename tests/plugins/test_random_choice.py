@@ -7,7 +7,7 @@ import numpy as np
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_plugins.random_choice import Random
 from kubeshare_py.testing import SmallCluster
-from tests.builders import a_claim, a_shape
+from tests.making import a_claim, a_shape
 
 
 def choices(seed: int, count: int = 40) -> list[str]:

@@ -14,7 +14,7 @@ from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.testing import SmallCluster
-from tests.builders import a_claim, a_gpu, a_node, a_shape, whole
+from tests.making import a_claim, a_gpu, a_node, a_shape, whole
 from tests.plugins.test_config_files import FOLDER
 
 HCA = ("rdma/hca", 1)

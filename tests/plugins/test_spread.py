@@ -3,7 +3,7 @@
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_plugins.spread import Spread
 from kubeshare_py.testing import SmallCluster
-from tests.builders import GIB, a_claim, a_shape, whole
+from tests.making import GIB, a_claim, a_shape, whole
 
 
 def a_cluster(**cards: int) -> SmallCluster:

@@ -17,7 +17,7 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, PodUid
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.testing import SmallCluster
-from tests.builders import MODEL, a_claim, a_gpu, a_shape, whole
+from tests.making import MODEL, a_claim, a_gpu, a_shape, whole
 from tests.scale import examples
 from tests.topology import plain
 from tests.topology.boards import BOARDS, board, described
@@ -215,7 +215,7 @@ def test_pods_without_a_claim_are_nobody_of_its_business() -> None:
 
 #: A claim, or giving back what the n-th pod holds.
 CLAIMS = [whole(2), whole(3), whole(4), whole(1), a_claim(300), a_claim(700), a_claim(1000)]
-STEPS = st.lists(st.one_of(st.sampled_from(CLAIMS), st.integers(0, 9)), max_size=25)
+STEPS = st.lists(st.one_of(st.sampled_from(CLAIMS), st.integers(0, 9)), min_size=1, max_size=25)
 
 
 class Books:
@@ -248,6 +248,7 @@ class Books:
         return {*plain.first_for_shares(matrix, self.idle)[:1]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted({*BOARDS} - {"single"}))
 @examples(25)
 @given(steps=STEPS, seed=st.integers(0, 9))

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.credentials import load
 from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.controlplane.build import TESTED, build

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import yaml
 
-from kubeshare_py.domain.isolation import IsolationBackend
+from kubeshare_py.domain.card_reading import IsolationBackend
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.credentials import load
 from kubeshare_py.edges.kube.errors import KubeError
 from tests.controlplane.helm import PLAIN_FOR, template
 from tests.controlplane.processes import process

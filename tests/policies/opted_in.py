@@ -18,11 +18,11 @@ from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.dialects.hami.hami_dialect import Hami
 from kubeshare_py.dialects.nvidia_dialect import Nvidia
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
-from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
-from kubeshare_py.edges.admission.admission_server import serve
+from kubeshare_py.domain.card_reading import IsolationBackend, IsolationChoice
+from kubeshare_py.edges.admission import serve
 from kubeshare_py.edges.kube.certificates import make_certificates
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.credentials import load
 from kubeshare_py.edges.kube.errors import KubeError
 from tests.controlplane.helm import PLAIN_FOR, template
 from tests.controlplane.running import ControlPlane, free_ports

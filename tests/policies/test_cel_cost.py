@@ -10,9 +10,12 @@ import subprocess
 from functools import cache
 
 import pytest
+import yaml
 
 from benchmarks.apiserver_cost import pod
+from tests.architecture.test_policy_cost import conditions, expect_short
 from tests.controlplane.build import CEL_COST, build, kept
+from tests.controlplane.helm import PLAIN_FOR, template
 from tests.controlplane.shipped import MUTATING, POLICIES, Json, shipped
 from tests.policies.test_container_cards import by_code
 
@@ -22,6 +25,8 @@ USER = "jane"
 KUBELET = "system:node:n1"
 HALF = {"sharedgpu/gpu_request": "0.5"}
 ENVIRONMENT, PODS = "kubeshare-environment", "kubeshare-pods"
+TAKING = "kubeshare-dialect-pods"
+DEFAULT, ALL = "default values", "dialects=all"
 #: As the policy that tells containers sees it first.
 UNTOLD = "half a card, before it is told"
 
@@ -88,13 +93,51 @@ MOST = {
 }
 
 
+#: With `dialects=all` one more policy is asked about creations: which resources containers ask for.
+MOST_OF_ALL = {
+    **MOST,
+    "a pod without GPU": {ENVIRONMENT: 50, PODS: 100, TAKING: 120},
+    UNTOLD: {ENVIRONMENT: 40, TAKING: 20},
+    "half a card": {ENVIRONMENT: 600, PODS: 750, TAKING: 20},
+    "500 containers without GPU": {ENVIRONMENT: 50, PODS: 100, TAKING: 5_500},
+    "half a card for 500 containers": {ENVIRONMENT: 85_000, PODS: 90_000, TAKING: 20},
+    "annotation of half a card": {PODS: 350},
+}
+LIMITS = [
+    (values, write, name, units)
+    for values, limits in ((DEFAULT, MOST), (ALL, MOST_OF_ALL))
+    for write, most in limits.items()
+    for name, units in most.items()
+]
+#: Policies that are asked about a write with `dialects=all`, and characters of their conditions: as
+#: those of the default values once were.
+CHARACTERS_OF_ALL = {
+    ("CREATE", "pods"): (3, 13_000),
+    ("UPDATE", "pods"): (1, 10_400),
+    ("UPDATE", "pods/status"): (1, 10_400),
+    ("CREATE", "pods/binding"): (3, 10_600),
+    ("DELETE", "pods"): (2, 200),
+}
+
+
 @cache
-def costs() -> dict[str, dict[str, dict[str, int]]]:
+def objects(values: str) -> tuple[Json, ...]:
+    """The chart with these values."""
+    if values == DEFAULT:
+        return tuple(shipped())
+    text = template(f"--set={values}", kubernetes=PLAIN_FOR)
+    return tuple(one for one in yaml.safe_load_all(text) if one)
+
+
+@cache
+def costs(values: str) -> dict[str, dict[str, dict[str, int]]]:
     """By write and policy: `condition`, `rest` (variables, validations, mutations), `matches`."""
     build([CEL_COST])
-    wanted = (ENVIRONMENT, PODS)
-    shipped_policies = shipped(MUTATING[0], POLICIES[0])
-    policies = [one for one in shipped_policies if one["metadata"]["name"] in wanted]
+    wanted = (ENVIRONMENT, PODS, TAKING)
+    kinds = (MUTATING[0], POLICIES[0])
+    policies = [
+        one for one in objects(values) if one["kind"] in kinds and one["metadata"]["name"] in wanted
+    ]
     named = {name: {"user": USER, **one} for name, one in writes().items()}
     done = subprocess.run(
         [kept(CEL_COST)],
@@ -107,17 +150,27 @@ def costs() -> dict[str, dict[str, dict[str, int]]]:
     return found
 
 
-@pytest.mark.parametrize("write", MOST)
-def test_conditions_are_cheap(write: str) -> None:
-    for name, most in MOST[write].items():
-        assert costs()[write][name]["condition"] <= most, name
+@pytest.mark.parametrize(("values", "write", "name", "units"), LIMITS)
+def test_conditions_are_cheap(values: str, write: str, name: str, units: int) -> None:
+    assert costs(values)[write][name]["condition"] <= units
 
 
-@pytest.mark.parametrize("write", [one for one in MOST if one != UNTOLD])
-def test_where_nothing_is_wrong_nothing_but_a_condition_is_asked(write: str) -> None:
-    for name in MOST[write]:
-        assert not costs()[write][name]["matches"], name
+@pytest.mark.parametrize(
+    ("values", "write", "name"), [one[:3] for one in LIMITS if one[1] != UNTOLD]
+)
+def test_where_nothing_is_wrong_nothing_but_a_condition_is_asked(
+    values: str, write: str, name: str
+) -> None:
+    assert not costs(values)[write][name]["matches"]
 
 
-def test_the_mutation_of_each_container_is_cheap() -> None:
-    assert costs()[UNTOLD][ENVIRONMENT]["rest"] <= 5_000
+@pytest.mark.parametrize("values", [DEFAULT, ALL])
+def test_the_mutation_of_each_container_is_cheap(values: str) -> None:
+    assert costs(values)[UNTOLD][ENVIRONMENT]["rest"] <= 5_000
+
+
+@pytest.mark.parametrize("write", CHARACTERS_OF_ALL, ids=" ".join)
+def test_few_policies_with_short_conditions_are_asked_with_all_dialects(
+    write: tuple[str, str],
+) -> None:
+    expect_short(conditions([*objects(ALL)], write), *CHARACTERS_OF_ALL[write])

@@ -14,12 +14,13 @@ from msgspec import Raw
 
 from kubeshare_py.admission.review import new_pod_patch
 from kubeshare_py.dialects.pod_request import first_problem
+from kubeshare_py.domain.dialect_switch import ALL_ON
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.embedded_cluster.protocol.merge import json_patch
 from kubeshare_py.embedded_cluster.protocol.mutation import environment
 from kubeshare_py.manifests.admission import read_pod
-from kubeshare_py.manifests.pods.container_amounts import container_amounts
+from kubeshare_py.manifests.pods.effective_requests import container_amounts
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import Json
 from tests.dialects.halves import GPU, HALF
@@ -151,7 +152,10 @@ async def test_keys_of_two_dialects_are_refused_and_both_are_named(
 
 async def test_a_dialect_that_the_profile_does_not_enable_is_refused(admin: KubeClient) -> None:
     pod = unnamed(asking(), schedulerName="batch", labels=SHARE)
-    rule = "asks in dialect sharedgpu, which this pod's profile does not enable"
+    rule = (
+        "asks in dialect sharedgpu, which this pod's profile does not enable: "
+        f"add it to the profile, or {ALL_ON}"
+    )
     for namespace in (POLICY, WEBHOOK):
         assert await stored(admin, pod, namespace) == f"sharedgpu/gpu_request {rule}"
 

@@ -8,9 +8,8 @@ import pytest
 import yaml
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
-from kubeshare_py.edges.kube.credential_reading import KubeReading
-from kubeshare_py.edges.kube.credentials import Credentials
+from kubeshare_py.edges.kube.credentials import Credentials, load
+from kubeshare_py.edges.kube.kubeconfig import KubeReading
 from tests.controlplane.cleaning import clean
 from tests.controlplane.helm import template
 from tests.controlplane.running import ControlPlane

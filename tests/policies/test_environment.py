@@ -13,6 +13,7 @@ from tests.admission.any_pod import pods
 from tests.admission.patched import env_of
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import Json
+from tests.each import each
 from tests.policies.conftest import expect_accepted, refused
 from tests.policies.environment import (
     ACCOUNT,
@@ -161,7 +162,7 @@ async def test_nobody_sees_cards_by_a_container_that_is_added(cluster: Clients) 
 async def test_no_user_says_what_the_scheduler_says(
     cluster: Clients, labels: Json, name: str, kind: str
 ) -> None:
-    """Also gpushare G56: a pod that chooses cards itself is refused instead of warned about."""
+    """A pod that chooses cards itself is refused; gpushare warns about it."""
     pod = a_pod(labels)
     mine = {"name": "mine", "image": "x", "env": [{"name": name, "value": "all"}]}
     pod["spec"].setdefault(kind, []).append(mine)
@@ -324,6 +325,19 @@ async def test_labels_do_not_change_what_containers_were_told(
     await cluster.user.delete(path, grace_period_s=0)
 
 
+async def test_annotations_of_a_share_do_not_vanish_from_containers_that_were_told(
+    cluster: Clients,
+) -> None:
+    path = f"{pods_of(GUARDED)}/p"
+    share = {"kubeshare/gpu_request": "0.5", "kubeshare/gpu_limit": "1.0", "kubeshare/gpu_mem": "8"}
+    pod = a_pod()
+    pod["metadata"]["annotations"] = share
+    await cluster.user.create(pods_of(GUARDED), pod)
+    none = {"metadata": {"annotations": dict.fromkeys(share)}}
+    assert "create it anew" in await refused(cluster.admin.merge_patch(path, none))
+    await cluster.user.delete(path, grace_period_s=0)
+
+
 async def test_a_pod_that_nobody_told_is_refused(cluster: Clients) -> None:
     # As if the webhook had let it through without understanding it.
     for labels in ({}, SHARE):
@@ -417,6 +431,6 @@ async def test_a_user_cannot_exempt_the_namespace(cluster: Clients) -> None:
 async def test_the_api_server_is_told_to_trust_every_replica(cluster: Clients) -> None:
     root = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
     found = await cluster.admin.get(f"{root}/{ACCOUNT}")
-    for webhook in found["webhooks"]:
+    for webhook in each(found["webhooks"]):
         bundle = b64decode(webhook["clientConfig"]["caBundle"])
         assert bundle.count(b"BEGIN CERTIFICATE") == REPLICAS

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.credentials import load
 from tests.controlplane.build import TESTED, build
 from tests.controlplane.cleaning import clean
 from tests.controlplane.helm import PLAIN_FOR, template

@@ -1,4 +1,4 @@
-"""What HAMi's webhook did to pods, by policy and by webhook on a real API server (H.2)."""
+"""What HAMi's webhook did to pods, by policy and by webhook on a real API server."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -47,7 +47,7 @@ def priority(container: Json) -> str:
 
 
 async def test_policy_and_webhook_do_what_hamis_webhook_did(admin: KubeClient) -> None:
-    """vgpu-hami A.9, H.2-14 to H.2-21: the same table of pods through both."""
+    """The same table of pods goes through both."""
     for name, case in CASES.items():
         pod = case.pod
         pod["spec"]["schedulerName"] = HAMI
@@ -114,7 +114,7 @@ async def test_the_dialect_nvidia_gives_way_to_hami_and_to_labels(admin: KubeCli
 
 
 async def test_a_priority_of_the_containers_own_stays(admin: KubeClient) -> None:
-    """H.2-17."""
+    """`CUDA_TASK_PRIORITY` is only added where the container does not set it."""
     pod = a_pod({GPU: 1, MEM: 1, PRIORITY: 1}, schedulerName=HAMI)
     pod["spec"]["containers"][0]["env"] = [{"name": "CUDA_TASK_PRIORITY", "value": "7"}]
     for namespace in (POLICY, WEBHOOK):
@@ -124,7 +124,7 @@ async def test_a_priority_of_the_containers_own_stays(admin: KubeClient) -> None
 
 
 async def test_a_pod_without_containers_is_refused(admin: KubeClient) -> None:
-    """HAMi A.9-1. Where policies do it, the API server's own check comes before them."""
+    """Where policies do it, the API server's own check comes before them."""
     pod = a_pod(schedulerName=HAMI)
     assert "spec.containers: Required value" in await stored(admin, pod, POLICY)
     assert await stored(admin, pod, WEBHOOK) == NO_CONTAINERS

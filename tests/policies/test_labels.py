@@ -9,8 +9,7 @@ from hypothesis import HealthCheck, given, settings
 
 from kubeshare_py.configuration.scheduler import DEFAULT_DIALECTS
 from kubeshare_py.dialects.dialect import Dialect
-from kubeshare_py.dialects.dialect_table import DialectTable
-from kubeshare_py.dialects.dialects import IN_TREE
+from kubeshare_py.dialects.dialects import IN_TREE, DialectTable
 from kubeshare_py.dialects.pod_request import first_problem
 from kubeshare_py.edges.kube.errors import KubeError
 from tests.admission.any_labels import labels_and_annotations
@@ -177,6 +176,15 @@ async def test_a_change_of_our_keys_must_leave_them_right(cluster: Clients, old:
     wrong = {"metadata": {"annotations": {"sharedgpu/gpu_request": "1"}}}
     with pytest.raises(KubeError, match="is a label, not an annotation"):
         await cluster.admin.merge_patch(old, wrong)
+
+
+async def test_taking_a_key_away_must_leave_the_others_right(cluster: Clients, old: str) -> None:
+    share = {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_mem": "1Gi"}
+    right = {**dict.fromkeys(TYPO), **share}
+    await cluster.admin.merge_patch(old, {"metadata": {"labels": right}})
+    alone = {"metadata": {"labels": {"sharedgpu/gpu_request": None}}}
+    with pytest.raises(KubeError, match="sharedgpu/gpu_mem alone asks for no card"):
+        await cluster.admin.merge_patch(old, alone)
 
 
 async def test_a_pod_that_has_its_node_is_not_looked_at(cluster: Clients, old: str) -> None:

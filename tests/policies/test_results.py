@@ -12,6 +12,7 @@ from kubeshare_py.dialects.dialects import IN_TREE
 from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
 from kubeshare_py.manifests.watch import Codec, ListResult
+from tests.each import each
 from tests.patience import PATIENCE_S
 from tests.policies.conftest import (
     PODS,
@@ -62,7 +63,7 @@ async def test_a_pod_does_not_bring_results_along(cluster: Cluster, name: str) -
 
 async def test_nor_those_of_a_dialect(cluster: Cluster) -> None:
     for scheduler in ("kubeshare-scheduler", "default-scheduler"):
-        for key in of_dialects():
+        for key in each(of_dialects()):
             body = pod("copy", annotations={key: "0"})
             body["spec"]["schedulerName"] = scheduler
             message = await refused(cluster.admin.create(PODS, body))

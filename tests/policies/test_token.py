@@ -14,12 +14,12 @@ import pytest
 from kubeshare_py.domain.diagnosis import WaitingReason
 from kubeshare_py.domain.effects import Evict, Nominate
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
+from kubeshare_py.edges.kube.certificates import API_SERVICES
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.credentials import load
 from kubeshare_py.edges.kube.errors import KubeError
-from kubeshare_py.edges.kube.self_signed_ca import API_SERVICES
-from kubeshare_py.edges.scheduler.writes.evictions import evict, nominate
 from kubeshare_py.edges.scheduler.writes.failed_writes import FailedWrites
+from kubeshare_py.edges.scheduler.writes.kube_api import evict, nominate
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from kubeshare_py.manifests.reports import (
     ReportedEvent,

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from kubeshare_py.edges.kube.certificates import CONFIGURATIONS
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.credentials import load
 from kubeshare_py.edges.kube.errors import KubeError
-from kubeshare_py.edges.kube.self_signed_ca import CONFIGURATIONS
 from tests.controlplane.running import ControlPlane
 from tests.controlplane.shipped import Json
 from tests.policies.conftest import refused

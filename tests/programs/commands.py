@@ -1,22 +1,19 @@
 """Commands of this installation as processes of their own."""
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from tests.module_forks import Fork, fork
 from tests.patience import PATIENCE_S
 
 PIPE = asyncio.subprocess.PIPE
 
 
-async def start(folder: Path, module: str, *arguments: str) -> asyncio.subprocess.Process:
+async def start(folder: Path, module: str, *arguments: str) -> Fork:
     """Start `python -m kubeshare_cmd.<module>` in `folder`."""
-    return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", f"kubeshare_cmd.{module}", *arguments,
-        stdout=PIPE, stderr=PIPE, cwd=folder,
-    )  # fmt: skip
+    return await fork(f"kubeshare_cmd.{module}", *arguments, folder=folder)
 
 
 async def run(folder: Path, module: str, *arguments: str) -> tuple[int | None, str, str]:
@@ -27,9 +24,7 @@ async def run(folder: Path, module: str, *arguments: str) -> tuple[int | None, s
 
 
 @asynccontextmanager
-async def running(
-    folder: Path, module: str, *arguments: str
-) -> AsyncIterator[asyncio.subprocess.Process]:
+async def running(folder: Path, module: str, *arguments: str) -> AsyncIterator[Fork]:
     """A process, killed at the end if it has not ended by itself."""
     process = await start(folder, module, *arguments)
     try:

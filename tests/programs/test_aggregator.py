@@ -18,7 +18,7 @@ from tests.programs.commands import expect_said, run, running
     ],
 )
 async def test_it_serves_where_it_is_told(options: tuple[str, ...], tmp_path: Path) -> None:
-    """kubeshare.md A.3: the flags of KubeShare's aggregator."""
+    """The flags are those of KubeShare's aggregator."""
     async with cluster(tmp_path):
         address = ("--address", "127.0.0.1", "-kubeconfig", str(tmp_path / "kubeconfig"))
         async with running(tmp_path, "aggregator", *address, *options) as process:

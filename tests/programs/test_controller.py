@@ -19,7 +19,7 @@ LOCAL = ("--address", "127.0.0.1", "--port", "0")
 
 
 async def test_it_waits_for_share_pods_to_be_defined_and_says_so(tmp_path: Path) -> None:
-    """KubeShare 1.0's programs ended with exit code 1 without the definition (kubeshare.md E.2)."""
+    """KubeShare 1.0's programs ended with exit code 1 without the definition."""
     async with cluster(tmp_path):
         options = ("--kubeconfig", str(tmp_path / "kubeconfig"), "--leader-elect", "false", *LOCAL)
         async with running(tmp_path, "controller", *options) as process:
@@ -51,6 +51,7 @@ async def test_one_of_two_works_and_the_next_one_when_it_ended(tmp_path: Path) -
                 await expect_said(second.stderr, '"leads"')
 
 
+@pytest.mark.slow
 async def test_large_share_pods_are_not_kept(tmp_path: Path) -> None:
     """No pod is made from 1.3 MB; kept, 30 of them would take 4 MiB each."""
     async with cluster(tmp_path) as (_, client):

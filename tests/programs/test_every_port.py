@@ -152,6 +152,7 @@ def _limit(module: str) -> int:
     return amount("memory", section["resources"]["limits"]["memory"])
 
 
+@pytest.mark.slow
 async def test_clients_that_hold_on_to_a_port_keep_nobody_out(program: Program) -> None:
     for port in program.ports:
         assert await asyncio.to_thread(port.answers)

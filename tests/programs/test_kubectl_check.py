@@ -9,13 +9,15 @@ import pytest
 import yaml
 
 from kubeshare_cmd.kubectl_kubeshare import main
+from kubeshare_py.domain.dialect_switch import ALL_ON
 
 Captured = pytest.CaptureFixture[str]
 HALF = {"sharedgpu/gpu_request": "0.5", "sharedgpu/gpu_mem": "8Gi"}
 
 
 def template(labels: dict[str, str], **spec: object) -> dict[str, object]:
-    return {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a"}], **spec}}
+    containers = [{"name": "a", "image": "i"}]
+    return {"metadata": {"labels": labels}, "spec": {"containers": containers, **spec}}
 
 
 def written(folder: Path, *documents: object) -> str:
@@ -112,6 +114,7 @@ def test_the_answer_as_json(tmp_path: Path, capsys: Captured) -> None:
     }
 
 
+@pytest.mark.slow
 def test_standard_input_and_several_files(tmp_path: Path) -> None:
     run_main = "from kubeshare_cmd.kubectl_kubeshare import main; raise SystemExit(main())"
     given = ("check", "-f", written(tmp_path, pod("a", HALF)), "-f", "-", "-o", "yaml")
@@ -149,6 +152,8 @@ def asking(name: str, amounts: dict[str, str], **spec: object) -> dict[str, obje
     [
         ({"aliyun.com/gpu-mem": "3"}, {}, 0, "label namespace default kubeshare.io/dialects=true"),
         ({"nvidia.com/gpu": "1"}, {}, 0, "default-scheduler takes it, and the device plugin"),
+        ({"nvidia.com/gpu": "1"}, {}, 0, f"its GPUs; kubeshare-scheduler takes it by {ALL_ON}"),
+        ({"nvidia.com/gpumem": "1"}, {}, 1, f"hami: add it to the profile, or {ALL_ON}, or name"),
         ({"nvidia.com/gpu": "1"}, {"schedulerName": "volcano"}, 0, ""),
         ({"aliyun.com/gpu-mem": "3"}, {"schedulerName": "volcano"}, 0, "only --config can say"),
         ({"nvidia.com/gpu": "1"}, {"schedulerName": "kubeshare-scheduler"}, 1, "--config"),

@@ -13,13 +13,10 @@ import yaml
 from rich.console import Console
 
 from kubeshare_cmd.kubectl_kubeshare import main
-from kubeshare_py.edges.cli.access import ApiAccess
-from kubeshare_py.edges.cli.state_client import StateClient
-from kubeshare_py.programs.kubectl_kubeshare import answer
-from kubeshare_py.programs.kubectl_question import Question
-from kubeshare_py.terminal.gpu_details import pod_details
-from kubeshare_py.terminal.gpu_tables import card_table, shown_nodes, summary
-from kubeshare_py.terminal.table import table_lines
+from kubeshare_py.edges.cli.state_client import ApiAccess, StateClient
+from kubeshare_py.programs.kubectl_kubeshare import Question, answer
+from kubeshare_py.terminal.gpu_tables import card_table, pod_details, shown_nodes, summary
+from kubeshare_py.terminal.grid import table_lines
 from kubeshare_py.terminal.why_report import why_report
 from kubeshare_py.views.view import IslandView, LinkView, PodView, TopologyView
 from tests.conformance.definitions import DEFINITIONS, definition, version
@@ -187,12 +184,12 @@ async def test_where_there_is_nothing_that_is_said_beside_the_output(tmp_path: P
         access = ApiAccess(kubeconfig=behind.kubeconfig, namespace="empty")
         found = await ask(Question(command="pods", access=access))
         assert found == (0, "", "No pods of the scheduler found in empty namespace.\n")
-        state.view = a_view(inventory="unread")
+        state.view = a_view(inventory="unread", source="scrape")
         code, out, err = await ask(Question(command="gpus", access=access))
     assert (code, out) == (0, "")
     assert err.splitlines() == [
         "Warning: The GPU inventory has not been read yet: GPU pods wait.",
-        "No GPUs found.",
+        "No GPUs found. The source of cards is scrape.",
     ]
 
 
@@ -279,6 +276,7 @@ async def test_why_of_an_unknown_pod_says_whose_it_is(tmp_path: Path) -> None:
     async with behind_api_server(tmp_path) as (behind, _):
         await create_pod(behind, "plain")
         await create_pod(behind, "new", schedulerName="kubeshare-scheduler")
+        await create_pod(behind, "batch", schedulerName="batch")
         await create_pod(behind, "ended", nodeName="n1")
         path = "/api/v1/namespaces/default/pods"
         await behind.client.merge_patch(f"{path}/ended/status", {"status": {"phase": "Succeeded"}})
@@ -289,7 +287,8 @@ async def test_why_of_an_unknown_pod_says_whose_it_is(tmp_path: Path) -> None:
             for name, told in (
                 ("none", 'Error from server (NotFound): pods "none" not found'),
                 ("plain", "scheduled by default-scheduler, which says: 0/3 nodes; kubeshare-"),
-                ("new", "Error: the scheduler has not seen pod default/new yet"),
+                ("new", "Error: the scheduler has not seen pod default/new yet\n"),
+                ("batch", "Error: the scheduler has not seen pod default/batch yet\n"),
             ):
                 asked = Question(command=command_name, names=(name,), access=access)
                 code, out, err = await ask(asked)

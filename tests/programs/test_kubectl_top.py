@@ -12,10 +12,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from kubeshare_py.edges.cli.access import ApiAccess
-from kubeshare_py.edges.cli.state_client import StateClient
-from kubeshare_py.programs.kubectl_question import Question
-from kubeshare_py.programs.kubectl_top import top
+from kubeshare_py.edges.cli.state_client import ApiAccess, StateClient
+from kubeshare_py.programs.kubectl_kubeshare import Question, top
 from tests.edges.served_state import Served, behind_api_server, served
 
 

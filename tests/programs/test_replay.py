@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 import yaml
 
 from kubeshare_py.edges.event_log.log_folder import sessions
-from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import read_cluster
 from kubeshare_py.embedded_cluster.serving.cluster import EmbeddedCluster, embedded_cluster
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.event_log.histories import a_file, a_log
@@ -69,6 +70,7 @@ def wants(model: str) -> dict[str, Any]:
     return {"name": "d", "labels": {**labels, "sharedgpu/gpu_model": model}}
 
 
+@pytest.mark.slow
 async def test_what_a_scheduler_did_is_the_same_again_in_another_process(
     cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
@@ -87,6 +89,7 @@ async def test_what_a_scheduler_did_is_the_same_again_in_another_process(
     code, output, _ = await run(tmp_path, "replay", "events", "--profile", "spread.yaml")
     assert code == 1, output
     assert "default/b: n" in output
+    await expect_times_of_all_decisions(tmp_path)
     (file,) = sessions(tmp_path / "events")[0].files
     file.write_bytes(file.read_bytes()[:-1])
     code, output, errors = await run(tmp_path, "replay", "events", "--until", "600")
@@ -95,6 +98,38 @@ async def test_what_a_scheduler_did_is_the_same_again_in_another_process(
     assert f"{file.name}: at byte " in errors
 
 
+async def expect_times_of_all_decisions(folder: Path) -> None:
+    """Those of the session, and of each decision in it, by which `--until` finds the moment."""
+    _, output, _ = await run(folder, "replay", "events", "--list", "-o", "json")
+    (session,) = json.loads(output)
+    began = datetime.fromisoformat(session["began"])
+    lasted = (datetime.fromisoformat(session["ended"]) - began).total_seconds()
+    assert lasted == pytest.approx(session["lasted_s"], abs=0.002)
+    _, output, _ = await run(folder, "replay", "events", "--list")
+    times = f"{session['began']} to {session['ended']} ({session['lasted_s']:.3f} s)"
+    assert output == f"{session['session']}  {times}  {session['size_bytes']} bytes\n"
+    of_session = ("replay", "events", "--list", "--session", session["session"])
+    _, output, _ = await run(folder, *of_session, "-o", "json")
+    found = json.loads(output)
+    pods = [one["decision"].split()[:2] for one in found]
+    assert pods == [["Bind", "default/a"], ["Bind", "default/b"]]
+    for one in found:
+        since = (datetime.fromisoformat(one["time"]) - began).total_seconds()
+        assert since == pytest.approx(one["since_start_s"], abs=0.002)
+    _, output, _ = await run(folder, *of_session)
+    assert output.splitlines() == [
+        f"{one['time']} +{one['since_start_s']:.3f} s event {one['number']}: {one['decision']}"
+        for one in found
+    ]
+    until = str(found[0]["since_start_s"] + 0.001)
+    _, output, _ = await run(folder, *of_session, "--until", until)
+    assert len(output.splitlines()) == 1
+    _, output, _ = await run(folder, "replay", "events", "--pod", "default/a")
+    placed = [line for line in output.splitlines() if "placed on" in line]
+    assert placed[0].startswith(f"{found[0]['time']} +{found[0]['since_start_s']:.3f} s placed")
+
+
+@pytest.mark.slow
 async def test_a_plugin_that_is_not_installed_is_named(tmp_path: Path) -> None:
     session = tmp_path / "20260101T000000Z-test"
     session.mkdir()
@@ -104,6 +139,7 @@ async def test_a_plugin_that_is_not_installed_is_named(tmp_path: Path) -> None:
     assert "no plugin Fickle" in errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -121,6 +157,7 @@ async def test_wrong_usage_ends_it_with_2(
     assert said in errors
 
 
+@pytest.mark.slow
 async def test_an_unwritable_folder_holds_up_no_pod(
     cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:

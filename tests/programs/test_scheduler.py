@@ -14,10 +14,9 @@ import pytest
 import yaml
 
 from kubeshare_py.configuration.scheduler import SchedulerConfiguration, read
-from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import read_cluster
 from kubeshare_py.embedded_cluster.serving.cluster import EmbeddedCluster, embedded_cluster
-from kubeshare_py.embedded_cluster.serving.faults import Fault
-from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER, Fault
 from tests.patience import PATIENCE_S
 from tests.programs.commands import expect_said, run, running
 
@@ -58,6 +57,34 @@ async def test_check_config_prints_what_is_in_effect(tmp_path: Path) -> None:
     assert isinstance(found, SchedulerConfiguration)
     assert (found.parallel_binds, found.inventory.url) == (4, "http://here:1")
     assert not found.leader_election.leader_elect
+
+
+async def test_check_config_begins_with_what_differs_from_the_defaults(tmp_path: Path) -> None:
+    spread = {"score": {"enabled": [{"name": "Spread", "weight": 7}]}}
+    document = {"parallelBinds": 4, "profiles": [{"schedulerName": "gpu", "plugins": spread}]}
+    (tmp_path / "some.yaml").write_text(yaml.safe_dump(document))
+    code, printed, errors = await run(
+        tmp_path, "scheduler", "--check-config", "--config", "some.yaml"
+    )
+    assert code == 0
+    comments = [line for line in printed.splitlines() if line.startswith("#")]
+    assert comments == [
+        "# Differs from the defaults in:",
+        '#   profiles[0].schedulerName: "gpu" (default: "kubeshare-scheduler")',
+        '#   profiles[0].plugins.score.enabled: + Spread {"weight": 7}',
+        "#   parallelBinds: 4 (default: 32)",
+    ]
+    assert "BinPack and Spread are both enabled: one scores what is in use" in errors
+
+
+async def test_an_empty_file_is_said_to_be_one(tmp_path: Path) -> None:
+    (tmp_path / "empty.yaml").write_text("# nothing\n")
+    code, printed, errors = await run(
+        tmp_path, "scheduler", "--check-config", "--config", "empty.yaml"
+    )
+    assert (code, printed.partition("\n")[0]) == (0, "# Nothing differs from the defaults.")
+    warning = "empty.yaml: it is empty: all defaults apply"
+    assert errors == f"kubeshare-scheduler: warning: {warning}\n"
 
 
 async def test_check_config_warns_of_what_a_profile_does_not_look_at(tmp_path: Path) -> None:
@@ -113,6 +140,7 @@ async def test_the_kubeconfig_of_the_configuration_is_used(tmp_path: Path) -> No
     assert "nowhere" in errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -188,6 +216,7 @@ async def test_credentials_that_cannot_be_used_end_it_with_3(
     assert "kubeconfig" in line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "number", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGTERM]
 )
@@ -207,6 +236,7 @@ async def test_told_to_end_it_hears_the_answers_to_its_binds_first(
     assert (await cluster.client.get(f"{PODS}/a"))["spec"]["nodeName"] == "n1"
 
 
+@pytest.mark.slow
 async def test_it_says_its_version_and_its_addresses_first_and_then_what_it_found(
     cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
@@ -222,6 +252,7 @@ async def test_it_says_its_version_and_its_addresses_first_and_then_what_it_foun
         assert (found["nodes"], found["cards"]) == (1, 0)
 
 
+@pytest.mark.slow
 async def test_told_twice_it_waits_for_nothing(cluster: EmbeddedCluster, tmp_path: Path) -> None:
     cluster.server.faults.inject(Fault(method="POST", path="/binding$", delay_s=60))
     await cluster.client.create(PODS, POD)
@@ -236,6 +267,7 @@ async def test_told_twice_it_waits_for_nothing(cluster: EmbeddedCluster, tmp_pat
     assert "nodeName" not in (await cluster.client.get(f"{PODS}/a"))["spec"]
 
 
+@pytest.mark.slow
 async def test_an_api_server_that_is_not_there_yet_is_waited_for(
     cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
@@ -250,6 +282,7 @@ async def test_an_api_server_that_is_not_there_yet_is_waited_for(
         await expect_said(process.stderr, '"event":"bind"')
 
 
+@pytest.mark.slow
 async def test_a_changed_configuration_is_taken_over_and_a_wrong_one_is_not(
     cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:

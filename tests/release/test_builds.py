@@ -18,6 +18,7 @@ from packaging.utils import canonicalize_name
 from deploy.release import archive, bill, build, debian, development, image, python_packages
 from tests.architecture.sources import ROOT
 
+COMMAND = "kubectl_kubeshare"
 EPOCH = 1_790_000_000
 DOCKERFILE = (ROOT / "deploy/Dockerfile").read_text()
 PYTHON_LOCKS = ("requirements.lock", "build.lock", "development.lock", "demo.lock")
@@ -90,6 +91,23 @@ def test_the_index_leads_to_the_chart_wherever_it_is_served() -> None:
     assert entry["urls"] == [f"kubeshare-{chart['version']}.tgz"]
     assert entry["digest"] == hashlib.sha256(b"packed").hexdigest()
     assert (index["apiVersion"], entry["created"]) == ("v1", "2026-09-21T14:13:20Z")
+
+
+def test_the_pages_name_the_files_that_a_release_has() -> None:
+    """Which files it has is read where they are written, those of `python -m build` aside."""
+    written = set(re.findall(r'output / f"([^"]+)"', Path(build.__file__).read_text()))
+    wheels = {f"{name}-{{version}}-py3-none-any.whl" for name in ("kubeshare_py", COMMAND)}
+    names = {one.replace("{version}", "VERSION") for one in written | wheels}
+    names |= {"index.yaml", "SHA256SUMS", "kubeshare_py-VERSION.tar.gz"}
+    table = (ROOT / "docs/developers/releasing.md").read_text()
+    assert set(re.findall(r"`([\w.-]+)`", "".join(re.findall(r"(?m)^(\|.*?\|)", table)))) >= names
+    _, _, part = (ROOT / "docs/install.md").read_text().partition("## From the files of a release")
+    used = re.findall(r"(?<![/\w])[\w./:-]*\$VERSION[\w.-]+|SHA256SUMS|index\.yaml", part)
+    found = {
+        one.replace("$VERSION", "VERSION").rpartition(":")[2].removeprefix("./") for one in used
+    }
+    assert len(found) == 6
+    assert found <= names
 
 
 def test_every_package_of_debian_is_pinned_to_one_file() -> None:

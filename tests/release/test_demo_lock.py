@@ -85,6 +85,7 @@ def run(environment: dict[str, str], *command: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+@pytest.mark.slow
 def test_the_demo_places_its_pods_with_what_it_installs(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
@@ -94,13 +95,15 @@ def test_the_demo_places_its_pods_with_what_it_installs(
     assert len(re.findall(r" bound to .* GPU ", shown)) > 5, shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["scheduler", "node_agent"])
 def test_a_command_beside_the_demo_says_what_is_missing(
-    environment: dict[str, str], tmp_path: Path, command: str
+    environment: dict[str, str], command: str
 ) -> None:
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text("kind: Config\n")
-    code, shown = run(environment, f"kubeshare_cmd.{command}", "--kubeconfig", str(kubeconfig))
+    # As in a pod, whose service account the package reads.
+    environment |= {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "1"}
+    environment.pop("KUBECONFIG", None)
+    code, shown = run(environment, f"kubeshare_cmd.{command}")
     assert (code, "Traceback" in shown) == (3, False), shown
     assert "package kubernetes is not installed" in shown
     assert "run make setup" in shown

@@ -48,6 +48,7 @@ def test_a_platform_that_was_not_built_is_not_forgotten() -> None:
         manifest("1.2.3", URL, {name: one for name, one in SUMS.items() if name != "darwin-arm64"})
 
 
+@pytest.mark.slow
 def test_the_archive_runs_through_the_link_that_krew_makes(tmp_path: Path) -> None:
     folder = ROOT / "deploy/kubectl-kubeshare"
     run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, folder)

@@ -48,6 +48,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_no_module_that_stays_imports_one_that_does_not(app: Path) -> None:
     imports = grimp.build_graph(*PACKAGES, cache_dir=None)
     stays = {".".join(path.relative_to(app).with_suffix("").parts) for path in app.rglob("*.py")}
@@ -60,6 +61,7 @@ def test_no_module_that_stays_imports_one_that_does_not(app: Path) -> None:
     assert {name for name, _ in asked} == {DEMO}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "module",
     [
@@ -80,6 +82,7 @@ def test_the_embedded_cluster_does_not_stay(app: Path) -> None:
     assert found == ["kubeshare_cmd/demo.py"]
 
 
+@pytest.mark.slow
 def test_the_demo_without_its_cluster_says_what_to_install(app: Path) -> None:
     done = python(app, "-m", DEMO, "--plain")
     assert done.returncode == 1

@@ -108,6 +108,7 @@ def configuration(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_scheduler_of_the_image_finds_the_plugin(root: Path, configuration: Path) -> None:
     printed = scheduler(root, "--check-config", "--config", configuration).stdout
     (profile,) = yaml.safe_load(printed)["profiles"]
@@ -117,6 +118,7 @@ def test_the_scheduler_of_the_image_finds_the_plugin(root: Path, configuration: 
     assert not (root / "app/kubeshare_py/embedded_cluster").exists()
 
 
+@pytest.mark.slow
 def test_the_samples_own_tests_pass_with_the_installed_wheel(root: Path, tmp_path: Path) -> None:
     for path in SAMPLE.glob("test_*.py"):
         shutil.copy(path, tmp_path)
@@ -146,6 +148,7 @@ def test_the_values_of_the_page_are_the_charts() -> None:
     assert values["extraPlugins"] == ["CheapNodes"]
 
 
+@pytest.mark.slow
 def test_no_test_framework_is_needed_in_the_image(plain_root: Path) -> None:
     asked = "import sys, kubeshare_py.plugin, kubeshare_py.testing; print(*sys.modules)"
     app = str(plain_root / "app")

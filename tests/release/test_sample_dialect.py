@@ -19,7 +19,7 @@ PLACES = f"{ROOT}:{ROOT / 'plugins'}:{ROOT / 'cmd'}"
 FIND = """
 import sys
 from pathlib import Path
-from kubeshare_py.edges.process.configured_dialects import configured
+from kubeshare_py.edges.process.plugin_entry_points import configured
 from kubeshare_py.edges.scheduler.configuration_file import load
 
 found = configured(load(sys.argv[1]))
@@ -59,6 +59,7 @@ def test_the_pages_code_is_the_samples() -> None:
     assert own.startswith(block("python test"))
 
 
+@pytest.mark.slow
 def test_the_samples_tests_pass_with_its_wheel(installed: Path, tmp_path: Path) -> None:
     tests = shutil.copy(SAMPLE / "test_halves.py", tmp_path)
     path = f"{installed}:{PLACES}"
@@ -66,6 +67,7 @@ def test_the_samples_tests_pass_with_its_wheel(installed: Path, tmp_path: Path) 
     assert "3 passed" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_pages_profile_enables_the_installed_dialect(installed: Path, tmp_path: Path) -> None:
     file = tmp_path / "scheduler.yaml"
     file.write_text(block("yaml"))

@@ -1,10 +1,13 @@
 """Everything that people, monitoring and the process itself can ask a machine."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 
+from kubeshare_py.domain.cluster_objects import GroupApi
 from kubeshare_py.domain.events import NodeSeen
-from kubeshare_py.domain.group_objects import GroupApi
+from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.domain.pod import Pod
 from kubeshare_py.scheduling.explain.explanation import (
     cluster_portions,
     cluster_view,
@@ -18,16 +21,18 @@ from kubeshare_py.scheduling.explain.figures import (
     ledger_figures,
     pod_figures,
 )
-from kubeshare_py.scheduling.explain.visibility import namespaces
+from kubeshare_py.scheduling.explain.prospects import prospect_steps
+from kubeshare_py.scheduling.explain.question import Sees, completed, namespaces, sees_all
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.pod_records import Record
 from tests.scheduling.machine_state import objects_of
 
+#: Of so many pods it is asked what would become of one more.
+MOST_NEW = 8
 #: The machine's methods that are no questions: what they are asked for is to change something.
 CHANGING = {"handle", "time_plugins", "slow_plugins"}
 #: Its other methods, and how to ask them; its properties are asked like those of all its parts.
 OF_MACHINE: Mapping[str, Callable[[Machine, float], object]] = {
-    "age_s": lambda machine, now: machine.age_s(now),
     "awaits_pod_groups": lambda machine, _: [machine.awaits_pod_groups(api) for api in GroupApi],
     "diagnosis_of": lambda machine, _: [machine.diagnosis_of(one) for one in _records(machine)],
     "doubt_about": lambda machine, _: [machine.doubt_about(one) for one in _records(machine)],
@@ -36,7 +41,11 @@ OF_MACHINE: Mapping[str, Callable[[Machine, float], object]] = {
         machine.is_known(NodeSeen(node)) for node in machine.ledger.columns.nodes if node
     ],
     "key_of": lambda machine, _: [machine.key_of(uid) for uid in machine.records],
-    "left_s": lambda machine, now: machine.left_s(now),
+    "newcomer": lambda machine, _: [
+        machine.newcomer(one.pod, machine.reading())
+        for one in _records(machine)
+        if one.pod.scheduler_name in machine.profiles
+    ],
     "node_names": lambda machine, _: [*machine.node_names()],
     "progress_of": lambda machine, _: [machine.progress_of(uid) for uid in machine.records],
     "reading": lambda machine, _: machine.reading(),
@@ -46,6 +55,8 @@ OF_MACHINE: Mapping[str, Callable[[Machine, float], object]] = {
         if one.pod.scheduler_name in machine.profiles
     ],
     "standing_warnings": lambda machine, _: [*machine.standing_warnings()],
+    "time_since_s": lambda machine, now: machine.time_since_s(now),
+    "time_until_s": lambda machine, now: machine.time_until_s(now),
     "wake_at": lambda machine, now: [machine.wake_at(now), machine.wake_at(now + 60)],
     "waiting_reports": lambda machine, _: [*machine.waiting_reports()],
 }
@@ -67,10 +78,20 @@ def questions(machine: Machine, now: float) -> Iterator[tuple[str, Callable[[], 
     yield "namespaces", lambda: namespaces(machine)
     for name, ask in OF_MACHINE.items():
         yield name, partial(ask, machine, now)
-    for record in [*machine.records.values()]:
+    records = [*machine.records.values()]
+    for number, record in enumerate(records):
         pod = record.pod
         yield f"why {pod.key}", partial(why, machine, pod.key)
         yield f"why {pod.key} in part", partial(why, machine, pod.key, sees_default)
+        if number < MOST_NEW:
+            yield f"another {pod.key}", partial(_another, machine, pod, sees_all)
+            yield f"another {pod.key} in part", partial(_another, machine, pod, sees_default)
+
+
+def _another(machine: Machine, like: Pod, sees: Sees) -> object:
+    """What would become of one more pod like this one."""
+    pod = replace(like, uid=PodUid("one more"), node_name=None, allocation=None)
+    return completed(prospect_steps(machine, pod, sees))
 
 
 def ask_everything(machine: Machine, now: float) -> int:

@@ -7,12 +7,12 @@ for, so that it may give one up.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from kubeshare_py.domain.effects import Bind, Effect, Evict, Preempt
+from kubeshare_py.domain.effects import Bind, Effect, Evict, Preempt, Preemptor
 from kubeshare_py.domain.events import BindSlotsFree, Event, PodGone, PodsListed
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.domain.preemption import Preemptor
 from kubeshare_py.scheduling.preemption.preemption import REASON
+from tests.making import of
 from tests.scheduling.preemption_reference import PreemptionReference
 
 #: Milli and bytes by card.
@@ -99,7 +99,7 @@ class FreedReference(PreemptionReference):
 
     def _check_binds(self, effects: Sequence[Effect], waiting: Collection[PodUid]) -> list[str]:
         found = []
-        binds = [effect for effect in effects if isinstance(effect, Bind)]
+        binds = of(Bind, effects)
         for number, bind in enumerate(binds):
             later = {other.uid for other in binds[number + 1 :]}
             for freed in self.plans.values():

@@ -4,6 +4,7 @@ import copy
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
+from kubeshare_py.domain.cluster_objects import GroupReference
 from kubeshare_py.domain.effects import Bind, Effect, Evict, ReportWaiting
 from kubeshare_py.domain.events import (
     BindAnswered,
@@ -19,7 +20,6 @@ from kubeshare_py.domain.events import (
     Refusal,
     TimePassed,
 )
-from kubeshare_py.domain.group_objects import GroupReference
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod, PodGroup
 from tests.scheduling.reference_model import Holding, ReferenceModel

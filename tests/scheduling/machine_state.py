@@ -21,8 +21,9 @@ from kubeshare_py.scheduling.machine import Machine
 PURE: Mapping[str, frozenset[str]] = {
     "Boundary": frozenset({"trusted"}),
     "CardSets": frozenset({"_chosen", "_orders", "_divided", "_places"}),
-    "Profile": frozenset({"trusted"}),
+    "Profile": frozenset({"only_for", "trusted"}),
     "Shape": frozenset({"_weight"}),
+    "Topology": frozenset({"_tables"}),
     "UsageAccounting": frozenset({"_vectors", "_vectors_of"}),
 }
 _PLAIN = (int, str, float, bytes, Enum, type(None))

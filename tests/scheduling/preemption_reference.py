@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from kubeshare_py.configuration.scheduler import SCHEDULER_NAME
-from kubeshare_py.domain.budget import Budget
+from kubeshare_py.domain.cluster_objects import Budget
+from kubeshare_py.domain.effects import PreemptionPlan
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.domain.preemption import PreemptionPlan
 from tests.scheduling.reference_model import ReferenceModel
 
 Key = tuple[int, ...]

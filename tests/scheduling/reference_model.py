@@ -3,6 +3,7 @@
 Judges the machine without asking it anything.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import combinations, product
 
@@ -24,9 +25,8 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
-from kubeshare_py.domain.needs.host_ports import HostPort
 from kubeshare_py.domain.node import Node
-from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.pod import HostPort, Pod
 from kubeshare_py.domain.request import GpuClaim
 
 
@@ -150,6 +150,14 @@ class ReferenceModel:
         cpu = dict(pod.shape.resources).get("cpu", 0)
         ports = pod.shape.host_ports
         self.held[effect.uid] = Holding(effect.node, cpu, effect.allocation, ports=ports)
+
+    def forgotten(self, pods: Iterable[Pod] | None = None) -> dict[str, NodeName]:
+        """Those of the waiting pods, or of these, that fit: their names, and a node for each."""
+        nodes = {
+            pod.key.name: self.fits_somewhere(pod)
+            for pod in (self.waiting() if pods is None else pods)
+        }
+        return {name: node for name, node in nodes.items() if node is not None}
 
     def fits_somewhere(self, pod: Pod) -> NodeName | None:
         """A node where the pod could go now, by trying them all."""

@@ -10,10 +10,20 @@ from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKe
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.scheduling.explain.explanation import cluster_view, pod_portions, why
 from kubeshare_py.scheduling.explain.figures import card_figures, ledger_figures, pod_figures
-from tests.builders import GIB, a_claim, a_node, a_pod, a_shape, some_gpus
-from tests.scheduling.driver import Driver
-from tests.scheduling.gang_driver import GangDriver, a_group, members, names
-from tests.scheduling.preemption_driver import PreemptionDriver, pod
+from tests.making import (
+    GIB,
+    PREEMPTION,
+    Driver,
+    a_claim,
+    a_group,
+    a_node,
+    a_pod,
+    a_shape,
+    a_share,
+    members,
+    names,
+    some_gpus,
+)
 
 MANY = 3000
 N2 = NodeName("n2")
@@ -27,6 +37,7 @@ def far(name: str, node: str, uuid: str = "GPU-a", milli: int = 600) -> Pod:
     return a_pod(name, shape, node_name=NodeName(node), allocation=allocation)
 
 
+@pytest.mark.slow
 def test_thousands_of_them_leave_the_tables_and_the_decisions_as_they_were() -> None:
     driver = Driver({"n1": 1})
     columns = driver.machine.ledger.columns
@@ -34,8 +45,8 @@ def test_thousands_of_them_leave_the_tables_and_the_decisions_as_they_were() -> 
     for number in range(MANY):
         driver.tell(PodSeen(far(f"far-{number}", f"no-{number}")))
     assert (columns.rows, columns.width, {*columns.row_of}) == (rows, width, {"n1"})
-    assert [bind.node for bind in driver.seen(a_pod("plain", a_shape(a_claim(700))))] == ["n1"]
-    assert driver.seen(a_pod("more", a_shape(a_claim(700)))) == []
+    assert [bind.node for bind in driver.seen(a_share("plain", 700))] == ["n1"]
+    assert driver.seen(a_share("more", 700)) == []
     waits = why(driver.machine, PodKey("default", "more"))
     assert waits is not None
     assert waits.message.startswith("0/1 nodes are available")
@@ -98,24 +109,24 @@ STORIES: dict[str, tuple[Event, ...]] = {
 def test_what_they_hold_counts_once_their_node_is_there(story: str) -> None:
     driver = Driver({"n1": 0})
     driver.tell(*STORIES[story])
-    assert driver.seen(a_pod("large", a_shape(a_claim(500)))) == []
-    (bind,) = driver.seen(a_pod("small", a_shape(a_claim(400))))
+    assert driver.seen(a_share("large", 500)) == []
+    (bind,) = driver.seen(a_share("small", 400))
     assert (bind.node, bind.allocation.port) == ("n2", 50052)
     (node,) = (one for one in cluster_view(driver.machine).nodes if one.name == "n2")
     assert [card.used_milli for card in node.cards] == [1000]
 
 
 def test_a_pod_that_leaves_there_does_not_stand_in_the_way_of_preemption() -> None:
-    driver = PreemptionDriver({"n1": 1})
-    driver.fill(pod("low", 1000, 1))
+    driver = Driver({"n1": 1}, PREEMPTION)
+    driver.fill(a_share("low", 1000, 1))
     driver.tell(PodSeen(replace(far("leaving", "no-1"), deleting=True)))
-    driver.show(pod("high", 1000, 9))
-    assert driver.victims == ["low"]
-    assert [bind.key.name for bind in driver.left("low")] == ["high"]
+    driver.show(a_share("high", 1000, 9))
+    assert driver.evicted == ["low"]
+    assert [bind.key.name for bind in driver.gone("low")] == ["high"]
 
 
 def test_a_gang_with_a_member_there_goes_whole_for_another() -> None:
-    driver, group = PreemptionDriver({"n1": 2}), a_group(2)
+    driver, group = Driver({"n1": 2}, PREEMPTION), a_group(2)
     here, there = members(group, 2)
     held = Allocation(
         token=DecisionToken("t"),
@@ -127,17 +138,17 @@ def test_a_gang_with_a_member_there_goes_whole_for_another() -> None:
         replace(here, node_name=NodeName("n1"), allocation=held),
         replace(there, node_name=NodeName("no-1"), allocation=held),
     )
-    driver.fill(pod("low", 1000, -1))
+    driver.fill(a_share("low", 1000, -1))
     others = members(a_group(2, "h"), 2, priority=9)
     driver.show(*others)
-    assert sorted(driver.victims) == ["g-0", "g-1", "low"]
-    assert names(driver.left("g-0", "g-1", "low")) == ["h-0", "h-1"]
+    assert sorted(driver.evicted) == ["g-0", "g-1", "low"]
+    assert names(driver.gone("g-0", "g-1", "low")) == ["h-0", "h-1"]
 
 
 @pytest.mark.parametrize("within", ["", "zone"])
 @pytest.mark.parametrize("minimum", [1, 3])
 def test_members_of_a_gang_that_is_there_find_places_elsewhere(minimum: int, within: str) -> None:
-    driver = GangDriver({"n1": 2, "n3": 2}, labels={"zone": "east"})
+    driver = Driver({"n1": 2, "n3": 2}, labels={"zone": "east"})
     group = replace(a_group(minimum, headcount=3), within=within)
     first, *others = members(group, 3)
     charge = CardCharge(GpuUuid("GPU-a"), 1000, 16 * GIB)

@@ -5,6 +5,7 @@ The plain way of choosing is that of tests/topology/plain.py, written from the d
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,10 +14,9 @@ from kubeshare_py.domain.events import InventoryRead, PodGone
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid
 from kubeshare_py.topology.node_topology import topology_of
-from tests.builders import a_claim, a_machine, a_pod, a_shape, whole
+from tests.making import Driver, a_claim, a_machine, a_pod, a_shape, whole
+from tests.making.boards import placed_on
 from tests.scale import examples
-from tests.scheduling.boarded import placed_on
-from tests.scheduling.driver import Driver
 from tests.topology import plain
 from tests.topology.test_any_board import boards
 
@@ -129,6 +129,7 @@ def run(given: list[list[Gpu]], cards: int, steps: list[tuple[str, int, int]]) -
     return world
 
 
+@pytest.mark.slow
 @examples(120)
 @given(given_boards=_ANY, cards=st.integers(2, 6), steps=STEPS)
 def test_no_history_takes_too_much_or_breaks_an_island_without_need(

@@ -10,13 +10,12 @@ from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod, Shape
-from kubeshare_py.framework.adapters.node_state import NodeState
-from kubeshare_py.framework.adapters.per_node import PerNodeFilter, PerNodeScore
+from kubeshare_py.framework.adapters import NodeState, PerNodeFilter, PerNodeScore
 from kubeshare_py.framework.profile_making import PluginFactory, profiles
 from kubeshare_py.scheduling.machine import Machine
+from tests.making.world import World
 from tests.scale import seeds
 from tests.scheduling.test_any_history import some_steps
-from tests.scheduling.world import World
 
 
 class Moody:
@@ -87,10 +86,7 @@ def run(world: World, steps: list[tuple[int, int, int]], seed: int) -> int:
     """Run a history; how often a plugin failed."""
     mood = Moody(seed)
     world.machine = machine(mood)
-    world.start()
-    for step in steps:
-        world.step(step)  # the books check each Bind when it is decided
-    failures = world.machine.boundary.failures.total
+    failures = world.follow(steps).machine.boundary.failures.total
     mood.is_moody = False
     world.now += 120
     world.settle()
@@ -103,8 +99,5 @@ def test_pods_are_neither_forgotten_nor_placed_twice(seed: int) -> None:
     for number in range(4):
         world = World()
         failures += run(world, some_steps(seed * 1000 + number, 70), seed)
-        left = {
-            pod.key.name: world.reference.fits_somewhere(pod) for pod in world.reference.waiting()
-        }
-        assert {name: node for name, node in left.items() if node} == {}
+        assert world.reference.forgotten() == {}
     assert failures, "in some of these histories a plugin fails"

@@ -22,14 +22,13 @@ from kubeshare_py.domain.events import (
     WriteOutcome,
 )
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
-from kubeshare_py.domain.needs.object_writes import LockNode
 from kubeshare_py.domain.node import NodeLock
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.storage import LockNode
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.pod_records import PodState
-from tests.builders import a_claim, a_cluster, a_machine, a_pod, a_shape
+from tests.making import FREE, a_cluster, a_machine, a_share
 from tests.scale import seeds
-from tests.scheduling.turns_driver import FREE
 
 NODES = ("n1", "n2")
 STRANGER = "stranger"
@@ -181,7 +180,7 @@ class History:
 
     def add(self) -> None:
         self.count += 1
-        pod = a_pod(f"p{self.count}", a_shape(a_claim(self.rng.choice([100, 250, 500]))))
+        pod = a_share(f"p{self.count}", self.rng.choice([100, 250, 500]))
         self.cluster.pods[pod.uid] = pod
         self.cluster.news.append(pod)
 
@@ -245,6 +244,7 @@ class History:
             self.decide()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(60))
 def test_one_pod_at_a_time_is_on_its_way_and_none_is_forgotten(seed: int) -> None:
     history = History(seed)
@@ -267,6 +267,7 @@ def test_one_pod_at_a_time_is_on_its_way_and_none_is_forgotten(seed: int) -> Non
     assert len(history.machine.pre_binds) == 0
 
 
+@pytest.mark.slow
 def test_the_same_history_has_the_same_effects() -> None:
     lived = []
     for _ in range(2):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from kubeshare_py.configuration.scheduler import SCHEDULER_NAME
 from kubeshare_py.dialects.allocation import read_allocation, write_allocation
+from kubeshare_py.domain.cluster_objects import GroupApi
 from kubeshare_py.domain.effects import Bind, Effect
 from kubeshare_py.domain.events import (
     BindAnswered,
@@ -25,17 +26,15 @@ from kubeshare_py.domain.events import (
     PodsListed,
     TimePassed,
 )
-from kubeshare_py.domain.group_objects import GroupApi
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.inventory.card_annotation import ANNOTATION, write_cards
 from kubeshare_py.inventory.changes import next_reading
-from kubeshare_py.inventory.node_annotations import NodeAnnotations
-from kubeshare_py.inventory.reading import Reading
+from kubeshare_py.inventory.collector_page import wirings
+from kubeshare_py.inventory.node_annotations import ANNOTATION, NodeAnnotations, write_cards
+from kubeshare_py.inventory.sample_merge import Reading
 from kubeshare_py.inventory.series import Series
-from kubeshare_py.inventory.wiring_series import wirings
 from kubeshare_py.manifests import events
 from kubeshare_py.manifests.binding import annotation_problem, binding_annotations
-from kubeshare_py.manifests.budget import BudgetFields
+from kubeshare_py.manifests.events import BudgetFields
 from kubeshare_py.manifests.lease import read_lease
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.pod_group import PodGroupFields
@@ -43,8 +42,8 @@ from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.topology.wiring import wired
-from tests.builders import a_machine, some_gpus
 from tests.inventory.vector import capacity, count, fault, told, up, well
+from tests.making import a_machine, some_gpus
 from tests.odd_input import NUMBERS, TEXTS, as_json, changed
 from tests.scale import examples
 from tests.valid_objects import ALLOCATION, BUDGET, GROUPS, LEASE, LOOSE, NODE, POD

@@ -2,12 +2,13 @@
 
 import pytest
 
+from tests.making.inter_pod_world import NODES, InterPodWorld
 from tests.scale import scaled
-from tests.scheduling.inter_pod_world import NODES, InterPodWorld
 
 STEPS = 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(scaled(400, 12)))
 @pytest.mark.parametrize("preempts", [False, True])
 def test_every_placement_holds_and_no_pod_waits_that_fits(seed: int, preempts: bool) -> None:

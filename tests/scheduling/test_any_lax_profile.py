@@ -24,14 +24,12 @@ from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.reservations import Reservation, ReservationCause
-from tests.builders import a_cluster, some_gpus
+from tests.making import Driver, a_cluster, a_group, members, some_gpus
+from tests.making.world import GangWorld, Step, World
 from tests.scale import examples, seeds
-from tests.scheduling.gang_driver import GangDriver, a_group, members
-from tests.scheduling.gang_world import GangWorld
 from tests.scheduling.pod_groups import test_any_gang_history as gangs
 from tests.scheduling.preemption.test_any_preemption_history import PreemptionWorld
 from tests.scheduling.test_any_history import STEPS, some_steps
-from tests.scheduling.world import Step, World
 
 FILTERS = ("NodeUnschedulable", "TaintToleration", "NodeResourcesFit")
 CARD_FILTERS = ("GpuFit", "GpuModel", "OneModel", "NumaBinding")
@@ -83,12 +81,7 @@ def loosen(world: World, without: Sequence[str]) -> None:
 
 def expect_right_to_the_end(world: World, steps: Sequence[Step]) -> None:
     """The books check each Bind when it is decided; at the end nobody waits where it fits."""
-    world.start()
-    for step in steps:
-        world.step(step)
-    world.settle()
-    left = {pod.key.name: world.reference.fits_somewhere(pod) for pod in world.reference.waiting()}
-    assert {name: node for name, node in left.items() if node} == {}
+    assert world.run(steps).reference.forgotten() == {}
 
 
 def expect_settled(world: PreemptionWorld) -> None:
@@ -137,7 +130,7 @@ def test_a_plugin_that_errs_over_commits_no_reserved_card_that_a_gang_may_take()
     factories = {**IN_TREE, "AnyCard": lambda: Careless(Ground.CARDS)}
     plugins = {"disabled": [{"name": "*"}], "enabled": [{"name": "AnyCard"}]}
     document = lax([], cardFilter=plugins, postFilter=NO_POST_FILTER)
-    driver = GangDriver({})
+    driver = Driver({})
     driver.machine = Machine(profiles(read(document), factories), "test")
     driver.tell(*a_cluster({"n1": 1}))
     cards = (CardCharge(some_gpus("n1", 1)[0].uuid, 1000, 0),)
@@ -150,22 +143,16 @@ def test_a_plugin_that_errs_over_commits_no_reserved_card_that_a_gang_may_take()
     assert not [*driver.machine.ledger.overcommitted()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(3))
 def test_gangs_are_not_over_committed_either(seed: int) -> None:
     for number in range(4):
         world = GangWorld(lax(["GpuFit", "NodeResourcesFit"], postFilter=NO_POST_FILTER))
-        world.start()
-        for step in gangs.some_gang_steps(seed * 1000 + number, 60):
-            world.step(step)
-        world.settle()
-        gangs.expect_nothing_left_undone(world)
+        gangs.expect_nothing_left_undone(world.run(gangs.some_gang_steps(seed * 1000 + number, 60)))
 
 
 @pytest.mark.parametrize("seed", seeds(4))
 def test_preemption_makes_no_room_that_is_not_there(seed: int) -> None:
     for number in range(3):
         world = PreemptionWorld(seed * 100 + number, lax(["GpuFit", "NodeResourcesFit"]))
-        world.start()
-        for step in some_steps(seed * 1000 + number, 60):
-            world.step(step)
-        expect_settled(world)
+        expect_settled(world.follow(some_steps(seed * 1000 + number, 60)))

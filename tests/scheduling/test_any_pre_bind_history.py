@@ -4,31 +4,22 @@ import pytest
 from hypothesis import given
 
 from kubeshare_py.scheduling.queue.pod_records import PodState
-from tests.scale import examples, seeds
-from tests.scheduling.pre_bind_world import (
+from tests.making.pre_bind_world import (
     PRE_BIND_ACTIONS,
     Bookkeeper,
     PreBindWorld,
     a_provisioning_machine,
 )
+from tests.making.world import Step
+from tests.scale import examples, seeds
 from tests.scheduling.test_any_history import (
     any_steps,
     digest_of,
     digests_under_hash_seeds,
     some_steps,
 )
-from tests.scheduling.world import Step
 
 STEPS = any_steps(PRE_BIND_ACTIONS, 13)
-
-
-def run(steps: list[Step]) -> PreBindWorld:
-    world = PreBindWorld()
-    world.start()
-    for step in steps:
-        world.step(step)  # the books check each charge when it begins
-    world.settle()
-    return world
 
 
 def expect_nothing_left(world: PreBindWorld) -> None:
@@ -42,33 +33,33 @@ def expect_nothing_left(world: PreBindWorld) -> None:
     states = {record.state for record in machine.records.values()}
     assert PodState.PREBINDING not in states
     alone = [pod for pod in books.waiting() if not pod.group and not pod.group_reference]
-    left = {pod.key.name: books.fits_somewhere(pod) for pod in alone}
-    assert {name: node for name, node in left.items() if node} == {}
+    assert books.forgotten(alone) == {}
 
 
+@pytest.mark.slow
 @examples(200)
 @given(STEPS)
 def test_every_charge_ends(steps: list[Step]) -> None:
-    expect_nothing_left(run(steps))
+    expect_nothing_left(PreBindWorld().run(steps))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(10))
 def test_long_histories_leave_nothing(seed: int) -> None:
     waited = 0
     for number in range(12):
-        world = run(some_pre_bind_steps(seed * 1000 + number, 90))
+        world = PreBindWorld().run(some_pre_bind_steps(seed * 1000 + number, 90))
         expect_nothing_left(world)
         waited += world.writes
     assert waited, "claims are written in some of these histories"
 
 
+@pytest.mark.slow
 @examples(60)
 @given(STEPS)
 def test_the_same_history_gives_the_same_effects_again(steps: list[Step]) -> None:
-    world = run(steps)
-    again = a_provisioning_machine(_Silent(), world.machine.name)
-    for event, now, effects in world.log:
-        assert tuple(again.handle(event, now)) == effects
+    world = PreBindWorld().run(steps)
+    world.expect_same_effects(a_provisioning_machine(_Silent(), world.machine.name))
 
 
 class _Silent(Bookkeeper):
@@ -82,9 +73,10 @@ class _Silent(Bookkeeper):
 
 
 def digest(seed: int) -> str:
-    return digest_of(run(some_pre_bind_steps(seed, 150)))
+    return digest_of(PreBindWorld().run(some_pre_bind_steps(seed, 150)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(1, first=1))
 def test_effects_do_not_depend_on_the_hash_seed(seed: int) -> None:
     assert len(digests_under_hash_seeds("tests.scheduling.test_any_pre_bind_history", seed)) == 1

@@ -5,11 +5,14 @@ from dataclasses import replace
 import pytest
 
 from kubeshare_py.devices.device_verdicts import STEPS
-from kubeshare_py.domain.devices.device import Device, DeviceNodes, ResourceSlice
-from kubeshare_py.domain.devices.resource_claim import (
+from kubeshare_py.domain.cluster_objects import ObjectKey, WatchedKind
+from kubeshare_py.domain.device import (
     ClaimAllocation,
+    Device,
+    DeviceNodes,
     MatchAttribute,
     ResourceClaim,
+    ResourceSlice,
 )
 from kubeshare_py.domain.effects import Bind, ReportWaiting
 from kubeshare_py.domain.events import (
@@ -23,21 +26,25 @@ from kubeshare_py.domain.events import (
     WriteOutcome,
 )
 from kubeshare_py.domain.identity import NodeName, PodKey
-from kubeshare_py.domain.needs.cluster_objects import ObjectKey, WatchedKind
-from kubeshare_py.domain.needs.device_claims import DeviceClaimName
-from kubeshare_py.scheduling.binding.iteration_budget import ROWS_PER_ITERATION
+from kubeshare_py.domain.pod import DeviceClaimName
+from kubeshare_py.scheduling.iteration_budget import ROWS_PER_ITERATION
 from kubeshare_py.scheduling.queue.pod_records import PodState
-from tests.builders import a_claim, a_machine, a_node, a_pod, a_shape
-from tests.devices.made import DRIVER, claim, device, request, sliced
-from tests.scheduling.device_driver import (
-    DeviceDriver,
+from tests.making import Driver, a_group, a_machine, a_node, a_pod, a_share
+from tests.making.devices import (
+    DRIVER,
     a_claim_of,
     a_claiming_pod,
     an_open_claim,
     as_written,
     card_slice,
+    claim,
+    device,
+    device_driver,
+    devices_of,
+    holders,
+    request,
+    sliced,
 )
-from tests.scheduling.gang_driver import a_group
 
 RESERVED = frozenset({"uid-p"})
 
@@ -50,23 +57,23 @@ def _nodes(binds: list[Bind]) -> list[str]:
 
 
 def test_a_pod_goes_where_its_claim_may_be_used() -> None:
-    driver = DeviceDriver({"n0": 1, "n1": 1, "n2": 1}, slices=False)
+    driver = device_driver({"n0": 1, "n1": 1, "n2": 1}, slices=False)
     driver.see(a_claim_of("gpu-0", node="n1", reserved_for=RESERVED))
 
     assert _nodes(driver.show(a_claiming_pod())) == ["n1"]
-    assert driver.writes == []
+    assert driver.requested == []
 
 
 def test_a_claim_that_is_not_reserved_is_reserved_first() -> None:
-    driver = DeviceDriver({"n1": 1}, slices=False)
+    driver = device_driver({"n1": 1}, slices=False)
     driver.see(a_claim_of("gpu-0", resource_version="7"))
 
     assert driver.show(a_claiming_pod()) == []
     assert driver.machine.records[a_pod("p").uid].state is PodState.PREBINDING
-    (write,) = driver.writes
+    (write,) = driver.requested
     assert (write.version, write.allocation, write.pod_uid) == ("7", None, "uid-p")
 
-    assert _nodes(driver.wrote()) == ["n1"]
+    assert _nodes(driver.written()) == ["n1"]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +105,7 @@ def test_a_claim_that_is_not_reserved_is_reserved_first() -> None:
     ],
 )
 def test_a_pod_waits_for_its_claim_with_a_reason(claim: ResourceClaim | None, reason: str) -> None:
-    driver = DeviceDriver({"n1": 1})
+    driver = device_driver({"n1": 1})
     if claim is not None:
         driver.see(claim)
 
@@ -107,7 +114,7 @@ def test_a_pod_waits_for_its_claim_with_a_reason(claim: ResourceClaim | None, re
 
 
 def test_a_claim_from_a_template_must_be_made_for_the_pod() -> None:
-    driver = DeviceDriver({"n1": 1}, slices=False)
+    driver = device_driver({"n1": 1}, slices=False)
     driver.see(a_claim_of("gpu-0", reserved_for=RESERVED, owner="another"))
     pod = a_claiming_pod()
     asked = pod.shape.device_claims
@@ -128,83 +135,83 @@ def test_a_claim_from_a_template_must_be_made_for_the_pod() -> None:
 
 
 def test_devices_are_allocated_before_the_pod_is_bound() -> None:
-    driver = DeviceDriver({"n1": 2})
+    driver = device_driver({"n1": 2})
     claim = an_open_claim()
     driver.see(claim)
 
     assert driver.show(a_claiming_pod()) == []
-    assert driver.devices() == ["gpu.example.com/n1/gpu-0"]
-    assert driver.wrote() != []
-    driver.see(as_written(claim, driver.writes[0]))
-    assert len(driver.writes) == 1
+    assert devices_of(driver) == ["gpu.example.com/n1/gpu-0"]
+    assert driver.written() != []
+    driver.see(as_written(claim, driver.requested[0]))
+    assert len(driver.requested) == 1
 
 
 def test_two_pods_get_different_devices_while_the_first_is_written() -> None:
-    driver = DeviceDriver({"n1": 2})
+    driver = device_driver({"n1": 2})
     driver.see(an_open_claim("a"), an_open_claim("b"), an_open_claim("c"))
 
     driver.show(a_claiming_pod("p", "a"), a_claiming_pod("q", "b"), a_claiming_pod("r", "c"))
 
-    assert [driver.devices(at) for at in range(2)] == [
+    assert [devices_of(driver, at) for at in range(2)] == [
         ["gpu.example.com/n1/gpu-0"],
         ["gpu.example.com/n1/gpu-1"],
     ]
-    assert len(driver.writes) == 2
+    assert len(driver.requested) == 2
     assert "devices are in use" in driver.told["r"]
 
 
 def test_a_refused_allocation_frees_its_devices() -> None:
-    driver = DeviceDriver({"n1": 1})
+    driver = device_driver({"n1": 1})
     driver.see(an_open_claim("a"), an_open_claim("b"))
     driver.show(a_claiming_pod("p", "a"))
     driver.show(a_claiming_pod("q", "b"))
 
-    driver.wrote(WriteOutcome.REFUSED)
+    driver.written(WriteOutcome.REFUSED)
 
-    assert [one.device_claim for one in driver.writes] == ["a", "b"]
+    assert [one.device_claim for one in driver.requested] == ["a", "b"]
 
 
 def test_a_conflict_is_tried_again_with_the_newer_claim() -> None:
-    driver = DeviceDriver({"n1": 1})
+    driver = device_driver({"n1": 1})
     claim = an_open_claim()
     driver.see(claim)
     driver.show(a_claiming_pod())
 
-    driver.wrote(WriteOutcome.STALE)
-    assert len(driver.writes) == 1
+    driver.written(WriteOutcome.STALE)
+    assert len(driver.requested) == 1
     driver.see(replace(claim, resource_version="2"))
 
-    assert [one.version for one in driver.writes] == ["1", "2"]
+    assert [one.version for one in driver.requested] == ["1", "2"]
 
 
 def test_an_unknown_outcome_keeps_the_devices_until_the_pod_is_gone() -> None:
-    driver = DeviceDriver({"n1": 1})
+    driver = device_driver({"n1": 1})
     driver.see(an_open_claim("a"), an_open_claim("b"))
     driver.show(a_claiming_pod("p", "a"))
-    driver.wrote(WriteOutcome.UNKNOWN)
+    driver.written(WriteOutcome.UNKNOWN)
     driver.show(a_claiming_pod("q", "b"))
-    assert [one.device_claim for one in driver.writes] == ["a"]
+    assert [one.device_claim for one in driver.requested] == ["a"]
 
     driver.gone(a_pod("p"))
 
-    assert [one.device_claim for one in driver.writes] == ["a", "b"]
+    assert [one.device_claim for one in driver.requested] == ["a", "b"]
 
 
 def test_an_answer_that_comes_after_the_pod_is_gone_ends_the_assumption() -> None:
-    driver = DeviceDriver({"n1": 1})
+    driver = device_driver({"n1": 1})
     driver.see(an_open_claim("a"), an_open_claim("b"))
     driver.show(a_claiming_pod("p", "a"))
     driver.gone(a_pod("p"))
     driver.show(a_claiming_pod("q", "b"))
-    assert [one.device_claim for one in driver.writes] == ["a"]
+    assert [one.device_claim for one in driver.requested] == ["a"]
 
-    driver.wrote(WriteOutcome.UNKNOWN)
+    driver.written(WriteOutcome.UNKNOWN)
 
-    assert [one.device_claim for one in driver.writes] == ["a", "b"]
+    assert [one.device_claim for one in driver.requested] == ["a", "b"]
 
 
 def test_the_claim_as_it_was_before_the_write_does_not_undo_it() -> None:
-    driver = DeviceDriver({"n1": 1})
+    driver = device_driver({"n1": 1})
     claim = an_open_claim("a")
     driver.see(claim, an_open_claim("b"))
     driver.show(a_claiming_pod("p", "a"))
@@ -212,37 +219,37 @@ def test_the_claim_as_it_was_before_the_write_does_not_undo_it() -> None:
     driver.see(claim)
     driver.show(a_claiming_pod("q", "b"))
 
-    assert [one.device_claim for one in driver.writes] == ["a"]
+    assert [one.device_claim for one in driver.requested] == ["a"]
 
 
 def test_members_of_a_gang_get_different_devices_of_one_node() -> None:
-    driver = DeviceDriver({"n1": 2})
+    driver = device_driver({"n1": 2})
     driver.see(an_open_claim("a"), an_open_claim("b"))
     group = a_group(2)
 
     driver.show(a_claiming_pod("p", "a", group=group), a_claiming_pod("q", "b", group=group))
 
-    assert sorted(driver.devices(0) + driver.devices(1)) == [
+    assert sorted(devices_of(driver, 0) + devices_of(driver, 1)) == [
         "gpu.example.com/n1/gpu-0",
         "gpu.example.com/n1/gpu-1",
     ]
-    assert driver.wrote(at=0) == []
-    assert len(driver.wrote(at=1)) == 2
+    assert driver.written(at=0) == []
+    assert len(driver.written(at=1)) == 2
 
 
 def test_a_gang_that_needs_more_devices_than_there_are_waits() -> None:
-    driver = DeviceDriver({"n1": 2})
+    driver = device_driver({"n1": 2})
     driver.see(*map(an_open_claim, "abc"))
     group = a_group(3)
 
     driver.show(*(a_claiming_pod(f"p{name}", name, group=group) for name in "abc"))
 
-    assert driver.writes == []
+    assert driver.requested == []
 
 
 def test_a_profile_without_the_plugin_binds_no_pod_with_claims() -> None:
     plugins = {"preBind": {"disabled": [{"name": "DynamicResources"}]}}
-    driver = DeviceDriver({"n1": 1}, machine=a_machine({"profiles": [{"plugins": plugins}]}))
+    driver = device_driver({"n1": 1}, machine=a_machine({"profiles": [{"plugins": plugins}]}))
     driver.see(a_claim_of("gpu-0", reserved_for=RESERVED))
 
     assert driver.show(a_claiming_pod()) == []
@@ -253,53 +260,53 @@ def test_a_profile_without_the_plugin_binds_no_pod_with_claims() -> None:
 
 
 def test_an_allocated_device_charges_its_card_in_full() -> None:
-    driver = DeviceDriver({"n1": 2})
+    driver = device_driver({"n1": 2})
 
     driver.see(a_claim_of("gpu-0"))
 
     assert driver.free() == [0, 1000]
-    assert driver.holders() == ["default/c"]
-    driver.show(a_pod("s", a_shape(a_claim(100))), a_pod("w", a_shape(a_claim(1000))))
+    assert holders(driver) == ["default/c"]
+    driver.show(a_share("s", 100), a_share("w"))
     assert driver.free()[0] == 0
 
 
 def test_a_card_is_free_again_when_its_claim_is() -> None:
-    driver = DeviceDriver({"n1": 1})
+    driver = device_driver({"n1": 1})
     driver.see(a_claim_of("gpu-0"))
-    assert driver.show(a_pod("s", a_shape(a_claim(100)))) == []
+    assert driver.show(a_share("s", 100)) == []
 
     binds = driver.see(an_open_claim())
 
     assert _nodes(binds) == ["n1"]
-    assert driver.holders() == []
+    assert holders(driver) == []
     driver.see(a_claim_of("gpu-0"))
     driver.tell(ObjectGone(WatchedKind.RESOURCE_CLAIM, ObjectKey("default", "c")))
-    assert driver.holders() == []
+    assert holders(driver) == []
 
 
 def test_a_card_that_pods_share_is_not_allocated() -> None:
-    driver = DeviceDriver({"n1": 2})
-    driver.show(a_pod("s", a_shape(a_claim(100))))
+    driver = device_driver({"n1": 2})
+    driver.show(a_share("s", 100))
     shared = driver.free().index(900)
     driver.see(an_open_claim("a"), an_open_claim("b"))
 
     driver.show(a_claiming_pod("p", "a"))
     driver.show(a_claiming_pod("q", "b"))
 
-    assert driver.devices() == [f"gpu.example.com/n1/gpu-{1 - shared}"]
+    assert devices_of(driver) == [f"gpu.example.com/n1/gpu-{1 - shared}"]
     assert "devices are cards that pods hold or in use" in driver.told["q"]
 
 
 def test_a_card_that_is_being_allocated_takes_no_pod() -> None:
-    driver = DeviceDriver({"n1": 1})
+    driver = device_driver({"n1": 1})
     driver.see(an_open_claim())
     driver.show(a_claiming_pod())
 
-    assert driver.show(a_pod("s", a_shape(a_claim(100)))) == []
+    assert driver.show(a_share("s", 100)) == []
 
 
 def test_charges_follow_slices_nodes_and_cards() -> None:
-    driver = DeviceDriver({"n1": 1}, slices=False)
+    driver = device_driver({"n1": 1}, slices=False)
     driver.see(a_claim_of("gpu-0"))
     assert driver.free() == [1000]
     driver.see(card_slice(driver.machine, "n1"))
@@ -314,7 +321,7 @@ def test_charges_follow_slices_nodes_and_cards() -> None:
 
 
 def test_a_device_of_several_nodes_is_found_on_each() -> None:
-    driver = DeviceDriver({"n1": 1, "n2": 1}, slices=False)
+    driver = device_driver({"n1": 1, "n2": 1}, slices=False)
     everywhere = DeviceNodes(everywhere=True)
     driver.see(replace(sliced(Device(name="net"), pool="net"), nodes=everywhere))
     driver.see(an_open_claim("a"), an_open_claim("b"))
@@ -322,47 +329,47 @@ def test_a_device_of_several_nodes_is_found_on_each() -> None:
     driver.show(a_claiming_pod("p", "a"))
     driver.show(a_claiming_pod("q", "b"))
 
-    assert driver.devices() == ["gpu.example.com/net/net"]
-    assert driver.writes[0].allocation is not None
-    assert driver.writes[0].allocation.terms is None
+    assert devices_of(driver) == ["gpu.example.com/net/net"]
+    assert driver.requested[0].allocation is not None
+    assert driver.requested[0].allocation.terms is None
     driver.tell(PodGone(a_pod("p").uid))
 
 
 def test_a_claim_between_the_two_patches_of_a_write_is_not_free() -> None:
-    driver = DeviceDriver({"n1": 1})
+    driver = device_driver({"n1": 1})
     a = an_open_claim("a")
     driver.see(a, an_open_claim("b"))
     driver.show(a_claiming_pod("p", "a"))
-    driver.bound(driver.wrote())
+    driver.bound(driver.written())
 
     driver.see(replace(a, resource_version="2", is_protected=True))
     driver.show(a_claiming_pod("q", "b"))
-    assert len(driver.writes) == 1
+    assert len(driver.requested) == 1
 
-    driver.see(as_written(a, driver.writes[0]))
+    driver.see(as_written(a, driver.requested[0]))
     driver.gone(a_pod("p"))
     driver.see(replace(a, resource_version="9"))
-    assert [one.device_claim for one in driver.writes] == ["a", "b"]
+    assert [one.device_claim for one in driver.requested] == ["a", "b"]
 
 
 def test_an_allocation_of_a_claim_that_a_list_cannot_read_ends_as_any_other() -> None:
-    driver = DeviceDriver({"n1": 1})
+    driver = device_driver({"n1": 1})
     a, b = an_open_claim("a"), an_open_claim("b")
     driver.see(a, b)
     driver.show(a_claiming_pod("p", "a"))
     kind = WatchedKind.RESOURCE_CLAIM
     driver.tell(ObjectsListed(kind, (b,), unreadable=frozenset({a.key})))
-    driver.wrote(WriteOutcome.REFUSED)
+    driver.written(WriteOutcome.REFUSED)
 
     driver.show(a_claiming_pod("q", "b"))
-    assert driver.writes[-1].device_claim == "b"
+    assert driver.requested[-1].device_claim == "b"
 
 
 def test_claims_of_bound_pods_are_not_searched_for_again() -> None:
-    driver = DeviceDriver({"n1": 2})
+    driver = device_driver({"n1": 2})
     driver.see(an_open_claim())
     driver.show(a_claiming_pod())
-    driver.bound(driver.wrote())
+    driver.bound(driver.written())
     assert not driver.machine.ledger.placed_pods.device_claims()
 
 
@@ -377,17 +384,17 @@ def _in_groups(node: str, size: int = 15) -> ResourceSlice:
     return sliced(*(device(f"d{at}", group=at // size) for at in range(128)), node=node)
 
 
-def _cost(driver: DeviceDriver) -> int:
+def _cost(driver: Driver) -> int:
     """Of all questions so far, in rows."""
     return next(iter(driver.machine.evaluators.values())).work.cost
 
 
 def test_long_searches_are_cut_into_turns_and_others_go_between() -> None:
     nodes = ["n1", "n2", "n3"]
-    driver = DeviceDriver(dict.fromkeys(nodes, 1), slices=False)
+    driver = device_driver(dict.fromkeys(nodes, 1), slices=False)
     driver.see(*map(_in_groups, nodes, (15, 14, 13)), *(_hopeless(f"c{at}") for at in range(3)))
     driver.tell(*(PodSeen(a_claiming_pod(f"p{at}", f"c{at}")) for at in range(3)))
-    other = replace(a_pod("other", a_shape(a_claim(100))), key=PodKey("others", "other"))
+    other = replace(a_share("other", 100), key=PodKey("others", "other"))
     driver.tell(PodSeen(other))
 
     turns = [driver.tell(BindSlotsFree(64))]
@@ -407,15 +414,15 @@ def test_long_searches_are_cut_into_turns_and_others_go_between() -> None:
 
 
 def test_a_search_that_was_given_up_is_asked_again_when_its_devices_change() -> None:
-    driver = DeviceDriver({"n1": 1}, slices=False)
+    driver = device_driver({"n1": 1}, slices=False)
     driver.see(_in_groups("n1"), _hopeless("c"))
     driver.show(a_claiming_pod())
-    driver.show(a_pod("other", a_shape(a_claim(100))))
+    driver.show(a_share("other", 100))
 
     before = _cost(driver)
-    driver.gone(a_pod("other", a_shape(a_claim(100))))
+    driver.gone(a_share("other", 100))
     assert _cost(driver) - before < STEPS // 10
 
     driver.see(_in_groups("n1", 16))
     driver.turn()
-    assert driver.writes
+    assert driver.requested

@@ -17,8 +17,7 @@ from kubeshare_py.domain.events import BindSlotsFree, PodSeen
 from kubeshare_py.manifests.events import POD_EVENTS
 from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec
-from tests.builders import a_pod, a_shape
-from tests.scheduling.driver import Driver
+from tests.making import Driver, a_pod, a_shape
 
 Json = dict[str, Any]
 CODEC = Codec(PodFields)
@@ -211,6 +210,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spec", "metadata"), [(spec, about) for _, spec, about in KINDS], ids=[one[0] for one in KINDS]
 )

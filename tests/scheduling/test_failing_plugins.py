@@ -12,11 +12,10 @@ from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.diagnosis import Shortfall
-from kubeshare_py.domain.effects import LogPluginFailure
+from kubeshare_py.domain.effects import LogPluginFailure, Preemptor
 from kubeshare_py.domain.events import BindSlotsFree, NodeGone, NodeSeen, PodSeen
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod, Shape
-from kubeshare_py.domain.preemption import Preemptor
 from kubeshare_py.framework.points import Depends, RowFilter, RowHeadroom
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.reasons import ReasonTable
@@ -26,9 +25,20 @@ from kubeshare_py.scheduling.explain.explanation import why
 from kubeshare_py.scheduling.explain.figures import pod_figures
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.pod_records import PodState
-from kubeshare_py.scheduling.queue.queue_rules import QueueRules
-from tests.builders import a_claim, a_cluster, a_node, a_pod, a_shape, whole
-from tests.scheduling.gang_driver import GangDriver, a_group, members, names
+from kubeshare_py.scheduling.queue.waiting_limit import QueueRules
+from tests.making import (
+    Driver,
+    a_claim,
+    a_cluster,
+    a_group,
+    a_node,
+    a_pod,
+    a_shape,
+    a_share,
+    members,
+    names,
+    whole,
+)
 
 PRICE = "example.com/price"
 INVALID = "invalid literal for int() with base 10: 'abc'"
@@ -109,7 +119,7 @@ class Everywhere:
         return []
 
 
-def told(made: GangDriver, name: str) -> str:
+def told(made: Driver, name: str) -> str:
     """What the pod's owner was told last, if it is about this very pod."""
     said = made.machine.records[a_pod(name).uid].reported
     return "" if said is None else said.message
@@ -117,10 +127,10 @@ def told(made: GangDriver, name: str) -> str:
 
 def driver(
     plugin: object, points: Any, cards: dict[str, int] | None = None, max_waiting: int = 0
-) -> GangDriver:
+) -> Driver:
     """A machine with the default profile and this plugin."""
     document = {"profiles": [{"plugins": points}]}
-    made = GangDriver({})
+    made = Driver({})
     known = {**IN_TREE, "X": lambda: plugin}
     made.machine = Machine(profiles(read(document), known), "test", waiting=QueueRules(max_waiting))
     made.tell(*a_cluster({"n1": 4, "n2": 4} if cards is None else cards))
@@ -138,7 +148,7 @@ def labelled(name: str, price: str) -> NodeSeen:
 def test_a_label_that_a_plugin_cannot_read_holds_up_what_it_is_asked_about_alone() -> None:
     made = driver(CheapCards(), at("score"))
     made.tell(labelled("n1", "30"), labelled("n2", "abc"))
-    assert names(made.show(a_pod("gpu", a_shape(a_claim(300))), a_pod("cpu"))) == ["cpu"]
+    assert names(made.show(a_share("gpu", 300), a_pod("cpu"))) == ["cpu"]
     said = f"plugin CheapCards failed on node n2: ValueError: {INVALID}"
     assert made.told == {"gpu": said}
     view = why(made.machine, made.machine.records[next(iter(made.machine.records))].pod.key)
@@ -163,7 +173,7 @@ def test_a_pod_outside_of_the_queue_for_which_a_plugin_fails_is_in_backoff_alone
 def test_mending_the_label_wakes_the_pod_at_once() -> None:
     made = driver(CheapCards(), at("score"))
     made.tell(labelled("n2", "abc"))
-    made.show(a_pod("gpu", a_shape(a_claim(300))))
+    made.show(a_share("gpu", 300))
     made.tell(labelled("n1", "50"))
     assert made.turn() == []
     made.tell(labelled("n2", "70"))
@@ -174,7 +184,7 @@ def test_mending_the_label_wakes_the_pod_at_once() -> None:
 def test_the_node_that_a_plugin_failed_on_may_go() -> None:
     made = driver(CheapCards(), at("score"))
     made.tell(labelled("n2", "abc"))
-    made.show(a_pod("gpu", a_shape(a_claim(300))))
+    made.show(a_share("gpu", 300))
     made.tell(NodeGone(NodeName("n2")))
     assert names(made.turn()) == ["gpu"]
 
@@ -182,7 +192,7 @@ def test_the_node_that_a_plugin_failed_on_may_go() -> None:
 def test_a_second_bad_node_is_told_of_when_the_first_is_mended() -> None:
     made = driver(CheapCards(), at("score"))
     made.tell(labelled("n1", "abc"), labelled("n2", "abc"))
-    made.show(a_pod("gpu", a_shape(a_claim(300))))
+    made.show(a_share("gpu", 300))
     assert "on node n1:" in made.told["gpu"]
     made.tell(labelled("n1", "5"))
     assert made.turn() == []
@@ -202,7 +212,7 @@ def test_it_is_tried_again_after_a_while_and_ever_more_seldom() -> None:
 
     plugin._points = counted
     made.tell(labelled("n2", "abc"))
-    made.show(a_pod("gpu", a_shape(a_claim(300))))
+    made.show(a_share("gpu", 300))
     made.later(300)
     assert calls == [0.0, 1.0, 3.0, 7.0, 15.0, 31.0, 63.0, 127.0, 191.0, 255.0]
     plugin._points = lambda shape, node: 1
@@ -223,7 +233,7 @@ def test_a_gang_waits_as_its_members_do() -> None:
 def test_points_that_are_asked_about_pods_let_the_pod_wait(point: str) -> None:
     plugin = Everywhere()
     made = driver(plugin, at(point))
-    assert made.show(a_pod("p", a_shape(a_claim(300)))) == []
+    assert made.show(a_share("p", 300)) == []
     assert told(made, "p") == "plugin Odd failed: RuntimeError: no answer"
     assert made.machine.ledger.charge_of(a_pod("p").uid) is None
     assert plugin.held == []
@@ -256,9 +266,9 @@ def test_keys_that_cannot_be_compared_let_the_pod_wait() -> None:
 def test_a_rule_that_fails_evicts_nobody() -> None:
     plugin = Everywhere()
     made = driver(plugin, at("postFilter"), {"n1": 1})
-    low = a_pod("low", a_shape(a_claim(1000)))
+    low = a_share("low")
     made.bound(made.show(low), low)
-    assert made.show(a_pod("high", a_shape(a_claim(1000)), priority=5)) == []
+    assert made.show(a_share("high", priority=5)) == []
     assert made.evicted == []
     assert ("Odd", "PostFilter") in made.machine.boundary.failures.counts
     view = why(made.machine, a_pod("high").key)
@@ -282,7 +292,7 @@ def test_a_locality_that_fails_lets_gangs_wait() -> None:
 def test_a_bound_that_fails_lets_gangs_wait_and_is_no_matter_to_pods() -> None:
     plugin = Everywhere()
     made = driver(plugin, at("filter"))
-    assert names(made.show(a_pod("p", a_shape(a_claim(200))), *members(a_group(2), 2))) == ["p"]
+    assert names(made.show(a_share("p", 200), *members(a_group(2), 2))) == ["p"]
     assert "plugin Odd failed: RuntimeError: no answer" in made.told["g-0"]
     plugin.broken = False
     assert names(made.later(10)) == ["g-0", "g-1"]
@@ -299,6 +309,7 @@ def test_an_explanation_that_fails_is_said_to() -> None:
         assert "too few GPUs" in said
 
 
+@pytest.mark.slow
 def test_what_failed_is_logged_once_a_minute() -> None:
     made = driver(CheapCards(), at("score"))
     made.tell(labelled("n2", "abc"))
@@ -319,7 +330,7 @@ def test_what_failed_is_logged_once_a_minute() -> None:
 def test_new_profiles_begin_anew() -> None:
     made = driver(CheapCards(), at("score"))
     made.tell(labelled("n2", "abc"))
-    made.show(a_pod("gpu", a_shape(a_claim(300))))
+    made.show(a_share("gpu", 300))
     made.machine.handle(ProfilesReplaced(profiles(read(None), IN_TREE)), made.now)
     assert names(made.turn()) == ["gpu"]
 

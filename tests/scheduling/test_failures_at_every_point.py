@@ -9,8 +9,7 @@ import pytest
 from kubeshare_plugins import IN_TREE
 from kubeshare_plugins.priority_sort import PrioritySort
 from kubeshare_py.configuration.scheduler import ConfigurationError, read
-from kubeshare_py.domain.effects import Effect, LogPluginFailure
-from kubeshare_py.domain.events import Event
+from kubeshare_py.domain.effects import LogPluginFailure
 from kubeshare_py.framework.boundary import SLOW_TURN_S
 from kubeshare_py.framework.profile_making import PluginFactory, profiles
 from kubeshare_py.plugin import (
@@ -29,8 +28,19 @@ from kubeshare_py.plugin import (
 )
 from kubeshare_py.scheduling.explain.explanation import why
 from kubeshare_py.scheduling.machine import Machine
-from tests.builders import a_claim, a_cluster, a_pod, a_shape, whole
-from tests.scheduling.gang_driver import GangDriver, a_group, members, names
+from tests.making import (
+    Driver,
+    a_claim,
+    a_cluster,
+    a_group,
+    a_pod,
+    a_shape,
+    a_share,
+    members,
+    names,
+    of,
+    whole,
+)
 
 #: Pods that the plugin fails for ask for so much cpu.
 BAD_CPU = 777
@@ -217,17 +227,12 @@ class Faulty:
         return ()
 
 
-class Listening(GangDriver):
-    """A driver that keeps what is logged about plugins."""
+class Listening(Driver):
+    """A driver with what is logged about plugins."""
 
-    def __init__(self, cards: dict[str, int]) -> None:
-        self.logged: list[LogPluginFailure] = []
-        super().__init__(cards)
-
-    def tell(self, *events: Event) -> list[Effect]:
-        effects = super().tell(*events)
-        self.logged += [one for one in effects if isinstance(one, LogPluginFailure)]
-        return effects
+    @property
+    def logged(self) -> list[LogPluginFailure]:
+        return of(LogPluginFailure, self.effects)
 
     def said(self, name: str) -> str:
         """Why the pod waits."""
@@ -251,6 +256,7 @@ def driver(plugin: Faulty) -> Listening:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("point", "claim", "fault"), CASES)
 def test_only_the_pods_in_question_wait(point: str, claim: Any, fault: Fault) -> None:
     plugin = Faulty(point, fault)
@@ -339,7 +345,7 @@ def test_a_question_that_is_slow_is_told_of_too(point: str, question: Any) -> No
 
 def test_an_in_tree_plugin_is_not_measured() -> None:
     ticks = iter(range(10_000))
-    made = GangDriver({})
+    made = Driver({})
     made.machine.boundary.stopwatch = lambda: float(next(ticks))
     made.tell(*a_cluster({"n1": 4}))
     assert names(made.show(a_pod("p", a_shape(ONE)))) == ["p"]
@@ -404,6 +410,7 @@ def busy_cluster(point: str, plugin: Faulty) -> Listening:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("point", "fault"),
     [
@@ -415,13 +422,13 @@ def busy_cluster(point: str, plugin: Faulty) -> Listening:
 def test_at_other_points_single_pods_are_decided_as_before(point: str, fault: Fault) -> None:
     plugin = Elsewhere(point, fault)
     made = busy_cluster(point, plugin)
-    low = [a_pod(f"low-{number}", a_shape(a_claim(1000))) for number in range(8)]
+    low = [a_share(f"low-{number}") for number in range(8)]
     binds = made.bound(made.show(*low), *low)
     assert binds == []
     assert len(made.machine.records) == 8
     # A pod that waits for room, one that may evict, and a gang, which asks for places.
-    made.show(a_pod("waits", a_shape(a_claim(900))))
-    made.show(a_pod("high", a_shape(a_claim(1000)), priority=9))
+    made.show(a_share("waits", 900))
+    made.show(a_share("high", priority=9))
     made.show(*members(a_group(2), 2, whole(1)))
     why(made.machine, a_pod("waits").key)
     freed = made.gone(*low[:4])

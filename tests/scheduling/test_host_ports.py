@@ -5,11 +5,8 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.domain.needs.host_ports import HostPort
-from kubeshare_py.domain.pod import Pod
-from tests.builders import a_claim, a_pod, a_shape
-from tests.scheduling.gang_driver import GangDriver, a_group, members
-from tests.scheduling.preemption_driver import PreemptionDriver
+from kubeshare_py.domain.pod import HostPort, Pod
+from tests.making import PREEMPTION, Driver, a_claim, a_group, a_pod, a_shape, members
 
 HTTP = (HostPort(80),)
 CLUSTER = {"n1": 8, "n2": 8}
@@ -29,19 +26,19 @@ def server(name: str, **fields: Any) -> Pod:
 
 @pytest.mark.parametrize("with_gpus", [True, False])
 def test_members_with_one_port_go_to_different_nodes(with_gpus: bool) -> None:
-    driver = GangDriver(CLUSTER)
+    driver = Driver(CLUSTER)
     binds = driver.show(*gang(2, with_gpus))
     assert sorted(bind.node for bind in binds) == ["n1", "n2"]
 
 
 @pytest.mark.parametrize("with_gpus", [True, False])
 def test_a_gang_with_more_members_than_nodes_waits_as_a_whole(with_gpus: bool) -> None:
-    driver = GangDriver(CLUSTER)
+    driver = Driver(CLUSTER)
     assert driver.show(*gang(3, with_gpus)) == []
 
 
 def test_members_beside_a_pod_with_the_port_wait_until_it_is_gone() -> None:
-    driver = GangDriver(CLUSTER)
+    driver = Driver(CLUSTER)
     first = server("first")
     driver.bound(driver.show(first), first)
     assert driver.show(*gang(2, True)) == []
@@ -50,7 +47,7 @@ def test_members_beside_a_pod_with_the_port_wait_until_it_is_gone() -> None:
 
 
 def test_a_pod_waits_for_a_port_and_is_woken_when_it_is_free() -> None:
-    driver = GangDriver({"n1": 1})
+    driver = Driver({"n1": 1})
     first, second = server("first"), server("second")
     driver.bound(driver.show(first), first)
     assert driver.show(second) == []
@@ -59,30 +56,30 @@ def test_a_pod_waits_for_a_port_and_is_woken_when_it_is_free() -> None:
 
 
 def test_pods_of_one_turn_do_not_get_one_port() -> None:
-    driver = GangDriver(CLUSTER)
+    driver = Driver(CLUSTER)
     binds = driver.show(*(server(f"p{number}") for number in range(5)))
     assert sorted(bind.node for bind in binds) == ["n1", "n2"]
 
 
 def test_a_pod_is_evicted_for_its_port() -> None:
-    driver = PreemptionDriver({"n1": 1})
+    driver = Driver({"n1": 1}, PREEMPTION)
     low = server("low", priority=1)
     beside = a_pod("beside", a_shape(host_ports=(HostPort(81),)), priority=1)
     driver.fill(low, beside)
     driver.show(server("urgent", priority=9))
-    assert driver.victims == ["low"]
+    assert driver.evicted == ["low"]
 
 
 def test_pods_are_evicted_for_the_ports_of_a_gang() -> None:
-    driver = PreemptionDriver(CLUSTER)
+    driver = Driver(CLUSTER, PREEMPTION)
     pods = [server(f"low-{number}", priority=1) for number in range(2)]
     driver.fill(*pods)
     driver.show(*gang(2, True, priority=9))
-    assert sorted(driver.victims) == ["low-0", "low-1"]
+    assert sorted(driver.evicted) == ["low-0", "low-1"]
 
 
 def test_a_more_important_pod_keeps_its_port() -> None:
-    driver = PreemptionDriver({"n1": 1})
+    driver = Driver({"n1": 1}, PREEMPTION)
     driver.fill(server("high", priority=9))
     driver.show(server("urgent", priority=5))
-    assert driver.victims == []
+    assert driver.evicted == []

@@ -9,19 +9,18 @@ from kubeshare_py.domain.events import NodeSeen
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.plugin import ArgumentError
-from tests.builders import a_machine, a_node, a_pod, a_shape
-from tests.scheduling.gang_driver import GangDriver, a_group
+from tests.making import Driver, a_group, a_machine, a_node, a_pod, a_shape
 
 NIC, DISK = "example.com/nic", "example.org/disk"
 STRATEGY = {"type": "MostAllocated", "resources": [{"name": NIC}]}
 
 
-def ignoring(**args: Any) -> GangDriver:
+def ignoring(**args: Any) -> Driver:
     """A profile that scores by the NICs in use, with these arguments of NodeResourcesFit."""
     given = {"name": "NodeResourcesFit", "args": {"scoringStrategy": STRATEGY, **args}}
     scores = {"disabled": [{"name": "*"}], "enabled": [{"name": "NodeResourcesFit"}]}
     document = {"profiles": [{"plugins": {"score": scores}, "pluginConfig": [given]}]}
-    return GangDriver({}, machine=a_machine(document))
+    return Driver({}, machine=a_machine(document))
 
 
 def node(name: str, nics: int) -> Node:

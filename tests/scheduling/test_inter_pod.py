@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kubeshare_py.domain.cluster_objects import NamespaceObject, Requirement, WatchedKind
 from kubeshare_py.domain.effects import Bind, ReportWaiting
 from kubeshare_py.domain.events import (
     BindSlotsFree,
@@ -16,19 +17,17 @@ from kubeshare_py.domain.events import (
     TimePassed,
 )
 from kubeshare_py.domain.identity import PodKey
-from kubeshare_py.domain.label_selector import Requirement
-from kubeshare_py.domain.needs.cluster_objects import NamespaceObject, WatchedKind
-from kubeshare_py.domain.needs.inter_pod import (
+from kubeshare_py.domain.pod import (
     AffinityTerm,
     InterPodTerms,
+    Pod,
     PodSelector,
+    Shape,
     SpreadConstraint,
     WeightedTerm,
 )
-from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.scheduling.explain.explanation import why
-from tests.builders import a_claim, a_node, a_pod, a_shape
-from tests.scheduling.driver import Driver
+from tests.making import Driver, a_claim, a_node, a_pod, a_shape, a_share
 
 ZONE, HOSTNAME = "zone", "kubernetes.io/hostname"
 APP_IS_WEB = (Requirement("app", "In", ("web",)),)
@@ -117,9 +116,8 @@ def test_a_pod_is_tried_again_when_the_one_comes_that_it_wants_to_be_near() -> N
     driver = a_driver(n1="east", n2="west")
     db = PodSelector(("default",), (Requirement("app", "In", ("db",)),))
     assert driver.seen(a_web("waits", **near(selector=db))) == []
-    other = a_pod("db", a_shape(a_claim(100)), labels=(("app", "db"),), scheduler_name="other")
-    driver.tell(PodSeen(replace(other, node_name=a_node("n2").name)))
-    assert nodes(driver.decide()) == {"waits": "n2"}
+    other = a_share("db", 100, labels=(("app", "db"),), scheduler_name="other")
+    assert nodes(driver.seen(replace(other, node_name=a_node("n2").name))) == {"waits": "n2"}
 
 
 def test_pods_are_spread_one_by_one() -> None:
@@ -229,8 +227,8 @@ def test_a_pod_that_is_deleted_while_it_is_bound_does_not_count_for_spread() -> 
 def test_a_pod_that_gets_a_label_while_it_waits_keeps_away_from_what_minds_it() -> None:
     driver = a_driver(n1="east")
     driver.place(a_web("minds", **far()))
-    big = driver.place(a_pod("big", a_shape(a_claim(900))))
-    waits = a_pod("waits", a_shape(a_claim(500)))
+    big = driver.place(a_share("big", 900))
+    waits = a_share("waits", 500)
     assert driver.seen(waits) == []
     driver.tell(PodSeen(replace(waits, labels=(("app", "web"),))))
     driver.tell(PodGone(big.uid, stopped=True))

@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 import msgspec
+import pytest
 
 from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import BindAnswered, BindSlotsFree, Bound, PodGone, PodSeen
@@ -92,6 +93,7 @@ def kept(machine: Machine) -> dict[str, int]:
     return kept_by_place(machine, *modules)
 
 
+@pytest.mark.slow
 def test_long_texts_of_pods_are_kept_no_longer_than_the_pods() -> None:
     machine = World().machine
     places = [

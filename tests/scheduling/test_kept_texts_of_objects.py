@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
+from kubeshare_py.domain.cluster_objects import GroupApi
 from kubeshare_py.domain.events import BindSlotsFree
-from kubeshare_py.domain.group_objects import GroupApi
 from kubeshare_py.domain.remembered import HEAVY
 from kubeshare_py.manifests import events
-from kubeshare_py.manifests.budget import BudgetFields
-from kubeshare_py.manifests.cluster_objects import WATCHED, WatchedObjects
+from kubeshare_py.manifests.events import WATCHED, BudgetFields, WatchedObjects
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.pod_group import PodGroupFields
 from kubeshare_py.manifests.watch import Changes, Codec
@@ -73,6 +72,7 @@ def come_and_go(world: World, told: Told, written: Json) -> None:
         world.handle(BindSlotsFree(8))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "template", "told"), KINDS, ids=[kind for kind, *_ in KINDS])
 def test_long_texts_are_kept_no_longer_than_the_objects(
     kind: str, template: Json, told: Told

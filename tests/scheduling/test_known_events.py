@@ -3,12 +3,10 @@
 import pytest
 
 from kubeshare_py.domain.events import BindSlotsFree, PodSeen
-from kubeshare_py.scheduling.known_events import known_events
-from kubeshare_py.scheduling.machine import Machine
-from tests.builders import a_claim, a_pod, a_shape
+from kubeshare_py.scheduling.machine import Machine, known_events
+from tests.making import Driver, a_share
+from tests.making.busy_world import a_busy_machine, run
 from tests.scale import seeds
-from tests.scheduling.busy_world import a_busy_machine, run
-from tests.scheduling.driver import Driver
 
 
 def held(machine: Machine) -> object:
@@ -31,7 +29,7 @@ def test_nodes_cards_and_charges_are_the_same(seed: int) -> None:
 
 def test_a_placement_under_way_is_shown_as_bound() -> None:
     driver = Driver({"n1": 1})
-    (bind,) = driver.seen(a_pod("a", a_shape(a_claim(500))))
+    (bind,) = driver.seen(a_share("a", 500))
     again = a_busy_machine("again")
     for event in known_events(driver.machine, 0.0):
         again.handle(event, 0.0)
@@ -44,6 +42,6 @@ def test_before_the_first_lists_nothing_is_known() -> None:
     again = a_busy_machine("again")
     for event in known_events(a_busy_machine("empty"), 0.0):
         again.handle(event, 0.0)
-    again.handle(PodSeen(a_pod("a", a_shape(a_claim(500)))), 0.0)
+    again.handle(PodSeen(a_share("a", 500)), 0.0)
     assert not again.ready
     assert again.handle(BindSlotsFree(9), 0.0) == []

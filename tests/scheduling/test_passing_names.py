@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
-from kubeshare_py.cluster.numbering import SPARE_VALUES
+import pytest
+
+from kubeshare_py.cluster.columns import SPARE_VALUES
 from kubeshare_py.cluster.usage_accounting import MAX_STRAYS
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.effects import PodWarning, ReportPodWarning
@@ -10,8 +12,7 @@ from kubeshare_py.domain.events import InventoryRead, NodeSeen, PodGone, PodSeen
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.scheduling.explain.explanation import why
-from tests.builders import a_claim, a_gpu, a_node, a_pod, a_shape
-from tests.scheduling.driver import Driver
+from tests.making import Driver, a_claim, a_gpu, a_node, a_pod, a_shape, a_share
 
 N1 = NodeName("n1")
 NIC, FPGA = "example.com/nic", "example.com/fpga"
@@ -54,13 +55,13 @@ def test_a_column_that_is_anothers_now_answers_for_the_other_alone() -> None:
     assert f"1 Insufficient {NIC}" in said(driver, "again")
 
 
+@pytest.mark.slow
 def test_thousands_of_names_leave_the_tables_as_they_were() -> None:
     driver = Driver({"n1": 1})
     width = driver.machine.ledger.columns.free.shape
     for number in range(3000):
         pod = asking(f"p{number}", f"example.com/r{number}")
-        driver.tell(PodSeen(pod))
-        driver.decide()
+        driver.seen(pod)
         driver.tell(PodGone(pod.uid))
     assert driver.machine.ledger.columns.free.shape == width
     assert [bind.node for bind in driver.seen(a_pod("plain"))] == [N1]
@@ -84,9 +85,9 @@ def test_a_pod_that_others_placed_on_cards_that_are_not_there_is_told_and_charge
     driver = Driver({"n1": 1})
     driver.decide()
     cards = tuple(CardCharge(GpuUuid(f"GPU-{at:03}"), 1000, 1) for at in range(100))
-    theirs = a_pod(
+    theirs = a_share(
         "theirs",
-        a_shape(a_claim(500)),
+        500,
         node_name=N1,
         allocation=Allocation(token=DecisionToken("theirs"), cards=cards),
     )
@@ -102,7 +103,7 @@ def test_a_pod_that_others_placed_on_cards_that_are_not_there_is_told_and_charge
     assert charge.allocation == theirs.allocation
     # Cards that appear are held, also those that had no slot.
     driver.tell(InventoryRead(((N1, (a_gpu("GPU-000"), a_gpu("GPU-099", index=1))),)))
-    assert driver.seen(a_pod("p", a_shape(a_claim(500)))) == []
+    assert driver.seen(a_share("p", 500)) == []
     driver.tell(PodGone(theirs.uid))
     assert [bind.node for bind in driver.decide()] == [N1]
 
@@ -113,7 +114,7 @@ def test_cards_that_are_there_are_no_trouble() -> None:
     held = Allocation(
         token=DecisionToken("theirs"), cards=(CardCharge(GpuUuid("GPU-n1-0"), 500, 1),)
     )
-    pod = a_pod("theirs", a_shape(a_claim(500)), node_name=N1, allocation=held)
+    pod = a_share("theirs", 500, node_name=N1, allocation=held)
     troubles = [
         one.warning for one in driver.tell(PodSeen(pod)) if isinstance(one, ReportPodWarning)
     ]

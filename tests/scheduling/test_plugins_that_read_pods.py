@@ -13,8 +13,7 @@ from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.plugin import NodeState, PerNodeFilter
 from kubeshare_py.scheduling.machine import Machine
-from tests.builders import NO_PREEMPTION, a_claim, a_pod, a_shape
-from tests.scheduling.gang_driver import GangDriver
+from tests.making import NO_PREEMPTION, Driver, a_share
 
 NODES = {"a-1": 2, "b-1": 2}
 
@@ -37,20 +36,20 @@ class Misspelt(TeamNodes):
     reads_labels = "team"
 
 
-def a_driver(plugin: type[TeamNodes] = TeamNodes) -> GangDriver:
+def a_driver(plugin: type[TeamNodes] = TeamNodes) -> Driver:
     plugins = {**NO_PREEMPTION["profiles"][0]["plugins"]}
     plugins["filter"] = {"enabled": [{"name": "TeamNodes"}]}
     document = read({"profiles": [{"plugins": plugins}]})
     machine = Machine(profiles(document, {**IN_TREE, "TeamNodes": plugin}), "test")
-    return GangDriver(NODES, machine=machine)
+    return Driver(NODES, machine=machine)
 
 
 def of(name: str, namespace: str, **labels: str) -> Pod:
-    pod = a_pod(name, a_shape(a_claim(500)), labels=tuple(sorted(labels.items())))
+    pod = a_share(name, 500, labels=tuple(sorted(labels.items())))
     return replace(pod, key=PodKey(namespace, name))
 
 
-def nodes(driver: GangDriver, *pods: Pod) -> dict[str, str]:
+def nodes(driver: Driver, *pods: Pod) -> dict[str, str]:
     return {bind.key.name: str(bind.node) for bind in driver.show(*pods)}
 
 
@@ -63,7 +62,7 @@ def test_what_no_plugin_reads_makes_no_shapes() -> None:
     driver = a_driver()
     shapes = {driver.machine.shape_of(of(f"p{n}", "a", app=str(n), team="b")) for n in range(9)}
     assert len(shapes) == 1
-    plain = GangDriver(NODES).machine
+    plain = Driver(NODES).machine
     shapes = {plain.shape_of(of(f"p{n}", f"ns-{n}", team=str(n))) for n in range(9)}
     assert [(one.namespace, one.labels) for one in shapes] == [("", ())]
 

@@ -3,25 +3,26 @@
 from dataclasses import replace
 from typing import Any
 
+from kubeshare_py.domain.cluster_objects import (
+    ObjectKey,
+    PodController,
+    ReplicaSetObject,
+    Requirement,
+    ServiceObject,
+    WatchedKind,
+)
 from kubeshare_py.domain.effects import ReportWaiting
 from kubeshare_py.domain.events import (
     BindSlotsFree,
+    Event,
     NodeSeen,
     ObjectGone,
     ObjectSeen,
     ObjectsListed,
     PodSeen,
 )
-from kubeshare_py.domain.label_selector import Requirement
-from kubeshare_py.domain.needs.cluster_objects import ObjectKey, WatchedKind
-from kubeshare_py.domain.needs.default_spread import (
-    PodController,
-    ReplicaSetObject,
-    ServiceObject,
-)
 from kubeshare_py.domain.pod import Pod, PodGroup
-from tests.builders import a_node
-from tests.scheduling.driver import Driver
+from tests.making import Driver, a_node, of
 from tests.scheduling.test_inter_pod import EVEN, ZONE, a_web, nodes
 
 HARD = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
@@ -82,12 +83,17 @@ def test_profiles_may_differ_and_one_without_constraints_has_none() -> None:
         assert len({*placed(driver, a_web("a"), a_web("b"))}) == 1 + len(constraints)
 
 
-def test_a_waiting_pod_is_tried_again_when_its_service_goes() -> None:
+def where_b_waits(service: Event) -> Driver:
+    """Pods a and b are of this service: b has to be in the west, which takes no pods."""
     driver = a_driver(HARD, e="east", full="west")
-    driver.tell(ObjectSeen(WEB_SERVICE))
-    driver.tell(NodeSeen(a_node("full", labels={ZONE: "west"}, unschedulable=True)))
+    driver.tell(service, NodeSeen(a_node("full", labels={ZONE: "west"}, unschedulable=True)))
     driver.place(a_web("a"))
     assert waits(driver, a_web("b"))
+    return driver
+
+
+def test_a_waiting_pod_is_tried_again_when_its_service_goes() -> None:
+    driver = where_b_waits(ObjectSeen(WEB_SERVICE))
     driver.tell(ObjectSeen(replace(WEB_SERVICE, name="same")))
     assert driver.decide() == []
     driver.tell(ObjectGone(WatchedKind.SERVICE, ObjectKey("default", "same")), NO_SERVICE)
@@ -95,21 +101,13 @@ def test_a_waiting_pod_is_tried_again_when_its_service_goes() -> None:
 
 
 def test_a_list_without_the_service_lets_it_go_too() -> None:
-    driver = a_driver(HARD, e="east", full="west")
-    driver.tell(ObjectsListed(WatchedKind.SERVICE, (WEB_SERVICE,)))
-    driver.tell(NodeSeen(a_node("full", labels={ZONE: "west"}, unschedulable=True)))
-    driver.place(a_web("a"))
-    assert waits(driver, a_web("b"))
+    driver = where_b_waits(ObjectsListed(WatchedKind.SERVICE, (WEB_SERVICE,)))
     driver.tell(ObjectsListed(WatchedKind.SERVICE, ()))
     assert nodes(driver.decide()) == {"b": "e"}
 
 
 def test_a_pod_that_gets_other_labels_leaves_its_service() -> None:
-    driver = a_driver(HARD, e="east", full="west")
-    driver.tell(ObjectSeen(WEB_SERVICE))
-    driver.tell(NodeSeen(a_node("full", labels={ZONE: "west"}, unschedulable=True)))
-    driver.place(a_web("a"))
-    assert waits(driver, a_web("b"))
+    driver = where_b_waits(ObjectSeen(WEB_SERVICE))
     assert nodes(driver.seen(replace(a_web("b"), labels=(("app", "db"),)))) == {"b": "e"}
 
 
@@ -141,7 +139,7 @@ def test_it_says_why_in_the_words_of_constraints() -> None:
     driver.tell(NodeSeen(a_node("full", labels={ZONE: "west"}, unschedulable=True)))
     driver.place(a_web("a"))
     effects = driver.tell(PodSeen(a_web("b")), BindSlotsFree(1))
-    (report,) = [one for one in effects if isinstance(one, ReportWaiting)]
+    (report,) = of(ReportWaiting, effects)
     assert "didn't match pod topology spread constraints" in report.diagnosis.message
 
 

@@ -11,9 +11,7 @@ from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.events import PodGone, PodSeen
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey
 from kubeshare_py.domain.pod import Pod
-from tests.builders import a_claim, a_pod, a_shape, whole
-from tests.scheduling.driver import Driver
-from tests.scheduling.gang_driver import a_group
+from tests.making import Driver, a_claim, a_group, a_pod, a_shape, a_share, whole
 
 PODS = 300
 NOT_STATE = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
@@ -31,7 +29,7 @@ def size(root: object) -> int:
 
 
 def pod(number: int) -> Pod:
-    return a_pod(f"p{number}", a_shape(a_claim(100)), created=f"{number:06d}")
+    return a_share(f"p{number}", 100, created=f"{number:06d}")
 
 
 def waits(driver: Driver, number: int) -> None:
@@ -77,13 +75,14 @@ HISTORIES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("happens", HISTORIES)
 def test_pods_that_came_and_went_are_not_remembered(
     happens: Callable[[Driver, int], None],
 ) -> None:
     driver = Driver({"n1": 1})
     # Older than all others: no turn takes it out of the queue.
-    driver.tell(PodSeen(a_pod("first", a_shape(a_claim(100)), created="")))
+    driver.tell(PodSeen(a_share("first", 100, created="")))
     driver.tell(PodSeen(a_pod("member", group=a_group(2), created="")))
     sizes = []
     for number in range(4 * PODS):

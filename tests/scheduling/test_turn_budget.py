@@ -7,15 +7,16 @@ from itertools import combinations
 
 import pytest
 
-from kubeshare_py.domain.events import BindSlotsFree, PodGone, PodSeen, TimePassed
-from kubeshare_py.domain.label_selector import Requirement
+from kubeshare_py.domain.cluster_objects import Requirement
+from kubeshare_py.domain.effects import Effect
+from kubeshare_py.domain.events import PodGone, PodSeen, TimePassed
 from kubeshare_py.domain.pod import NodeTerm, Pod, PodGroup, Shape
-from kubeshare_py.framework.evaluation_cost import ASKING, preparing
+from kubeshare_py.framework.prepared_plugins import ASKING, preparing
 from kubeshare_py.framework.result_cache import SHAPES_KEPT
-from kubeshare_py.scheduling.binding.iteration_budget import LOOK, ROWS_PER_ITERATION
-from kubeshare_py.scheduling.reservations.reservation_policy import QUEUES_AT_ONCE
-from tests.builders import a_claim, a_machine, a_pod, a_shape, whole
-from tests.scheduling.driver import Driver
+from kubeshare_py.scheduling.iteration_budget import LOOK, ROWS_PER_ITERATION
+from kubeshare_py.scheduling.machine import MachineEvent
+from kubeshare_py.scheduling.reservation_policy import QUEUES_AT_ONCE
+from tests.making import Driver, a_claim, a_machine, a_pod, a_shape, a_share, whole
 
 PODS = 2 * SHAPES_KEPT
 
@@ -40,20 +41,22 @@ class Counted(Driver):
 
     most = 0
 
-    def turn(self) -> None:
+    def tell(self, *events: MachineEvent) -> list[Effect]:
         before = self.machine.evaluators["kubeshare-scheduler"].work.cost
-        self.tell(BindSlotsFree(64))
+        effects = super().tell(*events)
         cost = self.machine.evaluators["kubeshare-scheduler"].work.cost - before
         self.most = max(self.most, cost)
+        return effects
 
     def until_quiet(self) -> int:
         turns = 0
         while (wake_at := self.machine.wake_at(self.now)) is not None and wake_at <= self.now:
-            self.turn()
+            self.decide()
             turns += 1
         return turns
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("terms", [1, 100])
 def test_shapes_that_nobody_asked_before_take_several_turns(terms: int) -> None:
     driver = Counted({"n1": 1, "n2": 1})
@@ -65,16 +68,17 @@ def test_shapes_that_nobody_asked_before_take_several_turns(terms: int) -> None:
     # The last shape of a turn is asked whole, and its reasons are worked out.
     assert driver.most < ROWS_PER_ITERATION + 3 * one
     # After a while all of them are looked at again, which costs as much.
-    driver.tell(PodSeen(a_pod("small", a_shape(a_claim(50)))))
+    driver.tell(PodSeen(a_share("small", 50)))
     for _ in range(3):
         driver.now += 61.0
         driver.until_quiet()
     assert driver.most < ROWS_PER_ITERATION + 3 * one
 
 
+@pytest.mark.slow
 def test_a_change_is_looked_at_in_several_turns() -> None:
     driver = Counted({"n1": 1, "n2": 1})
-    full = a_pod("full", a_shape(a_claim(1000)))
+    full = a_share("full")
     driver.place(full)
     for number in range(PODS):
         driver.tell(PodSeen(pod(number, with_terms(number, 100))))
@@ -85,9 +89,10 @@ def test_a_change_is_looked_at_in_several_turns() -> None:
     assert driver.most < ROWS_PER_ITERATION + 3 * (preparing(with_terms(0, 100), 16) + ASKING + 16)
 
 
+@pytest.mark.slow
 def test_looks_at_lines_that_a_change_cannot_help_take_several_turns() -> None:
     driver = Counted({"n1": 1, "n2": 1})
-    full = a_pod("full", a_shape(a_claim(1000)))
+    full = a_share("full")
     driver.place(full)
     lines = 3 * ROWS_PER_ITERATION // LOOK
     for number in range(lines):
@@ -105,8 +110,7 @@ def test_looks_at_lines_that_a_change_cannot_help_take_several_turns() -> None:
 SWEPT = """
 import sys
 from kubeshare_py.domain.events import PodGone
-from tests.builders import a_claim, a_machine, a_pod, a_shape, whole
-from tests.scheduling.driver import Driver
+from tests.making import Driver, a_claim, a_machine, a_pod, a_shape, whole
 
 driver = Driver({"n1": 1})
 before = set(sys.modules)
@@ -119,15 +123,17 @@ print(sorted(set(sys.modules) - before))
 """
 
 
+@pytest.mark.slow
 def test_no_turn_imports_anything() -> None:
     ran = subprocess.run([sys.executable, "-c", SWEPT], capture_output=True, text=True, check=True)
     assert ran.stdout == "[]\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lines", [3, 4 * QUEUES_AT_ONCE])
 def test_the_first_of_many_lines_is_looked_for_in_several_turns(lines: int) -> None:
     driver = Counted({"n1": 2}, machine=a_machine(reservation_after_s=60.0))
-    driver.place(a_pod("tenant", a_shape(a_claim(500))))
+    driver.place(a_share("tenant", 500))
     for number in range(lines):
         shape = replace(a_shape(whole(2)), resources=(("cpu", 1_000 + number),))
         # The oldest is one of the last that are looked at, and one of the first that wait.
@@ -148,7 +154,7 @@ def test_the_first_of_many_lines_is_looked_for_in_several_turns(lines: int) -> N
 
 def gangs_that_do_not_fit(driver: Counted, shapes: list[list[Shape]]) -> Pod:
     """One gang for each list of shapes, blocked; the pod that holds all there is."""
-    full = a_pod("full", a_shape(a_claim(1000)))
+    full = a_share("full")
     driver.place(full)
     for number, of_one in enumerate(shapes):
         group = PodGroup(name=f"g{number}", headcount=len(of_one), min_available=len(of_one))
@@ -159,6 +165,7 @@ def gangs_that_do_not_fit(driver: Counted, shapes: list[list[Shape]]) -> Pod:
     return full
 
 
+@pytest.mark.slow
 def test_a_gang_of_many_costly_shapes_is_looked_at_over_several_turns() -> None:
     driver = Counted({"n1": 1, "n2": 1})
     shapes = [with_terms(number, 100) for number in range(PODS // 4)]
@@ -173,6 +180,7 @@ def test_a_gang_of_many_costly_shapes_is_looked_at_over_several_turns() -> None:
     assert driver.most < ROWS_PER_ITERATION + 3 * one
 
 
+@pytest.mark.slow
 def test_looks_at_gangs_take_several_turns_though_all_is_known_of_their_shapes() -> None:
     driver = Counted({"n1": 1, "n2": 1})
     few = [with_terms(number, 1) for number in range(12)]

@@ -10,11 +10,9 @@ from kubeshare_py.domain.events import BindRefused, Bound, PodGone, PodSeen, Ref
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.framework.profile_making import PluginFactory
 from kubeshare_py.plugin import Depends, IntArray, ReasonTable, RowFilter, Rows
-from kubeshare_py.scheduling.configured_machine import configured_machine
 from kubeshare_py.scheduling.explain.figures import decision_figures
-from tests.builders import a_claim, a_pod, a_shape
-from tests.scheduling.driver import Driver
-from tests.scheduling.gang_driver import a_group, members
+from kubeshare_py.scheduling.machine import configured_machine
+from tests.making import Driver, a_claim, a_group, a_pod, a_shape, a_share, members
 
 WAIT_S = 300.0
 MOVE = ("active", "UnschedulableTimeout")
@@ -98,7 +96,7 @@ def test_one_that_still_fits_nowhere_waits_as_long_again(driver: MoodyDriver) ->
 
 
 def test_all_pods_of_a_shape_are_moved_and_counted(driver: MoodyDriver) -> None:
-    pods = [a_pod(f"p{number}", a_shape(a_claim(300))) for number in range(5)]
+    pods = [a_share(f"p{number}", 300) for number in range(5)]
     driver.tell(*map(PodSeen, pods))
     assert driver.decide() == []
     driver.moody.refuses = False
@@ -127,7 +125,7 @@ def test_a_pod_that_an_event_helped_is_not_counted(driver: MoodyDriver) -> None:
 def test_a_shape_that_was_tried_later_is_not_flushed_with_others(driver: MoodyDriver) -> None:
     driver.seen(a_pod("p", SMALL))
     driver.pass_time(100)
-    driver.seen(a_pod("q", a_shape(a_claim(500))))
+    driver.seen(a_share("q", 500))
     driver.moody.refuses = False
     driver.pass_time(WAIT_S - 100)
     assert [bind.key.name for bind in driver.decide()] == ["p"]

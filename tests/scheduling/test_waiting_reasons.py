@@ -9,6 +9,7 @@ import pytest
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import read
+from kubeshare_py.domain.cluster_objects import GroupApi, GroupReference
 from kubeshare_py.domain.diagnosis import WaitingReason
 from kubeshare_py.domain.effects import Bind, Effect, ReportWaiting
 from kubeshare_py.domain.events import (
@@ -23,15 +24,23 @@ from kubeshare_py.domain.events import (
     Refusal,
     TimePassed,
 )
-from kubeshare_py.domain.group_objects import GroupApi, GroupReference
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import InvalidRequest
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.scheduling.machine import Machine
-from kubeshare_py.scheduling.queue.queue_rules import QueueRules
-from tests.builders import a_claim, a_cluster, a_node, a_pod, a_shape, some_gpus, whole
-from tests.scheduling.gang_driver import a_group, members
+from kubeshare_py.scheduling.queue.waiting_limit import QueueRules
+from tests.making import (
+    a_claim,
+    a_cluster,
+    a_group,
+    a_node,
+    a_pod,
+    a_shape,
+    members,
+    some_gpus,
+    whole,
+)
 
 UNSCHEDULABLE = WaitingReason.UNSCHEDULABLE
 ERROR, NOT_READY = WaitingReason.SCHEDULER_ERROR, WaitingReason.NOT_READY

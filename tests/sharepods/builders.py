@@ -3,8 +3,13 @@
 from typing import Any
 
 from kubeshare_py.domain.identity import PodKey, PodUid
-from kubeshare_py.sharepods.pod_behind import PodBehind, PodMirror, SharePodUid
-from kubeshare_py.sharepods.share_pod import SharePod, SharePodTemplate
+from kubeshare_py.sharepods.share_pod import (
+    PodBehind,
+    PodMirror,
+    SharePod,
+    SharePodTemplate,
+    SharePodUid,
+)
 
 KEY = PodKey("default", "one")
 

@@ -7,10 +7,15 @@ import pytest
 
 from kubeshare_py.domain.events import TimePassed
 from kubeshare_py.domain.identity import PodKey
-from kubeshare_py.sharepods.answers import key_of
-from kubeshare_py.sharepods.effects import ReportSharePod, SharePodEffect, SharePodRequest
-from kubeshare_py.sharepods.events import EffectAnswered, RequestFailed, SharePodEvent
-from kubeshare_py.sharepods.reconciler import Reconciler
+from kubeshare_py.sharepods.effects import (
+    EffectAnswered,
+    ReportSharePod,
+    RequestFailed,
+    SharePodEffect,
+    SharePodEvent,
+    SharePodRequest,
+)
+from kubeshare_py.sharepods.reconciler import Reconciler, key_of
 from kubeshare_py.sharepods.share_pod import ConditionType, SharePod
 from tests.scale import seeds
 from tests.sharepods.world import REFUSED, World
@@ -141,6 +146,7 @@ def expect_right(world: World, share: SharePod) -> None:
     assert (synced.is_true, synced.reason) == (False, wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(1000))
 def test_any_history_ends_with_each_pod_made_once_and_shown(seed: int) -> None:
     rng = random.Random(seed)

@@ -11,35 +11,31 @@ from kubeshare_py.sharepods.effects import (
     AdoptPod,
     CreatePod,
     DeletePod,
-    ReportSharePod,
-    SharePodEffect,
-    WriteCardName,
-    WriteStatus,
-)
-from kubeshare_py.sharepods.events import (
     EffectAnswered,
     PodBehindGone,
     PodBehindSeen,
     PodFound,
     PodsBehindListed,
+    ReportSharePod,
     RequestDone,
     RequestFailed,
     RequestOutcome,
+    SharePodEffect,
     SharePodGone,
     SharePodSeen,
     SharePodsListed,
     SharePodStored,
+    WriteCardName,
+    WriteStatus,
 )
-from kubeshare_py.sharepods.pod_behind import PodBehind
-from kubeshare_py.sharepods.reconciler import Reconciler
-from kubeshare_py.sharepods.record import SharePodRecord
+from kubeshare_py.sharepods.reconciler import Reconciler, SharePodRecord, judge
 from kubeshare_py.sharepods.share_pod import (
     ConditionType,
+    PodBehind,
     SharePod,
     SharePodStatus,
     SharePodTemplate,
 )
-from kubeshare_py.sharepods.verdict import judge
 from tests.sharepods.builders import KEY, mirror, pod, share, template
 
 
@@ -201,7 +197,7 @@ def test_a_pod_that_was_deleted_is_made_again_only_once_it_is_gone() -> None:
 def test_the_restart_policy_says_whether_a_pod_is_made_again(
     policy: str, phase: str, again: bool
 ) -> None:
-    """kubeshare.md E.4: not re-created if finished per restart policy."""
+    """In KubeShare 1.0 a pod that finished as its restart policy wants is not made again."""
     reconciler = started(share(restart_policy=policy), pods=(pod(node="n1", phase="Running"),))
     [effect] = reconciler.handle(PodBehindGone(pod(node="n1", phase=phase)), 0.1)
     assert isinstance(effect, CreatePod) == again
@@ -325,6 +321,7 @@ def test_what_a_share_pod_shows_of_its_pod_is_kept_once() -> None:
     assert record.share_pod.status.mirror is record.pod.mirror
 
 
+@pytest.mark.slow
 def test_a_pod_of_a_share_pod_that_is_too_long_by_now_stays() -> None:
     """One that an earlier version made."""
     none = SharePodTemplate(manifest=b"", field_hashes=())

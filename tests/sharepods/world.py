@@ -13,11 +13,6 @@ from kubeshare_py.sharepods.effects import (
     AdoptPod,
     CreatePod,
     DeletePod,
-    SharePodRequest,
-    WriteCardName,
-    WriteStatus,
-)
-from kubeshare_py.sharepods.events import (
     PodBehindGone,
     PodBehindSeen,
     PodFound,
@@ -27,12 +22,20 @@ from kubeshare_py.sharepods.events import (
     RequestOutcome,
     SharePodEvent,
     SharePodGone,
+    SharePodRequest,
     SharePodSeen,
     SharePodsListed,
     SharePodStored,
+    WriteCardName,
+    WriteStatus,
 )
-from kubeshare_py.sharepods.pod_behind import PodBehind, PodMirror, SharePodUid
-from kubeshare_py.sharepods.share_pod import SharePod, SharePodTemplate
+from kubeshare_py.sharepods.share_pod import (
+    PodBehind,
+    PodMirror,
+    SharePod,
+    SharePodTemplate,
+    SharePodUid,
+)
 
 POLICIES = ("Always", "OnFailure", "Never")
 REFUSED = "refused"

@@ -7,10 +7,8 @@ from typing import Any
 
 from rich.console import Console
 
-from kubeshare_py.edges.cli.access import ApiAccess
-from kubeshare_py.edges.cli.state_client import StateClient
-from kubeshare_py.programs.kubectl_kubeshare import answer
-from kubeshare_py.programs.kubectl_question import Question
+from kubeshare_py.edges.cli.state_client import ApiAccess, StateClient
+from kubeshare_py.programs.kubectl_kubeshare import Question, answer
 
 
 async def kubectl_kubeshare(

@@ -19,16 +19,18 @@ from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
 from kubeshare_py.domain.diagnosis import WaitingReason
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.watch import follow
+from kubeshare_py.edges.scheduler.event_logging import LogSettings, RunOptions
 from kubeshare_py.edges.scheduler.writes.kube_api import HAND_OVER_S
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
-from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode, read_cluster
-from kubeshare_py.embedded_cluster.programs.scheduler import running_scheduler
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import SimulatedNode, read_cluster
+from kubeshare_py.embedded_cluster.programs.demo_cluster import running_scheduler
 from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest
 from kubeshare_py.embedded_cluster.serving.cluster import EmbeddedCluster
-from kubeshare_py.embedded_cluster.serving.faults import Fault
+from kubeshare_py.embedded_cluster.serving.server import Fault
 from kubeshare_py.manifests.watch import Codec, ListResult
 from kubeshare_py.scheduling.machine import Machine
 from tests.conftest import NewCluster
+from tests.module_forks import forked_module
 from tests.patience import PATIENCE_S
 from tests.stories.observer import Observer
 
@@ -80,6 +82,7 @@ class Stage:
         document: Json | None = None,
         hand_over_s: float = HAND_OVER_S,
         dialects: Dialects = SHAREDGPU_ALONE,
+        event_log: LogSettings | None = None,
     ) -> AsyncIterator[Machine]:
         """A new scheduler process, so to speak, while entered; it reads the inventory often."""
         self._schedulers += 1
@@ -93,8 +96,9 @@ class Stage:
             "forcedDeleteHoldSeconds": 0.5,
         }
         settings = read(defaults if document is None else defaults | document)
+        options = RunOptions(dialects=dialects, event_log=event_log, start=forked_module)
         async with running_scheduler(
-            self.cluster, folder, settings, IN_TREE, hand_over_s, dialects
+            self.cluster, folder, settings, IN_TREE, hand_over_s, options
         ) as machine:
             yield machine
 
@@ -118,8 +122,8 @@ class Stage:
     async def inventory_asked(self) -> None:
         """Wait until the scheduler has heard an answer of Prometheus as it answers now."""
         queries = self.cluster.collectors.queries
-        # One more than a reading and the next: one of them may be for links.
-        await self.expect_sent(lambda: self.cluster.collectors.queries >= queries + 3)
+        # Two more than a reading and the next: one may be for links, and one for what is used.
+        await self.expect_sent(lambda: self.cluster.collectors.queries >= queries + 4)
 
     async def expect_sent(self, wanted: Callable[[], bool]) -> None:
         """Wait for requests to the API server, or to Prometheus."""
@@ -311,12 +315,11 @@ def card(pod: Json) -> str:
 
 
 @pytest.fixture
-def nodes() -> str:
-    """The cluster file of the story; override it in the module."""
-    return """
-nodes:
-  - {name: "n{n}", count: 2, gpus: [{model: A100, count: 2, memory: 40GiB}]}
-"""
+def nodes(request: pytest.FixtureRequest) -> str:
+    """The cluster file: `CLUSTER` of the story's class or module, or two nodes of two cards."""
+    usual = 'nodes: [{name: "n{n}", count: 2, gpus: [{model: A100, count: 2, memory: 40GiB}]}]'
+    of_module = getattr(request.module, "CLUSTER", usual)
+    return str(getattr(request.cls, "CLUSTER", of_module))
 
 
 @pytest.fixture

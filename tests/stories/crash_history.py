@@ -10,7 +10,7 @@ from fractions import Fraction
 from http import HTTPStatus
 
 from kubeshare_py.edges.kube.errors import KubeError, KubeUnreachable
-from kubeshare_py.embedded_cluster.nodes.run_plan import RUN_SECONDS
+from kubeshare_py.embedded_cluster.nodes.kubelet import RUN_SECONDS
 from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest
 from tests.stories.conftest import PODS, Json, Stage, annotations
 from tests.stories.crashing import Killable

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from kubeshare_py.dialects.hami.keys import MIB
-from kubeshare_py.dialects.hami.register import RegisteredCard, write_json, write_records
+from kubeshare_py.dialects.hami.annotations import MIB, RegisteredCard, write_json, write_records
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.edges.kube.client import KubeClient
 from tests.stories.conftest import Json, Stage

@@ -6,8 +6,7 @@ It takes the pod that has no part yet, makes its part, says so on the pod, and f
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from kubeshare_py.dialects.cambricon.keys import ASSIGNED, PROFILE
-from kubeshare_py.dialects.cambricon.node_locks import DSMLU_LOCK
+from kubeshare_py.dialects.cambricon import ASSIGNED, DSMLU_LOCK, PROFILE
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject

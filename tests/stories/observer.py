@@ -11,7 +11,7 @@ from contextlib import aclosing
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject, is_finished
-from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import SimulatedNode
 from kubeshare_py.manifests.watch import Codec, ListResult
 
 WHOLE = 1000

@@ -1,6 +1,5 @@
 """kubeshare-scheduler as a process of its own, beside the cluster of a stage."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import yaml
 
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
+from tests.module_forks import Fork
 from tests.programs.commands import running
 from tests.stories.conftest import Json, Stage
 
@@ -33,9 +33,7 @@ def scheduler_options(stage: Stage, folder: Path, **more: object) -> tuple[str, 
 
 
 @asynccontextmanager
-async def scheduler_process(
-    stage: Stage, folder: Path, **more: object
-) -> AsyncIterator[asyncio.subprocess.Process]:
+async def scheduler_process(stage: Stage, folder: Path, **more: object) -> AsyncIterator[Fork]:
     """The process with these settings, killed at the end if it still runs."""
     async with running(folder, "scheduler", *scheduler_options(stage, folder, **more)) as process:
         yield process

@@ -10,7 +10,7 @@ import aiohttp
 import msgspec
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.credentials import load
 from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.embedded_cluster.serving.server import ADMIN
 from tests.controlplane.running import ControlPlane
@@ -42,6 +42,16 @@ class People:
             return
         await self._bind(f"{_RBAC}/namespaces/{namespace}/rolebindings", "view", user)
 
+    async def may_edit(self, user: str, namespace: str) -> None:
+        """Give Kubernetes' own role `edit` in a namespace."""
+        if self.plane is None:
+            for resource in ("pods", "schedulers"):
+                self._may(user, (f"{resource}.state.kubeshare.io", namespace))
+            creates = self.stage.cluster.server.service.access.creates.setdefault(user, set())
+            creates |= {("placementreviews.state.kubeshare.io", namespace), ("pods.", namespace)}
+            return
+        await self._bind(f"{_RBAC}/namespaces/{namespace}/rolebindings", "edit", user)
+
     async def namespace(self, name: str) -> None:
         """Make one in which pods may be created."""
         await _create(self.stage.client, "/api/v1/namespaces", {"metadata": {"name": name}})
@@ -62,6 +72,14 @@ class People:
         async with KubeClient(load(str(self.certificate(user)))) as client:
             try:
                 return HTTPStatus.OK, await client.get(path)
+            except KubeError as error:
+                return error.status, {"message": error.message, "reason": error.reason}
+
+    async def posted(self, user: str, path: str, body: Json) -> tuple[int, Json]:
+        """What a user with a client certificate is answered to a POST."""
+        async with KubeClient(load(str(self.certificate(user)))) as client:
+            try:
+                return HTTPStatus.CREATED, await client.create(path, body)
             except KubeError as error:
                 return error.status, {"message": error.message, "reason": error.reason}
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from kubeshare_py.edges.kube.self_signed_ca import API_SERVICES
+from kubeshare_py.edges.kube.certificates import API_SERVICES
 from kubeshare_py.manifests.state_group import API_SERVICE
 from tests.stories.conftest import Stage
 

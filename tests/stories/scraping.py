@@ -33,3 +33,10 @@ async def start_collector(stage: Stage, node: str, host: str) -> None:
     await stage.expect_running(name)
     status = {"podIP": host, "podIPs": [{"ip": host}]}
     await stage.client.merge_patch(f"{PODS}/{name}/status", {"status": status})
+
+
+def auto_of(place: Place, url: str = "") -> Json:
+    """The same, of a scheduler that prefers the Prometheus at `url`, or one that it finds."""
+    document = scrape_of(place)
+    inventory = {**document["inventory"], "source": "auto", "url": url, "intervalSeconds": 0.1}
+    return {**document, "inventory": inventory}

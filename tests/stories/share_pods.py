@@ -10,9 +10,9 @@ import msgspec
 import yaml
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.credentials import load
 from kubeshare_py.edges.scheduler.leadership import OnlyScheduler
-from kubeshare_py.manifests.sharepods.share_pod_api import API_VERSION, KIND
+from kubeshare_py.manifests.share_pods import API_VERSION, KIND
 from kubeshare_py.programs import controller
 from kubeshare_py.programs.controller import ELECTION, ControllerSettings
 from tests.patience import PATIENCE_S

@@ -1,8 +1,8 @@
 """HAMi's device plugin and the kubelets that ask it, played over the API for many nodes.
 
 A kubelet sees a pod bound to its node and asks the plugin for the devices of each of its
-containers. It does not say for which pod: the plugin looks for it (vgpu-hami C.2), one call at a
-time on each node, and gives what the pod's annotation says.
+containers. It does not say for which pod: the plugin takes the one that the node's lock names, one
+call at a time on each node, and gives what the pod's annotation says.
 """
 
 import asyncio
@@ -12,9 +12,18 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from kubeshare_py.dialects.hami.encoding import Slots, decode, encode
-from kubeshare_py.dialects.hami.keys import ALLOCATING, FAILED, HAMI, NVIDIA_KEYS, SUCCESS, SYSTEMS
-from kubeshare_py.dialects.hami.node_locks import read_lock
+from kubeshare_py.dialects.hami.annotations import (
+    ALLOCATING,
+    FAILED,
+    HAMI,
+    NVIDIA_KEYS,
+    SUCCESS,
+    SYSTEMS,
+    Slots,
+    decode,
+    encode,
+    read_lock,
+)
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.edges.kube.watch import follow

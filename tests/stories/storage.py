@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kubeshare_py.embedded_cluster.claims.provisioning import PROVISIONER
+from kubeshare_py.embedded_cluster.controllers.provisioning import PROVISIONER
 from tests.stories.conftest import Json, Stage
 
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"

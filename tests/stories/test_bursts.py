@@ -42,18 +42,15 @@ def running(pods: list[Json]) -> list[Json]:
 
 
 class TestOneNodeOfEightCards:
-    @pytest.fixture
-    def nodes(self) -> str:
-        return "nodes: [{name: n1, gpus: [{model: T4, count: 8, memory: 16GiB}]}]"
+    CLUSTER = "nodes: [{name: n1, gpus: [{model: T4, count: 8, memory: 16GiB}]}]"
 
+    @pytest.mark.slow
     async def test_sixteen_halves_fill_it_again_and_again(self, stage: Stage) -> None:
         await expect_filled_again_and_again(stage, 16)
 
 
 class TestEightNodesOfOneCard:
-    @pytest.fixture
-    def nodes(self) -> str:
-        return 'nodes: [{name: "n{n}", count: 8, gpus: [{model: T4, count: 1, memory: 16GiB}]}]'
+    CLUSTER = 'nodes: [{name: "n{n}", count: 8, gpus: [{model: T4, count: 1, memory: 16GiB}]}]'
 
     @pytest.mark.long
     async def test_sixteen_halves_fill_them_again_and_again(self, stage: Stage) -> None:
@@ -61,10 +58,9 @@ class TestEightNodesOfOneCard:
 
 
 class TestManyNodesOfOneCard:
-    @pytest.fixture
-    def nodes(self) -> str:
-        return 'nodes: [{name: "n{n}", count: 60, gpus: [{model: T4, count: 1, memory: 16GiB}]}]'
+    CLUSTER = 'nodes: [{name: "n{n}", count: 60, gpus: [{model: T4, count: 1, memory: 16GiB}]}]'
 
+    @pytest.mark.slow
     async def test_as_many_halves_as_fit_each_get_their_card(self, stage: Stage) -> None:
         given = cards(await burst(stage, 120))
         assert sorted(Counter(given.values()).values()) == [2] * 60

@@ -11,10 +11,10 @@ from kubeshare_py.dialects.dialect import PlacedNode, ResultKeys
 from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.card_reading import IsolationBackend, IsolationChoice
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
-from kubeshare_py.embedded_cluster.nodes.environment import pod_environment
+from kubeshare_py.embedded_cluster.nodes.container_runtime import pod_environment
 from kubeshare_py.embedded_cluster.protocol.mutation import environment
 from kubeshare_py.scheduling.machine import Machine
 from tests.dialects.halves import HALF, Halves
@@ -23,6 +23,7 @@ from tests.stories.conftest import PODS, Json, Stage, annotations, gpu
 GIB = 1 << 30
 #: Containers that ask for cards, as annotations name them.
 KEYS = {"side": "init-0", "main": "container-0", "other": "container-2"}
+CLUSTER = "nodes: [{name: n1, gpus: [{model: T4, count: 2, memory: 16GiB}]}]"
 
 
 class Quiet(Halves):
@@ -36,11 +37,6 @@ class Quiet(Halves):
 
 
 DIALECTS = Dialects({"kubeshare-scheduler": (SHAREDGPU, Quiet())})
-
-
-@pytest.fixture
-def nodes() -> str:
-    return "nodes: [{name: n1, gpus: [{model: T4, count: 2, memory: 16GiB}]}]"
 
 
 def uuids(stage: Stage) -> list[str]:
@@ -71,6 +67,7 @@ def by_container(stage: Stage) -> dict[str, str]:
     return {f"sharedgpu/{name}": value for name, value in results.items()}
 
 
+@pytest.mark.slow
 async def test_what_containers_hold_together_is_charged_and_a_new_scheduler_knows_it(
     empty_stage: Stage,
 ) -> None:
@@ -134,6 +131,7 @@ def books(machine: Machine) -> list[tuple[int, int, int]]:
     return [(milli, memory, pods) for milli, memory, pods in parts]
 
 
+@pytest.mark.slow
 async def test_each_container_sees_its_own_part_and_a_new_scheduler_has_the_same_books(
     empty_stage: Stage,
 ) -> None:

@@ -15,12 +15,8 @@ from tests.stories.conftest import PODS, VISIBLE, Json, Stage, bound, card, gpu
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
-
-
-@pytest.fixture
-def nodes() -> str:
-    """Four halves of a card."""
-    return """
+#: Four halves of a card.
+CLUSTER = """
 nodes:
   - {name: "n{n}", count: 2, gpus: [{model: Tesla-T4, count: 1, memory: 16GiB}]}
 """
@@ -85,6 +81,7 @@ def staying(pods: dict[str, UnstructuredObject], image: str = "") -> list[Unstru
     ]
 
 
+@pytest.mark.slow
 async def test_replicas_share_cards_and_those_that_wait_are_given_up_first(stage: Stage) -> None:
     await stage.cluster.apply(deployment("web", 4))
     await rolled_out(stage, "web")
@@ -98,6 +95,7 @@ async def test_replicas_share_cards_and_those_that_wait_are_given_up_first(stage
     await rolled_out(stage, "web")
 
 
+@pytest.mark.slow
 async def test_scaled_down_cards_are_free_for_others(stage: Stage) -> None:
     await stage.cluster.apply(deployment("web", 4))
     await rolled_out(stage, "web")
@@ -112,6 +110,7 @@ async def test_scaled_down_cards_are_free_for_others(stage: Stage) -> None:
     await rolled_out(stage, "web")
 
 
+@pytest.mark.slow
 async def test_a_rollout_needs_no_free_card_and_never_leaves_too_few(stage: Stage) -> None:
     await stage.cluster.apply(deployment("web", 4))
     await rolled_out(stage, "web")
@@ -131,6 +130,7 @@ async def test_a_rollout_needs_no_free_card_and_never_leaves_too_few(stage: Stag
     assert all(card(pod) for pod in await stage.all_pods())
 
 
+@pytest.mark.slow
 async def test_a_rollout_that_finds_no_card_stops_and_goes_back(stage: Stage) -> None:
     await stage.cluster.apply(deployment("web", 2, progressDeadlineSeconds=2))
     await rolled_out(stage, "web")
@@ -150,6 +150,7 @@ async def test_a_rollout_that_finds_no_card_stops_and_goes_back(stage: Stage) ->
     await stage.expect_all(lambda found: len(found) == 2)
 
 
+@pytest.mark.slow
 async def test_a_node_is_emptied_under_a_budget(stage: Stage) -> None:
     await stage.patch_node("n2", {"spec": {"unschedulable": True}})
     await stage.cluster.apply(deployment("web", 2))

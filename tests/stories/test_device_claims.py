@@ -10,15 +10,17 @@ TEMPLATES = f"{DEVICES}/namespaces/default/resourceclaimtemplates"
 DRIVER = "gpu.nvidia.com"
 PROTECTION = "resource.kubernetes.io/delete-protection"
 A100 = f'device.driver == "{DRIVER}" && device.attributes["{DRIVER}"].productName.matches("A100")'
-
-
-@pytest.fixture
-def nodes() -> str:
-    """Two nodes of two cards."""
-    return """
+#: Two nodes of two cards.
+CLUSTER = """
 nodes:
   - {name: "n{n}", count: 2, gpus: [{model: NVIDIA-A100-SXM4-40GB, count: 2, memory: 40GiB}]}
 """
+
+
+@pytest.fixture
+def stage(empty_stage: Stage) -> Stage:
+    """Without a scheduler: each story starts one when there are devices."""
+    return empty_stage
 
 
 async def publish(stage: Stage) -> None:
@@ -113,6 +115,7 @@ async def test_devices_are_allocated_reserved_and_protected_before_the_pod_is_bo
     assert term["matchFields"][0]["values"] == [node]
 
 
+@pytest.mark.slow
 async def test_claims_of_templates_get_cards_that_no_pod_shares(stage: Stage) -> None:
     await publish(stage)
     await a_template(stage, "one")

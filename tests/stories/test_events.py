@@ -4,10 +4,7 @@ import pytest
 
 from tests.stories.conftest import PODS, Stage, gpu, scheduled_condition
 
-
-@pytest.fixture
-def nodes() -> str:
-    return """
+CLUSTER = """
 nodes:
   - {name: "n{n}", count: 2, gpus: [{model: T4, count: 1, memory: 16GiB}]}
   - {name: plain}
@@ -61,6 +58,7 @@ async def test_a_new_reason_is_told_at_once(stage: Stage) -> None:
     await stage.expect_waiting("typo", "too few GPUs")
 
 
+@pytest.mark.slow
 async def test_nothing_is_written_to_a_waiting_pod_while_its_reasons_stay(stage: Stage) -> None:
     await stage.create("waits", gpu("2", "2"))
     await stage.expect_waiting("waits", "too few GPUs")
@@ -74,6 +72,7 @@ async def test_nothing_is_written_to_a_waiting_pod_while_its_reasons_stay(stage:
     assert await stage.pod("waits") == before
 
 
+@pytest.mark.slow
 async def test_a_placed_pods_condition_is_the_servers(stage: Stage) -> None:
     await stage.create("holder", gpu("0.6"), nodeSelector={"kubernetes.io/hostname": "n1"})
     await stage.expect_running("holder")

@@ -29,11 +29,7 @@ from tests.stories.conftest import (
 
 #: The name that the shipped policies let this scheduler write conditions of, and another one.
 THEIRS, OWN = "kubeshare-scheduler", "own-scheduler"
-
-
-@pytest.fixture
-def nodes() -> str:
-    return 'nodes: [{name: "n{n}", count: 2, gpus: [{model: T4, count: 2, memory: 16GiB}]}]'
+CLUSTER = 'nodes: [{name: "n{n}", count: 2, gpus: [{model: T4, count: 2, memory: 16GiB}]}]'
 
 
 @dataclass(slots=True)
@@ -97,6 +93,7 @@ async def calling(stage: Stage) -> AsyncIterator[Caller]:
         yield Caller(stage, machine, f"https://127.0.0.1:{port}", session)
 
 
+@pytest.mark.slow
 async def test_a_pod_is_filtered_bound_and_runs_with_its_card(empty_stage: Stage) -> None:
     async with calling(empty_stage) as caller:
         pod = await caller.create("p")
@@ -109,6 +106,7 @@ async def test_a_pod_is_filtered_bound_and_runs_with_its_card(empty_stage: Stage
         assert annotations(running)["sharedgpu/allocation"]
 
 
+@pytest.mark.slow
 async def test_filters_change_nothing_however_often_they_are_asked(empty_stage: Stage) -> None:
     async with calling(empty_stage) as caller:
         pods = [await caller.create(f"p{n}", "1.0") for n in range(9)]
@@ -118,6 +116,7 @@ async def test_filters_change_nothing_however_often_they_are_asked(empty_stage: 
         assert caller.machine.unanswered == 0
 
 
+@pytest.mark.slow
 async def test_any_number_of_binds_at_once_never_give_a_card_twice(empty_stage: Stage) -> None:
     async with calling(empty_stage) as caller:
         pods = [await caller.create(f"p{n}") for n in range(12)]
@@ -129,6 +128,7 @@ async def test_any_number_of_binds_at_once_never_give_a_card_twice(empty_stage: 
         assert sorted(Counter(card(pod) for pod in found if card(pod)).values()) == [2, 2]
 
 
+@pytest.mark.slow
 async def test_full_nodes_are_refused_with_a_reason_that_says_eviction_does_not_help(
     empty_stage: Stage,
 ) -> None:
@@ -151,7 +151,7 @@ async def test_nodes_that_are_not_known_are_unregistered_in_hamis_words(
 
 
 async def test_pods_that_ask_for_no_gpu_pass_unchanged(empty_stage: Stage) -> None:
-    """HAMi H.1-13."""
+    """The names of all nodes come back, also of one that is not known."""
     async with calling(empty_stage) as caller:
         caller.names.append("n9")
         pod = await empty_stage.create("plain", schedulerName=THEIRS)
@@ -218,6 +218,7 @@ async def test_without_a_profile_for_it_nothing_listens(empty_stage: Stage) -> N
             await asyncio.open_connection("127.0.0.1", port)
 
 
+@pytest.mark.slow
 async def test_only_the_leader_answers_and_its_successor_goes_on(empty_stage: Stage) -> None:
     short = {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "100ms"}
     first, second = free_ports(2)
@@ -239,6 +240,7 @@ async def test_only_the_leader_answers_and_its_successor_goes_on(empty_stage: St
     assert len({card(pod) for pod in found}) == 2
 
 
+@pytest.mark.slow
 async def test_a_refused_pod_is_shown_to_kube_scheduler_again_once_it_fits(
     empty_stage: Stage,
 ) -> None:

@@ -11,11 +11,7 @@ from tests.stories.test_operations import scraped
 
 HERE: Json = {"nodeName": "n1"}
 TROUBLES = "kubeshare_allocation_warnings_total"
-
-
-@pytest.fixture
-def nodes() -> str:
-    return "nodes: [{name: n1, gpus: [{model: T4, count: 1, memory: 16GiB}]}]"
+CLUSTER = "nodes: [{name: n1, gpus: [{model: T4, count: 1, memory: 16GiB}]}]"
 
 
 def allocation(stage: Stage, milli: int, port: int = 50500) -> dict[str, str]:
@@ -36,6 +32,7 @@ async def intruder(stage: Stage, name: str, milli: int, **spec: Any) -> Json:
     return await stage.create(name, labels, annotations=allocation(stage, milli), **HERE, **spec)
 
 
+@pytest.mark.slow
 async def test_more_than_a_card_has_is_told_until_it_is_right_again(stage: Stage) -> None:
     await stage.create("ours", gpu("0.6"))
     await stage.expect_running("ours")
@@ -60,6 +57,7 @@ async def test_more_than_a_card_has_is_told_until_it_is_right_again(stage: Stage
     assert shown["kubeshare_overcommitted_cards",] == 0
 
 
+@pytest.mark.slow
 async def test_a_card_that_a_pod_has_for_itself_and_a_port_that_a_pod_has_are_guarded(
     stage: Stage,
 ) -> None:

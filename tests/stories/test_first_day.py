@@ -96,6 +96,7 @@ async def test_all_of_them_run_unchanged(demo: Stage) -> None:
         assert not card(pod)
 
 
+@pytest.mark.slow
 async def test_two_share_pods_share_the_gpu_that_the_second_one_names(demo: Stage) -> None:
     """The GPUID story of KubeShare 1.0's README."""
     await demo.client.create(SHARE_PODS, share_pod("first", amounts("0.4")))
@@ -106,6 +107,7 @@ async def test_two_share_pods_share_the_gpu_that_the_second_one_names(demo: Stag
     assert card(first) == card(second) != ""
 
 
+@pytest.mark.slow
 async def test_whole_cards_go_to_nodes_of_either_owner_of_the_name(demo: Stage) -> None:
     """rtx-1 has NVIDIA's whole cards; the others have slices, which are HAMi's."""
     for number, room in enumerate(("room-c", "room-a")):

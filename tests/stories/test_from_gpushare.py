@@ -3,24 +3,20 @@
 import pytest
 
 from kubeshare_py.dialects.dialects import Dialects
-from kubeshare_py.dialects.gpushare.gpushare_dialect import Gpushare
-from kubeshare_py.dialects.nano_gpu.dialect import NanoGpu
+from kubeshare_py.dialects.gpushare import Gpushare
+from kubeshare_py.dialects.nano_gpu import NanoGpu
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.scheduling.machine import Machine
-from tests.dialects.gpushare.inspect_table import rows, summary
-from tests.dialects.gpushare.pods import COUNT, MEM, PLACEMENT, WHOLE
+from tests.dialects.gpushare_pods import COUNT, MEM, PLACEMENT, WHOLE
+from tests.dialects.inspect_table import rows, summary
 from tests.stories.conftest import NODES, Json, Stage, annotations
 from tests.stories.former_gpushare import FormerGpushare
 
 GIB = 1 << 30
 UNITS = 15
 DIALECTS = Dialects({"kubeshare-scheduler": (SHAREDGPU, Gpushare(), NanoGpu())})
-
-
-@pytest.fixture
-def nodes() -> str:
-    return f"""
+CLUSTER = f"""
 nodes:
   - name: n{{n}}
     count: 2
@@ -63,7 +59,7 @@ async def fixed(stage: Stage) -> list[tuple[str, str]]:
 
 
 async def test_inspect_shows_what_ours_holds(empty_stage: Stage) -> None:
-    """gpushare G58: one card, two containers, several cards, a whole card, and a pod that waits."""
+    """One card, two containers, several cards, a whole card, and a pod that waits."""
     stage = empty_stage
     async with stage.scheduler(dialects=DIALECTS) as machine:
         await create(stage, "one", 3)
@@ -72,7 +68,7 @@ async def test_inspect_shows_what_ours_holds(empty_stage: Stage) -> None:
         await create(stage, "whole", UNITS, labels={PLACEMENT: WHOLE})
         for name in ("one", "two", "both", "whole"):
             await stage.expect_running(name)
-        # G28 deviates: nothing on the node needs the mark, so that it stays as it was written.
+        # Unlike gpushare's: nothing on the node needs the mark, so that it stays as it was written.
         assert annotations(await stage.pod("one"))["ALIYUN_COM_GPU_MEM_ASSIGNED"] == "false"
         await create(stage, "waits", 16)
         await stage.expect_waiting("waits")
@@ -86,8 +82,9 @@ async def test_inspect_shows_what_ours_holds(empty_stage: Stage) -> None:
     assert said[-1] == "29/60 (48%)"
 
 
+@pytest.mark.slow
 async def test_a_cluster_moves_over_while_pods_run_and_back_again(empty_stage: Stage) -> None:
-    """gpushare G29: old pods stay as they are; each side counts what the other one placed."""
+    """Old pods stay as they are; each side counts what the other one placed."""
     stage = empty_stage
     former = FormerGpushare(stage.client, "n1", 2, UNITS)
     assert [await former.place(f"old-{at}", units) for at, units in enumerate((9, 8, 4))] == [
@@ -120,7 +117,7 @@ async def test_a_cluster_moves_over_while_pods_run_and_back_again(empty_stage: S
 
 
 async def test_of_two_pods_for_the_last_units_one_waits(empty_stage: Stage) -> None:
-    """gpushare G41: both are there at once."""
+    """Both are there at once."""
     stage = empty_stage
     former = FormerGpushare(stage.client, "n1", 2, UNITS)
     for name, units in (("a", 15), ("b", 10)):
@@ -137,8 +134,9 @@ async def test_of_two_pods_for_the_last_units_one_waits(empty_stage: Stage) -> N
         await stage.expect_waiting(loser)
 
 
+@pytest.mark.slow
 async def test_a_binding_that_fails_costs_no_units(empty_stage: Stage) -> None:
-    """gpushare G43: the answer is an error; the next attempt binds, and units count once."""
+    """The answer is an error; the next attempt binds, and units count once."""
     stage = empty_stage
     async with stage.scheduler(dialects=DIALECTS) as machine:
         await stage.warm_up()

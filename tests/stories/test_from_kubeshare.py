@@ -15,11 +15,7 @@ from tests.stories.former_kubeshare import FormerCard, FormerKubeShare, free_by_
 
 GIB = 1 << 30
 Free = dict[str, tuple[Decimal, int]]
-
-
-@pytest.fixture
-def nodes() -> str:
-    return 'nodes: [{name: "n{n}", count: 2, gpus: [{model: T4, count: 2, memory: 16GiB}]}]'
+CLUSTER = 'nodes: [{name: "n{n}", count: 2, gpus: [{model: T4, count: 2, memory: 16GiB}]}]'
 
 
 def cards_of(stage: Stage) -> list[FormerCard]:
@@ -51,8 +47,9 @@ def free_by_ledger(stage: Stage, machine: Machine) -> Free:
     }
 
 
+@pytest.mark.slow
 async def test_pods_of_kubeshare_are_charged_and_left_as_they_are(empty_stage: Stage) -> None:
-    """Kubeshare.md I52 with pods of another scheduler: the same free amounts and ports."""
+    """A scheduler that starts finds the free amounts and ports that the last one left."""
     stage = empty_stage
     a, b, c, d = cards_of(stage)
     former = FormerKubeShare(stage.client, (a, b, c, d))

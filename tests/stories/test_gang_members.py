@@ -7,13 +7,10 @@ from tests.stories.gang_pods import gang, job
 
 PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 NEVER = {"preemptionPolicy": "Never"}
+CLUSTER = 'nodes: [{name: "n{n}", count: 2, gpus: [{model: A100, count: 2, memory: 40GiB}]}]'
 
 
-@pytest.fixture
-def nodes() -> str:
-    return 'nodes: [{name: "n{n}", count: 2, gpus: [{model: A100, count: 2, memory: 40GiB}]}]'
-
-
+@pytest.mark.slow
 async def test_a_gated_member_is_waited_for(stage: Stage) -> None:
     gates = [{"name": "example.com/quota"}]
     await stage.create("m0", gang("g", 2))
@@ -23,6 +20,7 @@ async def test_a_gated_member_is_waited_for(stage: Stage) -> None:
     await stage.expect_bound(2)
 
 
+@pytest.mark.slow
 async def test_a_gang_of_several_priorities_goes_where_its_last_member_would(stage: Stage) -> None:
     for name, value in (("low", 1), ("middle", 5), ("high", 9)):
         # Nobody of them shall have the fillers evicted.
@@ -44,6 +42,7 @@ async def test_a_gang_of_several_priorities_goes_where_its_last_member_would(sta
     await stage.expect_all(lambda pods: set(bound(pods)) == {"g0", "g1"})
 
 
+@pytest.mark.slow
 async def test_members_that_are_done_are_not_waited_for(stage: Stage) -> None:
     plan = {"kubeshare.sim/run-seconds": "0.2"}
     first = job("train", 6, gang("train", 4), parallelism=4)
@@ -56,6 +55,7 @@ async def test_members_that_are_done_are_not_waited_for(stage: Stage) -> None:
     assert not done["status"].get("failed")
 
 
+@pytest.mark.slow
 async def test_of_two_gangs_that_race_for_the_same_cards_one_starts_whole(stage: Stage) -> None:
     await stage.cluster.apply(job("a", 3, gang("a", 3)))
     await stage.cluster.apply(job("b", 3, gang("b", 3)))

@@ -13,11 +13,7 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 REASON = "PodGroupRunsAgain"
 #: A real Job controller waits 10 s before it replaces a pod, and longer after further failures.
 REPLACED_S = 90
-
-
-@pytest.fixture
-def nodes() -> str:
-    return 'nodes: [{name: "n{n}", count: 3, gpus: [{model: A100, count: 2, memory: 40GiB}]}]'
+CLUSTER = 'nodes: [{name: "n{n}", count: 3, gpus: [{model: A100, count: 2, memory: 40GiB}]}]'
 
 
 async def plan(stage: Stage, pods: list[Json], annotations: dict[str, str]) -> None:
@@ -51,11 +47,13 @@ async def two_jobs(stage: Stage) -> None:
     await stage.expect_all(has("driver", 1, "Failed"))
 
 
+@pytest.mark.slow
 async def test_the_last_job_of_a_gang_goes_on_when_the_others_are_done(stage: Stage) -> None:
     await two_jobs(stage)
     await stage.expect_all(has("driver", 1), timeout_s=REPLACED_S)
 
 
+@pytest.mark.slow
 async def test_a_new_scheduler_knows_which_jobs_ran_a_gang_together(empty_stage: Stage) -> None:
     stage = empty_stage
     async with stage.scheduler():
@@ -64,6 +62,7 @@ async def test_a_new_scheduler_knows_which_jobs_ran_a_gang_together(empty_stage:
         await stage.expect_all(has("driver", 1), timeout_s=REPLACED_S)
 
 
+@pytest.mark.slow
 async def test_indexes_that_are_done_count_when_their_pods_are_deleted(stage: Stage) -> None:
     labels = gang("gone", 3)
     await stage.cluster.apply(job("gone", 3, labels, completionMode="Indexed", backoffLimit=6))
@@ -77,6 +76,7 @@ async def test_indexes_that_are_done_count_when_their_pods_are_deleted(stage: St
     await stage.expect_all(has("gone", 1), timeout_s=REPLACED_S)
 
 
+@pytest.mark.slow
 async def test_two_runs_of_one_group_start_whole_each(empty_stage: Stage) -> None:
     stage = empty_stage
     async with stage.scheduler():

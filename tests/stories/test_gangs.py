@@ -7,16 +7,14 @@ import pytest
 from tests.stories.conftest import JOBS, PODS, Json, Stage, bound, card, gpu
 from tests.stories.gang_pods import gang, job
 
-
-@pytest.fixture
-def nodes() -> str:
-    return 'nodes: [{name: "n{n}", count: 8, gpus: [{model: A100, count: 8, memory: 40GiB}]}]'
+CLUSTER = 'nodes: [{name: "n{n}", count: 8, gpus: [{model: A100, count: 8, memory: 40GiB}]}]'
 
 
 def named(pods: list[Json]) -> set[str]:
     return {pod["metadata"]["name"] for pod in pods}
 
 
+@pytest.mark.slow
 async def test_a_job_of_64_pods_starts_as_one_on_8_nodes(stage: Stage) -> None:
     await stage.cluster.apply(job("train", 64, gang("train", 64)))
     pods = await stage.expect_all(lambda pods: len(bound(pods)) == 64)
@@ -24,6 +22,7 @@ async def test_a_job_of_64_pods_starts_as_one_on_8_nodes(stage: Stage) -> None:
     assert len({pod["spec"]["nodeName"] for pod in pods}) == 8
 
 
+@pytest.mark.slow
 async def test_one_member_too_many_keeps_all_out_and_each_is_told(stage: Stage) -> None:
     await stage.cluster.apply(job("train", 65, gang("train", 65)))
     # The Job's pods come one by one: at first too few of them are there.
@@ -38,6 +37,7 @@ async def test_one_member_too_many_keeps_all_out_and_each_is_told(stage: Stage) 
     assert bound(await stage.expect_all(told)) == []
 
 
+@pytest.mark.slow
 async def test_members_that_are_created_late_are_waited_for(stage: Stage) -> None:
     for number in range(2):
         await stage.create(f"m{number}", gang("g", 3))
@@ -47,6 +47,7 @@ async def test_members_that_are_created_late_are_waited_for(stage: Stage) -> Non
     await stage.expect_bound(3)
 
 
+@pytest.mark.slow
 async def test_interleaved_gangs_start_one_after_the_other(stage: Stage) -> None:
     await stage.cluster.apply(job("filler", 62, gpu("1.0")))
     await stage.expect_all(lambda pods: len(bound(pods)) == 62)
@@ -61,6 +62,7 @@ async def test_interleaved_gangs_start_one_after_the_other(stage: Stage) -> None
     await stage.expect_all(lambda pods: len(pods) == len(bound(pods)) == 64)
 
 
+@pytest.mark.slow
 async def test_half_of_a_group_may_be_enough_and_the_rest_follows(stage: Stage) -> None:
     await stage.cluster.apply(job("filler", 62, gpu("1.0")))
     await stage.expect_all(lambda pods: len(bound(pods)) == 62)
@@ -71,6 +73,7 @@ async def test_half_of_a_group_may_be_enough_and_the_rest_follows(stage: Stage) 
     await stage.expect_all(lambda pods: len(pods) == len(bound(pods)) == 4)
 
 
+@pytest.mark.slow
 async def test_a_new_scheduler_binds_the_rest_of_what_the_last_one_began(
     empty_stage: Stage,
 ) -> None:
@@ -84,6 +87,7 @@ async def test_a_new_scheduler_binds_the_rest_of_what_the_last_one_began(
         await stage.expect_all(lambda pods: len(bound(pods)) == 20)
 
 
+@pytest.mark.slow
 async def test_what_is_bound_of_a_gang_that_cannot_be_completed_is_deleted(
     empty_stage: Stage,
 ) -> None:
@@ -100,9 +104,10 @@ async def test_what_is_bound_of_a_gang_that_cannot_be_completed_is_deleted(
     assert asked.index(("PATCH", "status")) < asked.index(("DELETE", "m0"))
 
 
+@pytest.mark.long
 async def test_a_gang_is_not_starved_by_a_stream_of_small_pods(empty_stage: Stage) -> None:
     stage = empty_stage
-    async with stage.scheduler({"reservationSeconds": 1}):
+    async with stage.scheduler({"reservationSeconds": 0.2}):
         await stage.cluster.apply(job("filler", 60, gpu("1.0")))
         await stage.expect_all(lambda pods: len(bound(pods)) == 60)
         for number in range(8):
@@ -122,6 +127,7 @@ async def test_a_gang_is_not_starved_by_a_stream_of_small_pods(empty_stage: Stag
         )
 
 
+@pytest.mark.slow
 async def test_a_dead_member_is_replaced_though_others_wait_in_front(stage: Stage) -> None:
     await stage.cluster.apply(job("train", 64, gang("train", 64)))
     pods = await stage.expect_all(lambda pods: len(bound(pods)) == 64)

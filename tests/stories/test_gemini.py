@@ -16,18 +16,15 @@ from kubeshare_py.edges.node.gemini.gemini_folder import GeminiFolder
 from kubeshare_py.edges.node.gemini.gemini_part import GeminiPart
 from tests.node_agent.readings import a_reading
 from tests.patience import PATIENCE_S
+from tests.scale import scaled
 from tests.stories.conftest import Json, Stage, annotations, gpu
 
 NODES = ("n1", "n2")
 #: All pods of the story, and how many of them come before some go.
-PODS, AT_ONCE = 200, 40
+PODS, AT_ONCE = scaled(200, 80), 40
 WITH_GEMINI = {"profiles": [{"isolation": ["gemini", "none"]}]}
 Files = dict[str, tuple[str, str]]
-
-
-@pytest.fixture
-def nodes() -> str:
-    return 'nodes: [{name: "n{n}", count: 2, gpus: [{model: T4, count: 8, memory: 16GiB}]}]'
+CLUSTER = 'nodes: [{name: "n{n}", count: 2, gpus: [{model: T4, count: 8, memory: 16GiB}]}]'
 
 
 class Told(CardSampler):
@@ -109,7 +106,8 @@ async def expect_equal(stage: Stage, root: Path, count: int) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_the_files_follow_200_pods_that_come_and_go_on_16_cards(
+@pytest.mark.slow
+async def test_the_files_follow_pods_that_come_and_go_on_16_cards(
     empty_stage: Stage, tmp_path: Path
 ) -> None:
     stage, rng = empty_stage, random.Random(20)
@@ -127,10 +125,11 @@ async def test_the_files_follow_200_pods_that_come_and_go_on_16_cards(
             await expect_equal(stage, tmp_path, len(alive))
 
 
+@pytest.mark.slow
 async def test_56_an_agent_that_is_restarted_leaves_the_files_alone(
     empty_stage: Stage, tmp_path: Path
 ) -> None:
-    """kubeshare.md I.56: pods that run keep their pod managers."""
+    """Pods that run keep their pod managers."""
     stage = empty_stage
     async with stage.scheduler(WITH_GEMINI):
         async with agents(stage, tmp_path):

@@ -10,17 +10,17 @@ import pytest
 import yaml
 
 from kubeshare_py.dialects.dialects import Dialects
-from kubeshare_py.dialects.gpushare.gpushare_dialect import Gpushare
-from kubeshare_py.dialects.nano_gpu.dialect import NanoGpu
+from kubeshare_py.dialects.gpushare import Gpushare
+from kubeshare_py.dialects.nano_gpu import NanoGpu
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
+from kubeshare_py.domain.card_reading import IsolationBackend, IsolationChoice
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
-from kubeshare_py.embedded_cluster.nodes.environment import pod_environment
+from kubeshare_py.embedded_cluster.nodes.container_runtime import pod_environment
 from kubeshare_py.embedded_cluster.protocol.mutation import environment
 from kubeshare_py.scheduling.machine import Machine
-from tests.dialects.gpushare.decoder import units_by_card
-from tests.dialects.gpushare.pods import COUNT, MEM, PLACEMENT, WHOLE
+from tests.dialects.decoder import units_by_card
+from tests.dialects.gpushare_pods import COUNT, MEM, PLACEMENT, WHOLE
 from tests.stories.conftest import PODS, Json, Stage, annotations
 from tests.stories.test_deployments import DEPLOYMENTS
 
@@ -32,11 +32,7 @@ CHOICES = {OURS: IsolationChoice((IsolationBackend.NONE,))}
 SPREAD = Path(__file__).parents[2] / "config/spread.yaml"
 STATEFUL_SETS = "/apis/apps/v1/namespaces/default/statefulsets"
 IDX, POD, DEV = (f"ALIYUN_COM_GPU_MEM_{name}" for name in ("IDX", "POD", "DEV"))
-
-
-@pytest.fixture
-def nodes() -> str:
-    return "nodes: [{name: n1, gpus: [{model: Tesla-V100, count: 2, memory: 16276MiB}]}]"
+CLUSTER = "nodes: [{name: n1, gpus: [{model: Tesla-V100, count: 2, memory: 16276MiB}]}]"
 
 
 def of_cards(*counts: int, mib: int = 15500) -> str:
@@ -70,7 +66,7 @@ async def create(
 
 
 def workload(kind: str, name: str, units: int, replicas: int = 1) -> Json:
-    """As in gpushare's samples, in the API version that servers have today (gpushare G10)."""
+    """As in gpushare's samples, in the API version that servers have today."""
     labels = {"app": name}
     spec: Json = {
         "replicas": replicas,
@@ -104,8 +100,9 @@ def free(machine: Machine, node: str = "n1") -> list[int]:
     return [int(columns.free_bytes[row, slot]) for slot in range(int(columns.gpu_count[row]))]
 
 
+@pytest.mark.slow
 async def test_the_first_demo_fills_one_card_then_the_other(empty_stage: Stage) -> None:
-    """gpushare G1, G2, G4: units are MiB, and a card of 16276 takes two pods of 8138."""
+    """Units are MiB, and a card of 16276 takes two pods of 8138."""
     stage = empty_stage
     async with stage.scheduler(dialects=IN_MIB) as machine:
         indices = []
@@ -127,7 +124,7 @@ async def test_the_first_demo_fills_one_card_then_the_other(empty_stage: Stage) 
 async def test_the_second_demo_looks_at_each_card_and_not_only_at_the_node(
     empty_stage: Stage,
 ) -> None:
-    """gpushare G5, the figure of the filter: what fits a node may fit none of its cards."""
+    """As in the figure of gpushare's filter, what fits a node may fit none of its cards."""
     stage = empty_stage
     held = {"n1": (16276, 12207), "n2": (12207, 12207), "n3": (8138, 16276)}
     for node, cards in held.items():
@@ -156,7 +153,7 @@ async def bound_by_the_old_scheduler(
 
 @pytest.mark.parametrize("nodes", [of_cards(1)])
 async def test_the_user_guide_fits_five_pods_on_a_card(empty_stage: Stage) -> None:
-    """gpushare G7, G10."""
+    """Pods of 3 units on a card of 15; the sixth waits."""
     stage = empty_stage
     async with stage.scheduler(dialects=IN_GIB) as machine:
         await stage.client.create(STATEFUL_SETS, workload("StatefulSet", "binpack", 3, replicas=6))
@@ -168,7 +165,7 @@ async def test_the_user_guide_fits_five_pods_on_a_card(empty_stage: Stage) -> No
 
 
 async def test_containers_know_their_own_units_on_one_card(empty_stage: Stage) -> None:
-    """gpushare G13, G16, G49."""
+    """Amounts are of each container, the card of the pod; what asks for nothing sees no card."""
     stage = empty_stage
     async with stage.scheduler(dialects=IN_GIB):
         await create(stage, "p", {MEM: 1, COUNT: 1}, {}, {MEM: 2})
@@ -184,7 +181,7 @@ async def test_containers_know_their_own_units_on_one_card(empty_stage: Stage) -
 
 @pytest.mark.parametrize("nodes", [of_cards(4)])
 async def test_the_label_divides_the_memory_over_cards(empty_stage: Stage) -> None:
-    """gpushare G17, G19."""
+    """8 units are 2 on each of four cards; a whole device is an idle one of exactly its size."""
     stage = empty_stage
     async with stage.scheduler(dialects=IN_GIB) as machine:
         await create(stage, "p", {MEM: 8}, labels={COUNT: "4"})
@@ -205,7 +202,7 @@ async def test_the_label_divides_the_memory_over_cards(empty_stage: Stage) -> No
 
 
 async def test_pods_of_the_old_scheduler_are_charged(empty_stage: Stage) -> None:
-    """gpushare G29, G31, G37, G38: both generations; the larger of annotation and limits."""
+    """Both generations are read; the larger of annotation and limits counts."""
     stage = empty_stage
     first = {IDX: "1", POD: "3", DEV: "15"}
     second = {"scheduler.framework.gpushare.allocation": json.dumps({"0": {"0": 4, "1": 2}})}
@@ -228,9 +225,10 @@ async def test_pods_of_the_old_scheduler_are_charged(empty_stage: Stage) -> None
         assert zero <= total - (9 + 4) * GIB
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nodes", [of_cards(4)])
 async def test_spread_takes_a_card_each_and_binpack_one(empty_stage: Stage) -> None:
-    """gpushare G20, G25: config/spread.yaml, and the default profile."""
+    """With config/spread.yaml, and with the default profile."""
     stage = empty_stage
     profiles = yaml.safe_load(SPREAD.read_text())["profiles"]
     alone: Json = {"inventory": {"intervalSeconds": 0.1}, "leaderElection": {"leaderElect": False}}
@@ -250,7 +248,7 @@ async def test_spread_takes_a_card_each_and_binpack_one(empty_stage: Stage) -> N
 
 @pytest.mark.parametrize("nodes", [of_cards(1, 1)])
 async def test_binpack_chooses_the_fuller_node(empty_stage: Stage) -> None:
-    """gpushare G26: free 5 and 15, request 5."""
+    """5 and 15 are free, and the pod asks for 5."""
     stage = empty_stage
     told = {IDX: "0", POD: "10", DEV: "15"}
     await bound_by_the_old_scheduler(stage, "old", "n2", 10, told)

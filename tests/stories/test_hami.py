@@ -10,10 +10,10 @@ import yaml
 from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.dialects.hami.hami_dialect import Hami
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
+from kubeshare_py.domain.card_reading import IsolationBackend, IsolationChoice
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
-from kubeshare_py.embedded_cluster.nodes.environment import pod_environment
+from kubeshare_py.embedded_cluster.nodes.container_runtime import pod_environment
 from kubeshare_py.embedded_cluster.protocol.mutation import environment
 from kubeshare_py.scheduling.machine import Machine
 from tests.controlplane.running import ControlPlane
@@ -143,7 +143,7 @@ async def test_an_example_gets_its_part_of_a_card(empty_stage: Stage) -> None:
 async def test_nothing_is_left_to_allocate_where_the_node_agent_serves_the_devices(
     empty_stage: Stage,
 ) -> None:
-    """vgpu-hami C.2: HAMi's plugin, which would write that the pod has them, is not there."""
+    """HAMi's plugin, which would write that the pod has them, is not there."""
     stage = await registered(empty_stage)
     await stage.client.merge_patch(f"{NODES}/{stage.nodes[0].name}", SERVED)
     async with stage.scheduler(DOCUMENT, dialects=DIALECTS):
@@ -156,6 +156,7 @@ async def test_nothing_is_left_to_allocate_where_the_node_agent_serves_the_devic
         assert uuid in {card.uuid for card in stage.nodes[0].cards}
 
 
+@pytest.mark.slow
 async def test_cards_are_alone_unless_a_pod_asks_for_a_part(empty_stage: Stage) -> None:
     """use_as_normal.yaml, use_exclusive_card.yaml: no third pod fits beside them."""
     stage = await registered(empty_stage)
@@ -226,7 +227,7 @@ async def test_policies_are_the_pods_own(empty_stage: Stage) -> None:
 
 
 async def test_containers_have_their_own_parts_and_places(empty_stage: Stage) -> None:
-    """vgpu-hami H.3-28, B.14: init containers first, and a place for each container."""
+    """Init containers come first, and a container without cards has its place too."""
     stage = await registered(empty_stage)
     async with stage.scheduler(DOCUMENT, dialects=DIALECTS) as machine:
         slots = await cards_of(
@@ -239,7 +240,7 @@ async def test_containers_have_their_own_parts_and_places(empty_stage: Stage) ->
 
 
 async def test_pods_of_the_old_schedulers_are_charged(empty_stage: Stage) -> None:
-    """vgpu-hami H.6-74: HAMi's, with an init container, and its ancestor's with one end for all."""
+    """HAMi's, with an init container, and its ancestor's with one end for all."""
     stage = await registered(empty_stage)
     one, two = (card.uuid for card in stage.nodes[0].cards)
     new = {"hami.io/vgpu-devices-allocated": f";{one},NVIDIA,3000,50:;", "hami.io/vgpu-node": "n1"}
@@ -265,7 +266,7 @@ async def test_pods_of_the_old_schedulers_are_charged(empty_stage: Stage) -> Non
 
 
 async def test_what_cannot_be_meant_is_said_on_the_pod(empty_stage: Stage) -> None:
-    """vgpu-hami H.1-7: HAMi runs such a pod into an error of its node."""
+    """HAMi runs such a pod into an error of its node."""
     stage = await registered(empty_stage)
     async with stage.scheduler(DOCUMENT, dialects=DIALECTS):
         await create(stage, "p", {GPU: 1, MEM: 16 << 30})

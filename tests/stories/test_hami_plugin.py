@@ -108,7 +108,7 @@ async def node_annotations(stage: Stage, node: str) -> dict[str, str]:
 
 
 async def test_registered_cards_are_the_inventory(registered: Stage) -> None:
-    """vgpu-hami H.3-31: today's JSON."""
+    """HAMi's plugin of today registers them as JSON."""
     async with registered.scheduler(SETTINGS):
         await registered.create("p", gpu("0.5"), **HERE)
         node, uuid = await registered.place("p")
@@ -116,7 +116,7 @@ async def test_registered_cards_are_the_inventory(registered: Stage) -> None:
 
 
 async def test_the_ancestors_annotations_are_the_inventory(empty_stage: Stage) -> None:
-    """vgpu-hami H.3-31: records of seven fields."""
+    """They are records of seven fields."""
     stage = empty_stage
     await allow_node_patches(stage.client)
     await register_as_seed(stage, "n1", cards(stage, "n1"), "now")
@@ -128,7 +128,7 @@ async def test_the_ancestors_annotations_are_the_inventory(empty_stage: Stage) -
 
 
 async def test_a_card_that_turns_unhealthy_takes_no_pods(registered: Stage) -> None:
-    """vgpu-hami H.7-80: a changed register annotation counts with the next pass."""
+    """A changed register annotation counts with the next pass."""
     stage = registered
     first, second = cards(stage, "n1")
     ill = msgspec.structs.replace(first, health=False)
@@ -148,7 +148,7 @@ async def test_a_card_that_turns_unhealthy_takes_no_pods(registered: Stage) -> N
 async def test_without_its_annotation_a_node_has_no_cards_and_its_pods_stay(
     registered: Stage,
 ) -> None:
-    """vgpu-hami H.7-80: annotation removed, cards removed."""
+    """The cards are removed with the annotation."""
     stage = registered
     async with stage.scheduler(SETTINGS):
         await stage.create("p", gpu("0.7"), **HERE)
@@ -179,7 +179,7 @@ async def test_a_malformed_annotation_is_an_error_of_its_node_alone(
 
 
 async def test_a_dead_plugins_cards_take_no_pods_until_it_lives_again(registered: Stage) -> None:
-    """vgpu-hami H.7-79: allocatable of 0 where there was more."""
+    """The node has 0 devices to allocate where it had more."""
     stage = registered
     async with stage.scheduler(SETTINGS):
         await stage.warm_up()
@@ -196,7 +196,7 @@ async def test_a_dead_plugins_cards_take_no_pods_until_it_lives_again(registered
 
 
 async def test_a_silent_plugin_is_asked_for_a_sign_of_life(registered: Stage) -> None:
-    """vgpu-hami A.7, as HAMi's scheduler does it, and in UTC."""
+    """`Requesting_` and the time, as HAMi's scheduler writes it, and in UTC."""
     stage = registered
     await register_as_seed(stage, "n2", cards(stage, "n2"), "2020-01-01 00:00:00 +0000 UTC")
     await annotate(stage, "n2", **{REGISTER: None})
@@ -212,7 +212,7 @@ async def test_a_silent_plugin_is_asked_for_a_sign_of_life(registered: Stage) ->
 
 
 async def test_a_cordoned_card_takes_no_pods_and_keeps_its_own(registered: Stage) -> None:
-    """vgpu-hami H.4-44."""
+    """Its pod runs on; without the annotation the card takes pods at once."""
     stage = registered
     async with stage.scheduler(SETTINGS):
         await stage.create("p", gpu("0.5"), **HERE)
@@ -227,10 +227,11 @@ async def test_a_cordoned_card_takes_no_pods_and_keeps_its_own(registered: Stage
         await stage.expect_running("r")
 
 
+@pytest.mark.slow
 async def test_hamis_own_plugin_gives_a_burst_of_pods_their_devices_one_by_one(
     registered: Stage,
 ) -> None:
-    """vgpu-hami C.2: the plugin finds for each call the pod for which the kubelet asks."""
+    """The plugin finds for each call the pod for which the kubelet asks."""
     stage = registered
     names = [f"p{number}" for number in range(6)]
     async with stage.scheduler(IN_HAMI, dialects=DIALECTS), plugin_of(stage) as plugin:
@@ -275,7 +276,7 @@ async def test_a_plugin_that_does_not_answer_blocks_one_pod_and_its_node_alone(
 
 
 async def test_locks_that_no_plugin_frees_are_freed(registered: Stage) -> None:
-    """vgpu-hami H.7-76: malformed, and of a pod that is gone."""
+    """One is malformed, and one is of a pod that is gone."""
     stage = registered
     await annotate(stage, "n1", **{LOCK: "garbage"})
     await annotate(stage, "n2", **{LOCK: "2020-01-01T00:00:00Z,default,gone"})

@@ -1,4 +1,4 @@
-"""HAMi's registration of its webhook, turned to the extender's port of this scheduler (A.11)."""
+"""HAMi's registration of its webhook, turned to the extender's port of this scheduler."""
 
 import asyncio
 import base64
@@ -26,6 +26,7 @@ DIALECTS = Dialects({OWN: (SHAREDGPU,), THEIRS: (SHAREDGPU, Hami())})
 #: The version that HAMi's chart asks for, alone.
 BETA = "admission.k8s.io/v1beta1"
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+CLUSTER = "nodes: [{name: n1, gpus: [{model: T4, count: 1, memory: 16GiB}]}]"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -33,11 +34,6 @@ def limits(plane: ControlPlane | None, tmp_path_factory: pytest.TempPathFactory)
     """The scheduler's account may read ResourceQuotas."""
     with limits_with(Hami(), plane, tmp_path_factory.mktemp("limits")):
         yield
-
-
-@pytest.fixture
-def nodes() -> str:
-    return "nodes: [{name: n1, gpus: [{model: T4, count: 1, memory: 16GiB}]}]"
 
 
 @asynccontextmanager
@@ -63,7 +59,7 @@ async def extending(stage: Stage) -> AsyncIterator[tuple[str, Certificates]]:
 
 
 async def test_a_review_is_answered_in_hamis_version_as_its_webhook_did(empty_stage: Stage) -> None:
-    """H.2-16, H.2-17, H.2-19, H.2-21, by hand: the embedded API server calls no webhooks."""
+    """By hand, since the embedded API server calls no webhooks: counts, priorities, refusals."""
     async with extending(empty_stage) as (url, made), aiohttp.ClientSession() as session:
 
         async def answer(pod: Json) -> Json:
@@ -124,7 +120,7 @@ def registration(url: str, made: Certificates) -> Json:
 
 @pytest.mark.real_only("the embedded API server calls no webhooks")
 async def test_hamis_registration_works_with_another_address(empty_stage: Stage) -> None:
-    """A.9, A.11: an API server that asks in version v1beta1; H.2-16, H.2-21, H.2-22."""
+    """An API server asks in version v1beta1; pods that opted out by label stay as they are."""
     client = empty_stage.client
 
     async def stored(pod: Json) -> Json:

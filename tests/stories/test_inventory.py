@@ -8,7 +8,8 @@ import pytest
 
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
-from kubeshare_py.inventory.card_annotation import ANNOTATION, write_cards
+from kubeshare_py.inventory.node_annotations import ANNOTATION, write_cards
+from kubeshare_py.manifests.state_group import ROOT
 from tests.edges.collector_place import Place, serving
 from tests.stories.conftest import Stage, card, gpu
 from tests.stories.scheduler_port import port_of
@@ -16,17 +17,14 @@ from tests.stories.scraping import scrape_of, start_collector
 from tests.stories.test_prometheus import expect_nothing_placed
 
 N1, N2 = NodeName("n1"), NodeName("n2")
-
-
-@pytest.fixture
-def nodes() -> str:
-    return """
+CLUSTER = """
 nodes:
   - {name: "n{n}", count: 2, gpus: [{model: T4, count: 2, memory: 16GiB}]}
   - {name: plain}
 """
 
 
+@pytest.mark.slow
 async def test_until_the_inventory_is_read_only_pods_without_gpus_are_placed(
     empty_stage: Stage,
 ) -> None:
@@ -41,6 +39,7 @@ async def test_until_the_inventory_is_read_only_pods_without_gpus_are_placed(
         await stage.expect_running("share")
 
 
+@pytest.mark.slow
 async def test_a_restarted_scheduler_keeps_off_used_cards_before_it_knows_their_size(
     empty_stage: Stage,
 ) -> None:
@@ -58,6 +57,7 @@ async def test_a_restarted_scheduler_keeps_off_used_cards_before_it_knows_their_
         assert await stage.expect_reasons("more", "nodes are available") == reason
 
 
+@pytest.mark.slow
 async def test_a_card_that_is_gone_takes_nobody_and_its_pod_stays(stage: Stage) -> None:
     here = {"nodeSelector": {"kubernetes.io/hostname": "n1"}}
     await stage.create("first", gpu("0.3"), **here)
@@ -90,6 +90,7 @@ async def test_the_configuration_scales_cards_by_node_and_model(empty_stage: Sta
         assert (await stage.place("small"))[0] == "n1"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["take_down", "stop_scraping"])
 async def test_a_collector_that_is_silent_is_no_news(stage: Stage, how: str) -> None:
     here = {"nodeSelector": {"kubernetes.io/hostname": "n1"}}
@@ -130,6 +131,7 @@ async def test_cards_that_come_later_are_used(empty_stage: Stage) -> None:
         assert await stage.place("a") == ("n2", uuid)
 
 
+@pytest.mark.slow
 async def test_a_card_replaced_by_another_one(stage: Stage) -> None:
     here = {"nodeSelector": {"kubernetes.io/hostname": "n1"}}
     targets = stage.cluster.collectors.targets
@@ -162,6 +164,7 @@ async def test_an_unhealthy_card_takes_nobody_until_it_is_well(
         await stage.expect_eventually("a", lambda pod: pod["spec"].get("nodeName") == "n1")
 
 
+@pytest.mark.slow
 async def test_a_card_that_falls_ill_keeps_its_pod_and_takes_no_other(stage: Stage) -> None:
     here = {"nodeSelector": {"kubernetes.io/hostname": "n1"}}
     targets = stage.cluster.collectors.targets
@@ -181,18 +184,18 @@ async def test_a_card_that_falls_ill_keeps_its_pod_and_takes_no_other(stage: Sta
     await stage.create("third", gpu("0.8"), **here)
     assert "1 unhealthy GPU" in await stage.expect_waiting("third", "unhealthy")
     port = await port_of(stage)
-    cluster = json.loads((await port.fetch("/state/v1/cluster"))[1])
+    cluster = json.loads((await port.fetch(f"{ROOT}/gpus"))[1])
     shown = {card["uuid"]: card for node in cluster["nodes"] for card in node["cards"]}
     for held in (uuid, other):
         assert (shown[held]["healthy"], shown[held]["used_milli"]) == (False, 300)
-    assert "unhealthy GPU" in (await port.fetch("/state/v1/why/default/third"))[1]
+    assert "unhealthy GPU" in (await port.fetch(f"{ROOT}/namespaces/default/pods/third"))[1]
     assert (await stage.pod("first"))["status"]["phase"] == "Running"
     targets.mend_card(N1, index)
     assert uuid in (await stage.expect_event("first", "GPUHealthy"))["note"]
     # What the first pod holds was charged all the time: there is room for 0.7 and no more.
     await stage.create("fourth", gpu("0.7"), **here)
     assert await stage.place("fourth") == ("n1", uuid)
-    assert "Insufficient GPU" in (await port.fetch("/state/v1/why/default/third"))[1]
+    assert "Insufficient GPU" in (await port.fetch(f"{ROOT}/namespaces/default/pods/third"))[1]
 
 
 async def test_a_new_node_has_its_cards_of_the_file_at_once(
@@ -213,6 +216,7 @@ async def test_a_new_node_has_its_cards_of_the_file_at_once(
         assert card(await stage.expect_running("share")) == only.uuid
 
 
+@pytest.mark.slow
 async def test_collectors_that_are_asked_themselves_need_no_prometheus(empty_stage: Stage) -> None:
     stage, hosts = empty_stage, {"127.0.0.2": N1, "127.0.0.3": N2}
     stage.cluster.collectors.prometheus_answers = False
@@ -267,6 +271,7 @@ async def test_the_cards_that_nodes_tell_of_themselves(empty_stage: Stage) -> No
         assert await stage.place("third") == ("n1", b.uuid)
 
 
+@pytest.mark.slow
 async def test_a_node_that_lists_cards_of_another_takes_none_that_pods_hold(
     empty_stage: Stage,
 ) -> None:

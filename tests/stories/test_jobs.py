@@ -8,10 +8,7 @@ import pytest
 from kubeshare_py.embedded_cluster.serving.demo_files import read_workloads
 from tests.stories.conftest import JOBS, Json, Stage, card, gpu
 
-
-@pytest.fixture
-def nodes() -> str:
-    return """
+CLUSTER = """
 nodes:
   - {name: "n{n}", count: 2, gpus: [{model: Tesla-T4, count: 1, memory: 16GiB}]}
 """
@@ -42,6 +39,7 @@ def has(kind: str) -> Callable[[Json], bool]:
     return check
 
 
+@pytest.mark.slow
 async def test_the_job_of_kubeshares_readme_runs_to_its_end(stage: Stage) -> None:
     lstm = copy.deepcopy(
         next(one for one in read_workloads(None) if one["metadata"]["name"] == "lstm")
@@ -56,6 +54,7 @@ async def test_the_job_of_kubeshares_readme_runs_to_its_end(stage: Stage) -> Non
     assert all(card(pod) for pod in pods)
 
 
+@pytest.mark.slow
 async def test_a_failing_job_is_tried_again_until_its_limit(stage: Stage) -> None:
     plan = {"kubeshare.sim/run-seconds": "0", "kubeshare.sim/exit-code": "3"}
     await stage.cluster.apply(job("bad", plan, backoffLimit=2))
@@ -69,6 +68,7 @@ async def test_a_failing_job_is_tried_again_until_its_limit(stage: Stage) -> Non
     )
 
 
+@pytest.mark.slow
 async def test_a_deleted_job_takes_its_pods_along_and_their_cards_are_free(stage: Stage) -> None:
     await stage.cluster.apply(job("four", {}, parallelism=6, completions=6))
     await stage.expect_bound(4)
@@ -80,6 +80,7 @@ async def test_a_deleted_job_takes_its_pods_along_and_their_cards_are_free(stage
     await stage.expect_bound(2)
 
 
+@pytest.mark.slow
 async def test_a_job_of_more_pods_than_fit_goes_on_as_they_end(stage: Stage) -> None:
     plan = {"kubeshare.sim/run-seconds": "0.1"}
     await stage.cluster.apply(job("many", plan, parallelism=12, completions=12))

@@ -15,11 +15,7 @@ from tests.stories.test_extender import OWN, THEIRS, document, warm_up
 pytestmark = pytest.mark.real_only("it needs kube-scheduler, which make e2e builds")
 
 HALVES = 16
-
-
-@pytest.fixture
-def nodes() -> str:
-    return "nodes: [{name: n1, gpus: [{model: T4, count: 8, memory: 16GiB}]}]"
+CLUSTER = "nodes: [{name: n1, gpus: [{model: T4, count: 8, memory: 16GiB}]}]"
 
 
 def configuration(port: int, *, caches_nodes: bool) -> Json:
@@ -103,9 +99,7 @@ async def test_a_burst_on_one_node_of_eight_cards_fills_it_and_no_more(
 
 
 class TestEightNodesOfOneCard:
-    @pytest.fixture
-    def nodes(self) -> str:
-        return 'nodes: [{name: "n{n}", count: 8, gpus: [{model: T4, count: 1, memory: 16GiB}]}]'
+    CLUSTER = 'nodes: [{name: "n{n}", count: 8, gpus: [{model: T4, count: 1, memory: 16GiB}]}]'
 
     async def test_a_burst_fills_them_and_no_more(
         self, empty_stage: Stage, plane: ControlPlane | None

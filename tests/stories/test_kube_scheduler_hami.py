@@ -15,7 +15,7 @@ import yaml
 
 from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.dialects.hami.hami_dialect import Hami
-from kubeshare_py.edges.process.configured_dialects import configured
+from kubeshare_py.edges.process.plugin_entry_points import configured
 from tests.controlplane.helm import template
 from tests.controlplane.running import ControlPlane, free_ports
 from tests.controlplane.token_limits import limits_of
@@ -34,17 +34,13 @@ THEIRS = "hami-scheduler"
 A100_MIB, T4_MIB = 40 * 1024, 15 * 1024
 HALVES = 16
 HALF = {GPU: 1, PERCENT: 50, CORES: 50}
-Devices = list[tuple[str, int, int]]
-
-
-@pytest.fixture
-def nodes() -> str:
-    advertised = f"allocatable: {{cpu: 96, memory: 1Ti, {GPU}: 20}}"
-    return f"""
+_OFFERED = f"allocatable: {{cpu: 96, memory: 1Ti, {GPU}: 20}}"
+CLUSTER = f"""
 nodes:
-  - {{name: n1, {advertised}, gpus: [{{model: NVIDIA-A100, count: 2, memory: {A100_MIB}MiB}}]}}
-  - {{name: n2, {advertised}, gpus: [{{model: Tesla-T4, count: 2, memory: {T4_MIB}MiB}}]}}
+  - {{name: n1, {_OFFERED}, gpus: [{{model: NVIDIA-A100, count: 2, memory: {A100_MIB}MiB}}]}}
+  - {{name: n2, {_OFFERED}, gpus: [{{model: Tesla-T4, count: 2, memory: {T4_MIB}MiB}}]}}
 """
+Devices = list[tuple[str, int, int]]
 
 
 def of_page() -> tuple[Json, Json]:
@@ -152,7 +148,7 @@ def examples(a100s: frozenset[str], t4s: frozenset[str]) -> dict[str, Example]:
 async def test_hamis_examples_are_placed_with_their_annotations(
     empty_stage: Stage, plane: ControlPlane | None, document: Json
 ) -> None:
-    """vgpu-hami A.1, A.2: one after the other."""
+    """Amounts in the limits and wishes in annotations, one pod after the other."""
     a100s, t4s = (frozenset(str(card.uuid) for card in one.cards) for one in empty_stage.nodes)
     async with both(empty_stage, plane, document):
         for name, wanted in examples(a100s, t4s).items():
@@ -243,11 +239,12 @@ async def test_hamis_device_plugin_goes_on_and_gives_each_pod_its_devices(
 
 
 class TestEightCards:
-    @pytest.fixture
-    def nodes(self) -> str:
-        advertised = f"allocatable: {{cpu: 96, memory: 1Ti, {GPU}: 80}}"
-        gpus = f"gpus: [{{model: Tesla-T4, count: 8, memory: {T4_MIB}MiB}}]"
-        return f"nodes: [{{name: n1, {advertised}, {gpus}}}]"
+    CLUSTER = f"""
+nodes:
+  - name: n1
+    allocatable: {{cpu: 96, memory: 1Ti, {GPU}: 80}}
+    gpus: [{{model: Tesla-T4, count: 8, memory: {T4_MIB}MiB}}]
+"""
 
     async def test_a_burst_of_halves_fills_a_node_and_no_more(
         self, empty_stage: Stage, plane: ControlPlane | None, document: Json

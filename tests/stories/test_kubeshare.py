@@ -8,10 +8,7 @@ import pytest
 from kubeshare_py.domain.identity import GpuUuid
 from tests.stories.conftest import Stage, annotations, card, gpu
 
-
-@pytest.fixture
-def nodes() -> str:
-    return "nodes: [{name: n1, gpus: [{model: T4, count: 2, memory: 16GiB}]}]"
+CLUSTER = "nodes: [{name: n1, gpus: [{model: T4, count: 2, memory: 16GiB}]}]"
 
 
 async def port(stage: Stage, name: str) -> str:
@@ -19,6 +16,7 @@ async def port(stage: Stage, name: str) -> str:
     return annotations(await stage.expect_running(name))["sharedgpu/gpu_manager_port"]
 
 
+@pytest.mark.slow
 async def test_a_request_of_nothing_finds_a_place_on_a_full_card(stage: Stage) -> None:
     await stage.create("a", gpu("1.0"))
     await stage.create("b", gpu("1.0"))
@@ -40,6 +38,7 @@ async def test_ports_go_up_before_they_are_used_again(empty_stage: Stage) -> Non
     assert found == ["50051", "50052", "50053", "50054"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", ["0", pytest.param("7", marks=pytest.mark.long)])
 async def test_a_finished_pod_gives_back_all_it_had_and_once(stage: Stage, code: str) -> None:
     plan = {"kubeshare.sim/run-seconds": "0.1", "kubeshare.sim/exit-code": code}

@@ -12,6 +12,7 @@ from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.edges.scheduler.leader_lease import LeadershipLost
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from kubeshare_py.scheduling.machine import Machine
+from tests.module_forks import Fork
 from tests.patience import PATIENCE_S
 from tests.stories.conftest import Json, Stage, annotations, gpu
 from tests.stories.own_process import scheduler_process
@@ -30,7 +31,7 @@ async def candidate(stage: Stage, hand_over_s: float = HAND_OVER_S) -> AsyncIter
         yield machine
 
 
-def process(stage: Stage, folder: Path) -> AbstractAsyncContextManager[asyncio.subprocess.Process]:
+def process(stage: Stage, folder: Path) -> AbstractAsyncContextManager[Fork]:
     """The same as a process of its own."""
     return scheduler_process(stage, folder, **SETTINGS)
 
@@ -65,6 +66,7 @@ def senders(stage: Stage) -> list[str]:
     return holders
 
 
+@pytest.mark.slow
 async def test_one_leads_and_says_so_on_every_binding(empty_stage: Stage) -> None:
     stage = empty_stage
     async with candidate(stage) as first:
@@ -79,6 +81,7 @@ async def test_one_leads_and_says_so_on_every_binding(empty_stage: Stage) -> Non
             assert {annotations(pod)["sharedgpu/fence"] for pod in pods} == {term}
 
 
+@pytest.mark.slow
 async def test_who_stands_by_follows_and_writes_nothing(empty_stage: Stage) -> None:
     stage = empty_stage
     async with candidate(stage) as first:
@@ -96,6 +99,7 @@ async def test_who_stands_by_follows_and_writes_nothing(empty_stage: Stage) -> N
     assert senders(stage) == [first.name]
 
 
+@pytest.mark.slow
 async def test_after_an_orderly_end_the_next_binds_at_once(empty_stage: Stage) -> None:
     stage = empty_stage
     async with AsyncExitStack() as stack:
@@ -113,6 +117,7 @@ async def test_after_an_orderly_end_the_next_binds_at_once(empty_stage: Stage) -
             assert (await lease(stage))["leaseTransitions"] == before + 1
 
 
+@pytest.mark.slow
 async def test_what_nobody_was_told_while_there_was_no_leader_is_told_then(
     empty_stage: Stage,
 ) -> None:
@@ -129,6 +134,7 @@ async def test_what_nobody_was_told_while_there_was_no_leader_is_told_then(
             await stage.expect_waiting("bad", "nonsense")
 
 
+@pytest.mark.slow
 async def test_a_killed_leader_is_followed_when_its_lease_is_over(
     empty_stage: Stage, tmp_path: Path
 ) -> None:
@@ -148,6 +154,7 @@ async def test_a_killed_leader_is_followed_when_its_lease_is_over(
             assert senders(stage)[-1] == second.name
 
 
+@pytest.mark.slow
 async def test_binds_under_way_when_the_leader_is_killed_take_nothing_twice(
     empty_stage: Stage, tmp_path: Path
 ) -> None:
@@ -166,6 +173,7 @@ async def test_binds_under_way_when_the_leader_is_killed_take_nothing_twice(
             await stage.expect_bound(1 + 7)
 
 
+@pytest.mark.slow
 async def test_a_paused_leader_sends_nothing_when_it_wakes_up_and_ends_with_1(
     empty_stage: Stage, tmp_path: Path
 ) -> None:
@@ -194,6 +202,7 @@ async def test_a_paused_leader_sends_nothing_when_it_wakes_up_and_ends_with_1(
             assert not [one for one in late if paused.encode() in one.body]
 
 
+@pytest.mark.slow
 async def test_a_leader_that_cannot_renew_ends(empty_stage: Stage) -> None:
     stage = empty_stage
 
@@ -213,6 +222,7 @@ async def test_a_leader_that_cannot_renew_ends(empty_stage: Stage) -> None:
     assert (await lease(stage))["holderIdentity"]
 
 
+@pytest.mark.slow
 async def test_who_knows_that_its_binds_are_open_hands_the_lease_over_once_they_are_given_up(
     empty_stage: Stage,
 ) -> None:
@@ -230,6 +240,7 @@ async def test_who_knows_that_its_binds_are_open_hands_the_lease_over_once_they_
         assert senders(stage) == [first.name, second.name]
 
 
+@pytest.mark.slow
 async def test_hand_overs_in_any_order_over_commit_nothing(empty_stage: Stage) -> None:
     stage = empty_stage
     async with AsyncExitStack() as stack:

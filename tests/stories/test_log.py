@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.edges.kube.api_contact import AWAY, BACK
+from kubeshare_py.edges.kube.client import AWAY, BACK
 from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest
-from kubeshare_py.embedded_cluster.serving.faults import Fault
-from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER, Fault
 from tests.stories.conftest import Stage, gpu
 
 #: Of requests without an answer, in the story: several of each watch.
@@ -47,6 +46,7 @@ async def test_it_says_where_it_listens_and_what_it_found(
     assert (there["nodes"], there["cards"]) == (2, 4)
 
 
+@pytest.mark.slow
 async def test_a_server_that_is_away_is_one_line_however_many_ask_it(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:

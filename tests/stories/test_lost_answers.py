@@ -4,10 +4,7 @@ import pytest
 
 from tests.stories.conftest import EVENTS, PODS, Stage, annotations, card, gpu
 
-
-@pytest.fixture
-def nodes() -> str:
-    return "nodes: [{name: n1, gpus: [{model: T4, count: 1, memory: 16GiB}]}]"
+CLUSTER = "nodes: [{name: n1, gpus: [{model: T4, count: 1, memory: 16GiB}]}]"
 
 
 async def the_card_is_used_exactly(stage: Stage) -> None:
@@ -26,6 +23,7 @@ async def scheduled_events(stage: Stage, name: str) -> int:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how",
     [
@@ -66,7 +64,7 @@ async def test_a_binding_that_was_stored_although_the_answer_was_bad_counts_once
 
 
 async def test_a_slow_answer_holds_up_nobody(stage: Stage) -> None:
-    stage.spoil_binds(only_slow=True, delay_s=0.3)
+    stage.spoil_binds(only_slow=True, delay_s=2.0)
     await stage.create("slow", gpu("0.6"))
     await stage.expect_sent(lambda: bool(stage.bindings("slow")))
     await stage.create("quick", gpu("0.3"))
@@ -75,6 +73,7 @@ async def test_a_slow_answer_holds_up_nobody(stage: Stage) -> None:
     await stage.expect_running("slow")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "message",
     [
@@ -117,6 +116,7 @@ async def test_already_assigned_is_ours_when_the_pod_carries_our_token(stage: St
     assert len(stage.bindings("a")) == 1
 
 
+@pytest.mark.slow
 async def test_a_pod_that_is_being_deleted_gives_its_card_back(stage: Stage) -> None:
     stage.spoil_binds(status=503)
     await stage.create("a", gpu("0.6"))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.dialects.cambricon.cambricon_dialect import Cambricon
+from kubeshare_py.dialects.cambricon import Cambricon
 from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.dialects.hami.hami_dialect import Hami
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
@@ -39,6 +39,14 @@ ALLOCATED = "hami.io/cambricon-mlu-devices-allocated"
 #: 24 GiB, in MiB and in units of Cambricon's plugin.
 CARD_MIB, CARD_UNITS = 24576, 96
 MLU370S = ("MLU-370a", "MLU-370b")
+CLUSTER = f"""
+nodes:
+  - {{name: n1, allocatable: {{cpu: 96, memory: 1Ti, {VCORE}: 200, {VMEMORY}: {2 * CARD_UNITS}}}}}
+  - {{name: n2, allocatable: {{cpu: 96, memory: 1Ti, {MLUNUM}: 20}}}}
+  - name: n3
+    allocatable: {{cpu: 96, memory: 1Ti, {GPU}: 20}}
+    gpus: [{{model: A100, count: 2, memory: 40GiB}}]
+"""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -47,18 +55,6 @@ def limits(plane: ControlPlane | None, tmp_path_factory: pytest.TempPathFactory)
     values = {"config": {"profiles": PROFILES}}
     with limits_of(values, Cambricon(), plane, tmp_path_factory.mktemp("limits")):
         yield
-
-
-@pytest.fixture
-def nodes() -> str:
-    return f"""
-nodes:
-  - {{name: n1, allocatable: {{cpu: 96, memory: 1Ti, {VCORE}: 200, {VMEMORY}: {2 * CARD_UNITS}}}}}
-  - {{name: n2, allocatable: {{cpu: 96, memory: 1Ti, {MLUNUM}: 20}}}}
-  - name: n3
-    allocatable: {{cpu: 96, memory: 1Ti, {GPU}: 20}}
-    gpus: [{{model: A100, count: 2, memory: 40GiB}}]
-"""
 
 
 @pytest.fixture

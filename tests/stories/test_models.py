@@ -5,11 +5,7 @@ import pytest
 from tests.stories.conftest import PODS, Stage, annotations, gpu
 
 H100, A100, T4 = "NVIDIA-H100-80GB-HBM3", "NVIDIA-A100-SXM4-40GB", "Tesla-T4"
-
-
-@pytest.fixture
-def nodes() -> str:
-    return f"""
+CLUSTER = f"""
 nodes:
   - {{name: h, gpus: [{{model: {H100}, count: 1, memory: 80GiB}}]}}
   - name: mixed
@@ -71,6 +67,7 @@ async def test_two_cards_of_a_mixed_node_are_of_one_model(stage: Stage) -> None:
     await stage.expect_waiting("four")
 
 
+@pytest.mark.slow
 async def test_a_gang_starts_on_one_model_and_keeps_to_it(stage: Stage) -> None:
     group = {"group_name": "g", "group_headcount": "4", "group_threshold": "0.75"}
     said = models(gpu_models="H100 > A100 > T4", gpu_model_mix="same")
@@ -100,6 +97,7 @@ async def test_a_gang_for_which_no_model_has_enough_is_told_what_each_has(stage:
     assert f"{counts}; impossible: they ask for 6 GPUs in all; the cluster has at most 5" in text
 
 
+@pytest.mark.slow
 async def test_a_restarted_scheduler_goes_on_with_the_gangs_model(empty_stage: Stage) -> None:
     stage = empty_stage
     group = {"group_name": "g", "group_headcount": "3", "group_threshold": "0.67"}

@@ -10,16 +10,16 @@ import yaml
 
 from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.dialects.dialects import Dialects
-from kubeshare_py.dialects.nano_gpu.dialect import NanoGpu
+from kubeshare_py.dialects.nano_gpu import NanoGpu
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
+from kubeshare_py.domain.card_reading import IsolationBackend, IsolationChoice
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
-from kubeshare_py.edges.process.configured_dialects import configured
+from kubeshare_py.edges.process.plugin_entry_points import configured
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
-from kubeshare_py.embedded_cluster.nodes.environment import pod_environment
+from kubeshare_py.embedded_cluster.nodes.container_runtime import pod_environment
 from kubeshare_py.embedded_cluster.protocol.mutation import environment
 from kubeshare_py.scheduling.machine import Machine
-from tests.dialects.nano_gpu.pods import CORE, MEMORY, OLD_CORE, OLD_MEMORY, PERCENT
+from tests.dialects.pods import CORE, MEMORY, OLD_CORE, OLD_MEMORY, PERCENT
 from tests.stories.conftest import PODS, Json, Stage, annotations, gpu
 from tests.stories.test_deployments import DEPLOYMENTS
 
@@ -28,11 +28,7 @@ DIALECTS = Dialects({"kubeshare-scheduler": (SHAREDGPU, NanoGpu())})
 CHOICES = {"kubeshare-scheduler": IsolationChoice((IsolationBackend.NONE,))}
 SPREAD = Path(__file__).parents[2] / "config/nano-gpu-spread.yaml"
 FLAG = "elasticgpu.io/assumed"
-
-
-@pytest.fixture
-def nodes() -> str:
-    return """
+CLUSTER = """
 nodes:
   - name: n1
     allocatable: {nano-gpu.io/gpu-core: "200", nano-gpu.io/gpu-memory: "32"}
@@ -130,10 +126,11 @@ async def test_g64_g65_and_g67_the_demos_of_the_newest_readme(empty_stage: Stage
         await stage.expect_waiting("late")
 
 
+@pytest.mark.slow
 async def test_containers_see_their_own_cards_and_a_new_scheduler_has_the_same_books(
     empty_stage: Stage,
 ) -> None:
-    """Nano-gpu G88: no patched toolkit, the container's variable names its card."""
+    """No patched toolkit is needed: the container's variable names its card."""
     stage = empty_stage
     async with stage.scheduler(dialects=DIALECTS) as machine:
         await create(stage, "mixed", {CORE: 100}, {}, {CORE: 50, MEMORY: 1000})

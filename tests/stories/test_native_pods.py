@@ -8,7 +8,7 @@ import pytest
 from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.dialects.nvidia_dialect import GPU, Nvidia
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
-from kubeshare_py.inventory.synthetic_uuids import synthetic_uuid
+from kubeshare_py.inventory.card_file import synthetic_uuid
 from tests.stories.conftest import Json, Stage, annotations, bound, gpu
 from tests.stories.gang_pods import LABEL, define_pod_groups, pod_group
 from tests.stories.test_preemption import make_classes
@@ -18,11 +18,7 @@ INSTANCE = f"nvidia.com/mig-{PROFILE}"
 DIALECTS = Dialects({"kubeshare-scheduler": (SHAREDGPU, Nvidia([PROFILE]))})
 WORDS = json.dumps({"v": 1, "plugins": [GPU, INSTANCE]})
 SERVED = {"metadata": {"annotations": {"kubeshare.io/node-agent": WORDS}}}
-
-
-@pytest.fixture
-def nodes() -> str:
-    return """
+CLUSTER = """
 nodes:
   - name: served
     gpus: [{model: A100, count: 4, memory: 40GiB}]
@@ -110,6 +106,7 @@ async def test_the_members_of_a_gang_start_together_or_not_at_all(empty_stage: S
         await empty_stage.expect_bound(3)
 
 
+@pytest.mark.slow
 async def test_an_urgent_pod_takes_the_place_of_another(empty_stage: Stage) -> None:
     await make_classes(empty_stage)
     async with empty_stage.scheduler(dialects=DIALECTS):

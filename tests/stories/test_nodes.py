@@ -7,11 +7,7 @@ from tests.stories.conftest import NODES, Json, Stage, gpu
 
 N1 = NodeName("n1")
 ON_N1 = {"nodeSelector": {"kubernetes.io/hostname": "n1"}}
-
-
-@pytest.fixture
-def nodes() -> str:
-    return """
+CLUSTER = """
 nodes:
   - {name: "n{n}", count: 2, gpus: [{model: T4, count: 1, memory: 16GiB}]}
   - {name: plain, allocatable: {cpu: 8}}
@@ -47,6 +43,7 @@ async def test_a_taint_keeps_out_whoever_does_not_tolerate_it(stage: Stage) -> N
     assert (await stage.place("a"))[0] == "n2"
 
 
+@pytest.mark.slow
 async def test_a_lost_node_keeps_what_its_pods_hold_and_returns_with_it(stage: Stage) -> None:
     await stage.create("first", gpu("0.6"), **ON_N1)
     await stage.expect_running("first")
@@ -60,6 +57,7 @@ async def test_a_lost_node_keeps_what_its_pods_hold_and_returns_with_it(stage: S
     assert "Insufficient GPU" in await stage.expect_waiting("second", "Insufficient GPU")
 
 
+@pytest.mark.slow
 async def test_a_pod_deleted_on_a_lost_node_holds_its_card_until_it_is_gone(stage: Stage) -> None:
     await stage.create("first", gpu("1"), **ON_N1)
     await stage.expect_running("first")
@@ -70,6 +68,7 @@ async def test_a_pod_deleted_on_a_lost_node_holds_its_card_until_it_is_gone(stag
     await stage.expect_running("second")
 
 
+@pytest.mark.slow
 async def test_a_node_removed_and_added_again_has_its_pods_charged(stage: Stage) -> None:
     await stage.create("first", gpu("0.6"), **ON_N1)
     await stage.expect_running("first")

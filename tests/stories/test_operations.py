@@ -8,6 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubeshare_cmd.kubectl_kubeshare import main
+from kubeshare_py.manifests.state_group import ROOT
 from tests.patience import PATIENCE_S
 from tests.stories.command import kubectl_kubeshare
 from tests.stories.conftest import Stage, annotations, gpu
@@ -43,6 +44,7 @@ async def test_probes_say_that_all_is_well_and_need_no_token(stage: Stage) -> No
         assert f"[+]{check} ok" in listed
 
 
+@pytest.mark.slow
 async def test_what_happens_can_be_seen_in_the_metrics(stage: Stage) -> None:
     port, profile = await port_of(stage), "kubeshare-scheduler"
     before = await scraped(port)
@@ -63,6 +65,7 @@ async def test_what_happens_can_be_seen_in_the_metrics(stage: Stage) -> None:
     assert after["scheduler_pod_scheduling_sli_duration_seconds_count", "1"] >= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("header", "status"), [({}, 401), ({"Authorization": "Bearer x"}, 401)])
 async def test_metrics_are_not_for_everybody(
     stage: Stage, header: dict[str, str], status: int
@@ -145,7 +148,9 @@ async def test_check_asks_the_api_server_what_would_become_of_pods(
     assert pods["items"] == []
 
 
+@pytest.mark.slow
 @OWN_USERS
+@pytest.mark.tls
 async def test_users_with_a_client_certificate_look_and_act_as_others(stage: Stage) -> None:
     server = stage.cluster.server
     admin = server.write_client_kubeconfig(stage.folder / "ann", "ann", "system:masters")
@@ -216,4 +221,4 @@ async def test_a_service_account_may_look_with_the_roles_that_come_along(stage: 
             'user "system:serviceaccount:default:reader" may not get /metrics'
         )
         stranger = bearer_of(stage, "stranger")
-        assert (await port.fetch("/state/v1/cluster", stranger))[0] == 403
+        assert (await port.fetch(f"{ROOT}/gpus", stranger))[0] == 403

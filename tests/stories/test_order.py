@@ -4,13 +4,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.builders import NO_PREEMPTION
+from tests.making import NO_PREEMPTION
 from tests.stories.conftest import PODS, Stage, bound, gpu
 
-
-@pytest.fixture
-def nodes() -> str:
-    return "nodes: [{name: n1, gpus: [{model: T4, count: 1, memory: 16GiB}]}]"
+CLUSTER = "nodes: [{name: n1, gpus: [{model: T4, count: 1, memory: 16GiB}]}]"
 
 
 @pytest.fixture
@@ -35,6 +32,7 @@ async def placed_in_turn(stage: Stage, names: list[str]) -> list[str]:
     return order
 
 
+@pytest.mark.slow
 async def test_pod_priority_goes_before_label_priority_and_that_before_age(stage: Stage) -> None:
     for name, value in (("low", 10), ("high", 1000)):
         body = {
@@ -80,6 +78,7 @@ async def test_a_small_pod_may_pass_a_large_one_that_does_not_fit(stage: Stage) 
     await stage.expect_running("small")
 
 
+@pytest.mark.slow
 async def test_a_changed_label_moves_a_waiting_pod_to_the_front(stage: Stage) -> None:
     await stage.create("holder", gpu("1"))
     await stage.expect_running("holder")
@@ -95,6 +94,7 @@ async def test_a_changed_label_moves_a_waiting_pod_to_the_front(stage: Stage) ->
     assert (await placed_in_turn(stage, ["first"])) == ["second"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nodes", [EIGHT])
 async def test_of_24_pods_created_one_after_another_for_8_cards_the_first_eight_start(
     stage: Stage,
@@ -111,6 +111,7 @@ async def test_of_24_pods_created_one_after_another_for_8_cards_the_first_eight_
     assert sorted(await stage.expect_bound(8)) == sorted(names[:8])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nodes", [EIGHT])
 async def test_pods_that_a_list_finds_start_by_second_and_then_by_name(
     empty_stage: Stage,

@@ -4,15 +4,11 @@ import json
 
 import pytest
 
-from kubeshare_py.inventory.synthetic_uuids import synthetic_uuid
+from kubeshare_py.inventory.card_file import synthetic_uuid
 from tests.stories.conftest import Stage, gpu
 
 N1 = {"kubernetes.io/hostname": "n1"}
-
-
-@pytest.fixture
-def nodes() -> str:
-    return """
+CLUSTER = """
 nodes:
   - name: n1
     gpus: [{model: T4, count: 2, memory: 16GiB}]
@@ -33,6 +29,7 @@ async def theirs(stage: Stage, name: str, **amounts: str) -> None:
     await stage.expect_running(name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("resource", "taken", "asked", "reason"),
     [

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.real_only("the embedded API server has no feature gates
 
 #: More than a page.
 CROWD = 520
+CLUSTER = "nodes: [{name: n1, gpus: [{model: T4, count: 1, memory: 16GiB}]}]"
 
 
 @pytest.fixture(scope="module")
@@ -25,11 +26,6 @@ def older(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.fixture
 def new_cluster(older: ControlPlane) -> NewCluster:
     return clusters_of(older)
-
-
-@pytest.fixture
-def nodes() -> str:
-    return "nodes: [{name: n1, gpus: [{model: T4, count: 1, memory: 16GiB}]}]"
 
 
 def lists(stage: Stage, *words: str) -> int:

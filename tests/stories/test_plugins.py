@@ -1,6 +1,5 @@
 """A plugin of another distribution in a scheduler process, on a cluster where it cannot cope."""
 
-import asyncio
 import textwrap
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.module_forks import Fork
 from tests.programs.commands import expect_said
 from tests.stories.conftest import Stage, gpu
 from tests.stories.own_process import scheduler_process
@@ -26,15 +26,11 @@ PLUGIN = """
             super().__init__("CheapNodes", points)
 """
 PROFILE = {"plugins": {"score": {"enabled": [{"name": "CheapNodes"}]}}}
-
-
-@pytest.fixture
-def nodes() -> str:
-    return 'nodes: [{name: "n{n}", count: 2, gpus: [{model: T4, count: 2, memory: 16GiB}]}]'
+CLUSTER = 'nodes: [{name: "n{n}", count: 2, gpus: [{model: T4, count: 2, memory: 16GiB}]}]'
 
 
 @asynccontextmanager
-async def scheduler(stage: Stage, folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+async def scheduler(stage: Stage, folder: Path) -> AsyncIterator[Fork]:
     """The process, with the plugin installed in its folder."""
     metadata = folder / "cheap_nodes-0.1.dist-info"
     metadata.mkdir()
@@ -47,6 +43,7 @@ async def scheduler(stage: Stage, folder: Path) -> AsyncIterator[asyncio.subproc
         yield process
 
 
+@pytest.mark.slow
 async def test_a_label_that_it_cannot_read_ends_nothing_and_is_said(
     empty_stage: Stage, tmp_path: Path
 ) -> None:

@@ -16,13 +16,10 @@ from tests.stories.gang_pods import (
 )
 
 MISSING = 'PodGroup "g" of scheduling.x-k8s.io is not there'
+CLUSTER = 'nodes: [{name: "n{n}", count: 2, gpus: [{model: A100, count: 2, memory: 40GiB}]}]'
 
 
-@pytest.fixture
-def nodes() -> str:
-    return 'nodes: [{name: "n{n}", count: 2, gpus: [{model: A100, count: 2, memory: 40GiB}]}]'
-
-
+@pytest.mark.slow
 async def test_pods_come_first_then_the_kind_and_then_the_group(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -40,6 +37,7 @@ async def test_pods_come_first_then_the_kind_and_then_the_group(
     await stage.expect_bound(3)
 
 
+@pytest.mark.slow
 async def test_a_job_with_a_pod_group_starts_as_one(stage: Stage) -> None:
     await define_pod_groups(stage)
     await pod_group(stage, "train", 4)
@@ -49,6 +47,7 @@ async def test_a_job_with_a_pod_group_starts_as_one(stage: Stage) -> None:
     assert sum('"group":"scheduling.x-k8s.io/train","min":4' in one for one in sent) == 4
 
 
+@pytest.mark.slow
 async def test_a_minimum_that_is_changed_counts_at_once(stage: Stage) -> None:
     await define_pod_groups(stage)
     await pod_group(stage, "g", 3)
@@ -62,6 +61,7 @@ async def test_a_minimum_that_is_changed_counts_at_once(stage: Stage) -> None:
     await stage.expect_bound(3)
 
 
+@pytest.mark.slow
 async def test_a_group_that_is_deleted_holds_back_who_waits_and_lets_others_run(
     stage: Stage,
 ) -> None:
@@ -78,6 +78,7 @@ async def test_a_group_that_is_deleted_holds_back_who_waits_and_lets_others_run(
     assert len(bound(await stage.all_pods())) == 3
 
 
+@pytest.mark.slow
 async def test_without_its_definition_a_cluster_has_no_groups_any_more(stage: Stage) -> None:
     await define_pod_groups(stage)
     await pod_group(stage, "g", 2)
@@ -87,6 +88,7 @@ async def test_without_its_definition_a_cluster_has_no_groups_any_more(stage: St
     await stage.expect_waiting("m0", MISSING)
 
 
+@pytest.mark.slow
 async def test_a_pod_that_comes_back_under_its_name_counts_once(stage: Stage) -> None:
     await define_pod_groups(stage)
     await pod_group(stage, "g", 2)
@@ -99,6 +101,7 @@ async def test_a_pod_that_comes_back_under_its_name_counts_once(stage: Stage) ->
     await stage.expect_bound(2)
 
 
+@pytest.mark.slow
 async def test_a_scheduler_that_comes_later_finds_the_groups(empty_stage: Stage) -> None:
     stage = empty_stage
     await define_pod_groups(stage)
@@ -113,6 +116,7 @@ async def test_a_scheduler_that_comes_later_finds_the_groups(empty_stage: Stage)
         await stage.expect_all(lambda pods: len(bound(pods)) == 2)
 
 
+@pytest.mark.slow
 async def test_groups_of_labels_and_of_objects_do_not_mix(stage: Stage) -> None:
     await define_pod_groups(stage)
     await pod_group(stage, "g", 2)
@@ -124,6 +128,7 @@ async def test_groups_of_labels_and_of_objects_do_not_mix(stage: Stage) -> None:
     assert bound(await stage.all_pods()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.embedded_only("there no request of the scheduler may be forbidden")
 async def test_groups_that_the_scheduler_may_not_read_are_named(empty_stage: Stage) -> None:
     stage = empty_stage

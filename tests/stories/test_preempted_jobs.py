@@ -10,11 +10,7 @@ from tests.stories.conftest import JOBS, Json, Stage, gpu
 from tests.stories.test_preemption import CLASSES
 
 pytestmark = pytest.mark.real_only("the embedded Job controller has no podFailurePolicy")
-
-
-@pytest.fixture
-def nodes() -> str:
-    return 'nodes: [{name: "n{n}", count: 1, gpus: [{model: A100, count: 1, memory: 40GiB}]}]'
+CLUSTER = 'nodes: [{name: "n{n}", count: 1, gpus: [{model: A100, count: 1, memory: 40GiB}]}]'
 
 
 def documented_job() -> Json:

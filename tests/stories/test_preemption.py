@@ -11,11 +11,7 @@ CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 HELD = "example.org/held"
 THEIRS = "/api/v1/namespaces/kube-public/pods"
-
-
-@pytest.fixture
-def nodes() -> str:
-    return 'nodes: [{name: "n{n}", count: 1, gpus: [{model: A100, count: 2, memory: 40GiB}]}]'
+CLUSTER = 'nodes: [{name: "n{n}", count: 1, gpus: [{model: A100, count: 2, memory: 40GiB}]}]'
 
 
 async def make_classes(stage: Stage) -> None:
@@ -61,6 +57,7 @@ async def names(stage: Stage) -> list[str]:
     return sorted(pod["metadata"]["name"] for pod in await stage.all_pods())
 
 
+@pytest.mark.slow
 async def test_only_the_least_important_tenant_of_one_card_goes(stage: Stage) -> None:
     await placed(stage, "full", "1.0", "middle")
     there = await placed(stage, "low", "0.5", "low")
@@ -74,6 +71,7 @@ async def test_only_the_least_important_tenant_of_one_card_goes(stage: Stage) ->
     assert (told["type"], told["note"]) == ("Normal", "Preempts default/low on node n1")
 
 
+@pytest.mark.slow
 async def test_while_a_victim_leaves_the_place_is_nominated_and_kept(stage: Stage) -> None:
     for name in ("one", "two"):
         await placed(stage, name, "1.0", "low")
@@ -118,6 +116,7 @@ def any_leaves(pods: list[Json]) -> bool:
     return any(pod["metadata"].get("deletionTimestamp") for pod in pods)
 
 
+@pytest.mark.slow
 async def test_whole_cards_take_all_tenants_of_theirs(stage: Stage) -> None:
     for name in ("one", "two", "three", "four"):
         await placed(stage, name, "0.5", "low")
@@ -125,6 +124,7 @@ async def test_whole_cards_take_all_tenants_of_theirs(stage: Stage) -> None:
     assert await names(stage) == ["urgent"]
 
 
+@pytest.mark.slow
 async def test_pods_under_a_disruption_budget_are_spared_if_others_will_do(stage: Stage) -> None:
     await placed(stage, "kept", "1.0", "low", app="kept")
     await placed(stage, "other", "1.0", "middle")
@@ -144,6 +144,7 @@ async def test_pods_under_a_disruption_budget_are_spared_if_others_will_do(stage
     assert await names(stage) == ["again", "urgent"]
 
 
+@pytest.mark.slow
 async def test_who_never_preempts_waits_in_front(stage: Stage) -> None:
     for name in ("one", "two"):
         await placed(stage, name, "1.0", "low")
@@ -156,6 +157,7 @@ async def test_who_never_preempts_waits_in_front(stage: Stage) -> None:
     await stage.expect_running("polite")
 
 
+@pytest.mark.slow
 async def test_a_label_takes_nothing_from_another_namespace(stage: Stage) -> None:
     await placed(stage, "opportunistic", "1.0", "low")
     await stage.create("guard", gpu("1.0", priority="50"), priorityClassName="low")
@@ -168,10 +170,9 @@ async def test_a_label_takes_nothing_from_another_namespace(stage: Stage) -> Non
 class TestWhatIsFreed:
     """Pods that waited before, and may evict nobody, get nothing of what is freed for another."""
 
-    @pytest.fixture
-    def nodes(self) -> str:
-        return 'nodes: [{name: "n{n}", count: 1, gpus: [{model: A100, count: 8, memory: 40GiB}]}]'
+    CLUSTER = 'nodes: [{name: "n{n}", count: 1, gpus: [{model: A100, count: 8, memory: 40GiB}]}]'
 
+    @pytest.mark.slow
     async def test_for_one_urgent_pod_one_pod_goes(self, stage: Stage) -> None:
         for number in range(8):
             await placed(stage, f"low-{number}", "1.0", "low")
@@ -186,6 +187,7 @@ class TestWhatIsFreed:
         assert "urgent" in running
         assert not [name for name in running if name.startswith("polite")]
 
+    @pytest.mark.slow
     async def test_the_label_of_one_namespace_serves_no_other(self, stage: Stage) -> None:
         for number in range(8):
             await placed(stage, f"ours-{number}", "1.0", "low")
@@ -201,6 +203,7 @@ class TestWhatIsFreed:
         assert bound(others) == []
 
 
+@pytest.mark.slow
 async def test_a_scheduler_that_begins_knows_for_which_pod_others_went(empty_stage: Stage) -> None:
     stage, slow = empty_stage, {"kubeshare.sim/stop-seconds": "3"}
     await make_classes(stage)
@@ -228,10 +231,9 @@ async def test_a_scheduler_that_begins_knows_for_which_pod_others_went(empty_sta
 
 
 class TestGangs:
-    @pytest.fixture
-    def nodes(self) -> str:
-        return 'nodes: [{name: "n{n}", count: 8, gpus: [{model: A100, count: 8, memory: 40GiB}]}]'
+    CLUSTER = 'nodes: [{name: "n{n}", count: 8, gpus: [{model: A100, count: 8, memory: 40GiB}]}]'
 
+    @pytest.mark.slow
     async def test_a_gang_of_64_takes_all_its_places_at_once(self, stage: Stage) -> None:
         low = job("low", 64, gpu("1.0"), backoffLimit=1000)
         low["spec"]["template"]["spec"]["priorityClassName"] = "low"

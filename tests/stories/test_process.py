@@ -1,6 +1,5 @@
 """kubeshare-scheduler as operators run it: a process that is told to end, reconfigured, read."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,27 +7,25 @@ from pathlib import Path
 
 import pytest
 
+from tests.module_forks import Fork
 from tests.programs.commands import expect_said
 from tests.stories.conftest import Stage, bound, gpu
 from tests.stories.own_process import configure, scheduler_process
 from tests.stories.test_leaders import lease
 
 ANY_NODE = {"plugins": {"filter": {"disabled": [{"name": "NodeAffinity"}]}}}
-
-
-@pytest.fixture
-def nodes() -> str:
-    return "nodes: [{name: n1, gpus: [{model: T4, count: 2, memory: 16GiB}]}]"
+CLUSTER = "nodes: [{name: n1, gpus: [{model: T4, count: 2, memory: 16GiB}]}]"
 
 
 @asynccontextmanager
-async def scheduler(stage: Stage, folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+async def scheduler(stage: Stage, folder: Path) -> AsyncIterator[Fork]:
     """The process, once it leads; killed at the end if it still runs."""
     async with scheduler_process(stage, folder) as process:
         await expect_said(process.stderr, '"event":"leads"')
         yield process
 
 
+@pytest.mark.slow
 async def test_told_to_end_it_finishes_its_binds_and_lets_the_next_lead(
     empty_stage: Stage, tmp_path: Path
 ) -> None:
@@ -48,6 +45,7 @@ async def test_told_to_end_it_finishes_its_binds_and_lets_the_next_lead(
     assert not (await lease(stage)).get("holderIdentity")
 
 
+@pytest.mark.slow
 async def test_a_new_configuration_changes_what_is_decided_and_not_what_is_known(
     empty_stage: Stage, tmp_path: Path
 ) -> None:
@@ -70,6 +68,7 @@ async def test_a_new_configuration_changes_what_is_decided_and_not_what_is_known
         assert len(stage.sent("GET", "/api/v1/pods")) == lists
 
 
+@pytest.mark.slow
 async def test_its_log_has_one_line_for_each_decision(empty_stage: Stage, tmp_path: Path) -> None:
     stage = empty_stage
     async with scheduler(stage, tmp_path) as process:

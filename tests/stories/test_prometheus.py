@@ -10,11 +10,7 @@ from tests.stories.conftest import Json, Stage, bound, gpu, scheduled_condition
 
 pytestmark = pytest.mark.real_only("it needs a Prometheus, which `make e2e` finds or fetches")
 N1, N2 = NodeName("n1"), NodeName("n2")
-
-
-@pytest.fixture
-def nodes() -> str:
-    return 'nodes: [{name: "n{n}", count: 2, gpus: [{model: T4, count: 1, memory: 16GiB}]}]'
+CLUSTER = 'nodes: [{name: "n{n}", count: 2, gpus: [{model: T4, count: 1, memory: 16GiB}]}]'
 
 
 @pytest.fixture

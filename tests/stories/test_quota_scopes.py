@@ -7,9 +7,9 @@ import pytest
 
 from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.dialects.hami.hami_dialect import Hami
+from kubeshare_py.manifests.events import ResourceQuotaFields, to_quota
 from kubeshare_py.manifests.pods.pod import to_domain
 from kubeshare_py.manifests.pods.pod_fields import PodFields
-from kubeshare_py.manifests.pods.resource_quotas import ResourceQuotaFields, to_quota
 from tests.deploy.conftest import expect_eventually
 from tests.stories.conftest import PODS, Json, Stage
 from tests.stories.test_preemption import make_classes

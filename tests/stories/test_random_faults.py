@@ -14,11 +14,7 @@ from tests.scale import seeds
 from tests.stories.conftest import PODS, Json, Stage, bound, card, gpu, scheduled_condition
 
 STEPS = 60
-
-
-@pytest.fixture
-def nodes() -> str:
-    return """
+CLUSTER = """
 nodes:
   - {name: "n{n}", count: 3, gpus: [{model: T4, count: 2, memory: 16GiB}]}
 """
@@ -140,6 +136,7 @@ def nobody_waits_in_vain(stage: Stage) -> Callable[[list[Json]], bool]:
     return settled
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(3))
 async def test_after_random_faults_nothing_is_lost_and_all_cards_are_free_again(
     empty_stage: Stage, seed: int

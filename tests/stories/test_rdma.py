@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from kubeshare_py.inventory.synthetic_uuids import synthetic_uuid
+from kubeshare_py.inventory.card_file import synthetic_uuid
 from tests.plugins.test_config_files import FOLDER
 from tests.stories.conftest import Stage, gpu
 

@@ -19,16 +19,13 @@ NO_RIGHT = 'User "scheduler" cannot create resource "pods/binding" in API group 
 POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 BINDINGS = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
 REFUSED_ON_N1 = "binding to n1 was refused: "
+CLUSTER = (
+    "nodes: [{name: n1, gpus: [{model: T4, count: 1, memory: 16GiB}]},"
+    " {name: n2, gpus: [{model: T4, count: 1, memory: 16GiB}]}]"
+)
 
 
-@pytest.fixture
-def nodes() -> str:
-    return (
-        "nodes: [{name: n1, gpus: [{model: T4, count: 1, memory: 16GiB}]},"
-        " {name: n2, gpus: [{model: T4, count: 1, memory: 16GiB}]}]"
-    )
-
-
+@pytest.mark.slow
 async def test_a_node_that_a_policy_refuses_is_left_for_another(stage: Stage) -> None:
     stage.spoil_binds(status=403, reason="Forbidden", message=POLICY, times=2)
     await stage.create("a", gpu("0.6"))
@@ -43,6 +40,7 @@ async def test_a_node_that_a_policy_refuses_is_left_for_another(stage: Stage) ->
     assert (await stage.expect_running("all"))["spec"]["nodeName"] == "n1"
 
 
+@pytest.mark.slow
 async def test_without_the_right_no_node_is_better_than_another(stage: Stage) -> None:
     stage.spoil_binds(status=403, reason="Forbidden", message=NO_RIGHT, times=3)
     await stage.create("a", gpu("0.6"))
@@ -52,6 +50,7 @@ async def test_without_the_right_no_node_is_better_than_another(stage: Stage) ->
     assert len(stage.bindings("a")) == 4
 
 
+@pytest.mark.slow
 async def test_an_open_outcome_is_told_while_the_same_binding_is_sent_again(
     empty_stage: Stage,
 ) -> None:
@@ -72,6 +71,7 @@ async def test_an_open_outcome_is_told_while_the_same_binding_is_sent_again(
     assert scheduled_condition(await stage.pod("a"))["status"] == "True"
 
 
+@pytest.mark.slow
 async def test_a_stored_binding_whose_answers_are_lost_keeps_its_condition(stage: Stage) -> None:
     stage.spoil_binds(status=503, reason="ServiceUnavailable", applies_first=True)
     stage.spoil_binds(status=503, reason="ServiceUnavailable", times=2)

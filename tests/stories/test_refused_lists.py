@@ -9,7 +9,7 @@ from aiohttp import web
 
 from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest
 from kubeshare_py.embedded_cluster.protocol.status import failure
-from kubeshare_py.embedded_cluster.serving.faults import Fault
+from kubeshare_py.embedded_cluster.serving.server import Fault
 from tests.stories.conftest import PODS, Stage, gpu
 
 #: As kube-apiserver 1.36 on an etcd before 3.4.31 and 3.5.13.
@@ -17,6 +17,7 @@ DISABLED = (
     "a watch stream was requested by the client but the required storage feature "
     "RequestWatchProgress is disabled"
 )
+CLUSTER = "nodes: [{name: n1, gpus: [{model: T4, count: 1, memory: 16GiB}]}]"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,11 +49,6 @@ REFUSALS = {
 }
 
 
-@pytest.fixture
-def nodes() -> str:
-    return "nodes: [{name: n1, gpus: [{model: T4, count: 1, memory: 16GiB}]}]"
-
-
 #: One refusal of each form: the first event of a watch, and the status of an answer.
 ONE_OF_EACH_FORM = {"an event", "no verb"}
 
@@ -71,6 +67,7 @@ async def stage(empty_stage: Stage, request: pytest.FixtureRequest) -> AsyncIter
         yield empty_stage
 
 
+@pytest.mark.slow
 async def test_pods_start_and_what_went_away_unseen_is_missed_from_the_next_list(
     stage: Stage,
 ) -> None:

@@ -8,6 +8,7 @@ from tests.stories.conftest import Stage, annotations, bound, gpu
 from tests.stories.own_process import scheduler_process
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sent", [*(pytest.param(sent, marks=pytest.mark.long) for sent in (1, 6, 8)), 3]
 )
@@ -25,6 +26,7 @@ async def test_stopped_in_the_middle_of_a_burst_and_started_again(
         await stage.expect_bound(8)
 
 
+@pytest.mark.slow
 async def test_ports_are_kept_and_not_given_twice(empty_stage: Stage) -> None:
     stage = empty_stage
     ports = []
@@ -36,6 +38,7 @@ async def test_ports_are_kept_and_not_given_twice(empty_stage: Stage) -> None:
     assert ports == ["50051", "50052", "50053"]
 
 
+@pytest.mark.slow
 async def test_pods_made_and_ended_while_no_scheduler_runs(empty_stage: Stage) -> None:
     stage = empty_stage
     async with stage.scheduler():
@@ -66,6 +69,7 @@ async def test_a_waiting_pod_is_not_told_the_same_again_by_a_new_scheduler(
     assert (await stage.pod("big"))["metadata"]["resourceVersion"] == version
 
 
+@pytest.mark.slow
 async def test_killed_between_sending_binds_and_hearing_the_answers(
     empty_stage: Stage, tmp_path: Path
 ) -> None:

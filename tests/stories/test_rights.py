@@ -6,19 +6,21 @@ That the API server reads it as we do, every story on a real one says: none may 
 from dataclasses import dataclass
 from http import HTTPStatus
 
+import pytest
+
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.embedded_cluster.claims.provisioning import PROVISIONER
+from kubeshare_py.embedded_cluster.controllers.provisioning import PROVISIONER
 from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest
-from kubeshare_py.embedded_cluster.serving.faults import Fault
-from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER, Fault
 from tests.controlplane.cleaning import ship_lease
 from tests.controlplane.shipped import IDENTITY, shipped
+from tests.each import each
 from tests.edges.collector_place import Place, serving
 from tests.stories.conftest import EVENTS, PODS, Json, Stage, gpu
 from tests.stories.gang_pods import gang
 from tests.stories.rights import Right, asked_for, granted
 from tests.stories.scheduler_port import port_of
-from tests.stories.scraping import scrape_of, start_collector
+from tests.stories.scraping import auto_of, scrape_of, start_collector
 from tests.stories.test_device_claims import DEVICES, DRIVER, a_claim, a_claiming_pod
 from tests.stories.test_spread import BY_DEFAULT
 from tests.stories.test_volumes import (
@@ -113,21 +115,28 @@ def asked(stage: Stage) -> set[Right]:
     return {asked_for(one) for one in stage.requests if one.user.name == SCHEDULER}
 
 
+@pytest.mark.slow
 async def test_it_asks_for_everything_that_it_may_and_for_nothing_else(empty_stage: Stage) -> None:
-    await do_everything(empty_stage, {"leaderElection": {"leaderElect": True}})
-    rights, found = granted(shipped(*IDENTITY), SCHEDULER), asked(empty_stage)
+    place = Place(empty_stage.nodes, {"127.0.0.2": NodeName("n1")})
+    async with serving(place):
+        await start_collector(empty_stage, "n1", "127.0.0.2")
+        settings = {**auto_of(place), "leaderElection": {"leaderElect": True}}
+        await do_everything(empty_stage, settings)
+    rights, found = granted(shipped(*IDENTITY), SCHEDULER), each(asked(empty_stage))
     assert [one for one in sorted(found) if not any(own.covers(one) for own in rights)] == []
     unasked = [own for own in sorted(rights) if not any(own.covers(one) for one in found)]
     # kube-apiserver asks for this right when the status of a claim is written; it has no path.
     assert [own for own in unasked if own.resource != "resourceclaims/binding"] == []
 
 
+@pytest.mark.slow
 async def test_without_an_election_the_role_is_enough(empty_stage: Stage) -> None:
     await do_everything(empty_stage, {"leaderElection": {"leaderElect": False}})
     rights = granted(shipped(*IDENTITY), SCHEDULER)
-    assert all(any(own.covers(one) for own in rights) for one in asked(empty_stage))
+    assert all(any(own.covers(one) for own in rights) for one in each(asked(empty_stage)))
 
 
+@pytest.mark.slow
 async def test_to_find_collectors_the_right_to_see_pods_is_enough(empty_stage: Stage) -> None:
     place = Place(empty_stage.nodes, {"127.0.0.2": NodeName("n1")})
     await ship_lease(empty_stage.client)
@@ -136,4 +145,4 @@ async def test_to_find_collectors_the_right_to_see_pods_is_enough(empty_stage: S
         await start_collector(empty_stage, "n1", "127.0.0.2")
         await empty_stage.warm_up()
     rights = granted(shipped(*IDENTITY), SCHEDULER)
-    assert all(any(own.covers(one) for own in rights) for one in asked(empty_stage))
+    assert all(any(own.covers(one) for own in rights) for one in each(asked(empty_stage)))

@@ -8,10 +8,10 @@ import pytest
 
 from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
-from kubeshare_py.dialects.sharepod.dialect import SharePods
-from kubeshare_py.domain.isolation import IsolationBackend, IsolationChoice
+from kubeshare_py.dialects.sharepod import SharePods
+from kubeshare_py.domain.card_reading import IsolationBackend, IsolationChoice
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
-from kubeshare_py.embedded_cluster.nodes.environment import pod_environment
+from kubeshare_py.embedded_cluster.nodes.container_runtime import pod_environment
 from kubeshare_py.embedded_cluster.protocol.mutation import environment
 from tests.stories import share_pods
 from tests.stories.conftest import PODS, Json, Stage, annotations
@@ -25,11 +25,7 @@ SAMPLE = {
     "kubeshare/gpu_limit": "1.0",
     "kubeshare/gpu_mem": "3145728000",
 }
-
-
-@pytest.fixture
-def nodes() -> str:
-    return """
+CLUSTER = """
 nodes:
   - name: n1
     gpus: [{model: Tesla-T4, count: 2, memory: 16GiB}]
@@ -62,7 +58,7 @@ async def given(stage: Stage, name: str) -> tuple[str, str]:
 
 
 async def test_the_samples_share_cards_and_name_them(empty_stage: Stage) -> None:
-    """kubeshare.md I.65 and doc/yaml/sharepod1.yaml to sharepod4.yaml."""
+    """The samples are KubeShare 1.0's doc/yaml/sharepod1.yaml to sharepod4.yaml."""
     stage = empty_stage
     async with stage.scheduler(dialects=DIALECTS):
         places = []
@@ -78,10 +74,11 @@ async def test_the_samples_share_cards_and_name_them(empty_stage: Stage) -> None
         assert seen["cuda"]["NVIDIA_VISIBLE_DEVICES"] == places[0][1]
 
 
+@pytest.mark.slow
 async def test_a_gpuid_puts_pods_on_one_card_before_and_after_a_restart(
     empty_stage: Stage,
 ) -> None:
-    """kubeshare.md I.71: the third one waits, and runs when there is room."""
+    """The third one waits, and runs when there is room."""
     stage = empty_stage
     async with stage.scheduler(dialects=DIALECTS):
         await create(stage, "a", GPUID="abcde")
@@ -97,7 +94,7 @@ async def test_a_gpuid_puts_pods_on_one_card_before_and_after_a_restart(
 
 
 async def test_a_pod_without_all_amounts_says_which_is_missing(empty_stage: Stage) -> None:
-    """kubeshare.md I.70."""
+    """Request, limit and memory belong together."""
     stage = empty_stage
     async with stage.scheduler(dialects=DIALECTS):
         await create(stage, "a", gpu_mem="")
@@ -126,8 +123,9 @@ async def shown(stage: Stage, name: str, request: str, **more: str) -> tuple[str
     return annotations(share)[GPUID], share["status"]["BoundDeviceID"]
 
 
+@pytest.mark.slow
 async def test_share_pods_of_an_affinity_join_their_like_or_open_a_card(shared: Stage) -> None:
-    """kubeshare.md I.67, from SharePod to card."""
+    """From SharePod to card."""
     stage, red = shared, {"sched_affinity": "red"}
     plain = await shown(stage, "plain", "0.1")
     first = await shown(stage, "first", "0.5", **red)
@@ -142,8 +140,9 @@ async def test_share_pods_of_an_affinity_join_their_like_or_open_a_card(shared: 
     assert await shown(stage, "plain-too", "0.7") == plain
 
 
+@pytest.mark.slow
 async def test_share_pods_of_an_anti_affinity_never_share_a_card(shared: Stage) -> None:
-    """kubeshare.md I.68, from SharePod to card."""
+    """From SharePod to card."""
     stage, green = shared, {"sched_anti_affinity": "green"}
     places = [await shown(stage, f"green-{number}", "0.1", **green) for number in range(4)]
     assert len({uuid for _, uuid in places}) == 4

@@ -22,13 +22,10 @@ from tests.stories.test_sharepods import HALF, IN_BOTH
 
 #: Of each history of programs in this process; there are 20 at full scale.
 FAULTS = 25
+CLUSTER = 'nodes: [{name: "n{n}", count: 2, gpus: [{model: T4, count: 1, memory: 16GiB}]}]'
 
 
-@pytest.fixture
-def nodes() -> str:
-    return 'nodes: [{name: "n{n}", count: 2, gpus: [{model: T4, count: 1, memory: 16GiB}]}]'
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(20))
 async def test_kills_at_any_point_leave_no_orphan_and_lose_no_card(
     empty_stage: Stage, seed: int
@@ -79,6 +76,7 @@ async def test_processes_killed_at_any_point_leave_no_orphan_and_lose_no_card(
     assert history.kills == faults
 
 
+@pytest.mark.slow
 async def test_a_controller_that_is_killed_goes_on_at_once_where_it_was(
     empty_stage: Stage, tmp_path: Path
 ) -> None:

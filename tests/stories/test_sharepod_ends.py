@@ -1,6 +1,8 @@
 """How the pod of a SharePod ended, and what controllers that start later know of it."""
 
-from kubeshare_py.embedded_cluster.nodes.run_plan import RUN_SECONDS
+import pytest
+
+from kubeshare_py.embedded_cluster.nodes.kubelet import RUN_SECONDS
 from tests.stories.conftest import Stage
 from tests.stories.share_pods import (
     SHARE_PODS,
@@ -17,6 +19,7 @@ from tests.stories.test_sharepods import uid_of_pod
 ENDS = {RUN_SECONDS: "0"}
 
 
+@pytest.mark.slow
 async def test_a_pod_whose_end_is_shown_is_not_made_again_by_a_later_controller(
     empty_stage: Stage,
 ) -> None:

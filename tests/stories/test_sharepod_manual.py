@@ -15,6 +15,8 @@ pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installe
 MANUAL = (Path(__file__).parents[2] / "docs/sharepods.md").read_text()
 
 
+@pytest.mark.slow
+@pytest.mark.tls  # otherwise kubectl sends no token
 async def test_the_example_is_shown_as_the_manual_shows_it(
     empty_stage: Stage, tmp_path: Path
 ) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
-from kubeshare_py.dialects.sharepod.dialect import SharePods
-from kubeshare_py.embedded_cluster.nodes.run_plan import RUN_SECONDS
+from kubeshare_py.dialects.sharepod import SharePods
+from kubeshare_py.embedded_cluster.nodes.kubelet import RUN_SECONDS
 from tests.stories.conftest import PODS, Json, Stage, annotations, scheduled_condition
 from tests.stories.share_pods import (
     SHARE_PODS,
@@ -51,8 +51,9 @@ async def collected(empty_stage: Stage) -> AsyncIterator[Stage]:
         yield empty_stage
 
 
+@pytest.mark.slow
 async def test_a_share_pod_has_a_pod_of_its_name_and_shows_it(shared: Stage) -> None:
-    """KubeShare 1.0's README, SharePod Lifecycle; kubeshare.md E.1, E.4."""
+    """KubeShare 1.0's README, SharePod Lifecycle."""
     stage = shared
     made = await create(stage, "sharepod1", HALF, labels={"app": "x"})
     share = await expect_running(stage, "sharepod1")
@@ -74,6 +75,7 @@ async def test_a_share_pod_has_a_pod_of_its_name_and_shows_it(shared: Stage) -> 
     assert (event["type"], event["reportingController"]) == ("Normal", "kubeshare-controller")
 
 
+@pytest.mark.slow
 async def test_kubeshares_samples_share_cards_and_need_no_dummy_pod(shared: Stage) -> None:
     """doc/yaml/sharepod1.yaml to sharepod4.yaml of release-1.0: four halves on two cards."""
     stage = shared
@@ -84,10 +86,11 @@ async def test_kubeshares_samples_share_cards_and_need_no_dummy_pod(shared: Stag
     assert len(await stage.client.list_all("/api/v1/pods")) == 4
 
 
+@pytest.mark.slow
 async def test_a_named_node_is_a_requirement_and_not_a_way_past_the_scheduler(
     shared: Stage,
 ) -> None:
-    """kubeshare.md E.2: <nodeName, GPUID>; G-K1-02: the third half would exceed the card."""
+    """Node and GPUID name a card together; the third half would exceed the card."""
     stage = shared
     for name in ("one", "two", "three", "four", "five"):
         await create(stage, name, HALF, nodeName="n2")
@@ -106,8 +109,9 @@ def why_it_waits(share: Json) -> str:
     return str(scheduled_condition(pod).get("message", ""))
 
 
+@pytest.mark.slow
 async def test_its_pod_goes_with_it_and_comes_back_without_it(collected: Stage) -> None:
-    """kubeshare.md E.4: a pod that was deleted is made again; owner references do the rest."""
+    """A pod that was deleted is made again; owner references do the rest."""
     stage = collected
     await create(stage, "one", HALF)
     first = (await expect_running(stage, "one"))["status"]["PodObjectMeta"]["uid"]
@@ -126,6 +130,7 @@ def uid_of_pod(share: Json) -> str:
     return str(share.get("status", {}).get("PodObjectMeta", {}).get("uid", ""))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "seconds", "comes_back"),
     [("Never", "0.1", False), ("OnFailure", "0.1", False), ("Always", "", True)],
@@ -133,7 +138,7 @@ def uid_of_pod(share: Json) -> str:
 async def test_a_pod_that_did_all_that_it_should_is_not_made_again(
     shared: Stage, policy: str, seconds: str, comes_back: bool
 ) -> None:
-    """kubeshare.md E.4: not re-created if finished per restart policy."""
+    """A pod that finished as its restart policy wants is not made again."""
     stage = shared
     runs = {RUN_SECONDS: seconds} if seconds else {}
     await create(stage, "one", runs, restartPolicy=policy)
@@ -149,8 +154,9 @@ async def test_a_pod_that_did_all_that_it_should_is_not_made_again(
     assert phase(await stage.client.get(f"{SHARE_PODS}/one")) == "Succeeded"
 
 
+@pytest.mark.slow
 async def test_a_pod_of_its_name_that_is_not_its_own_is_left_alone(shared: Stage) -> None:
-    """kubeshare.md E.4: event ErrResourceExists; it goes on once the name is free."""
+    """The event is KubeShare's ErrResourceExists; it goes on once the name is free."""
     stage = shared
     other = await stage.create("one")
     await create(stage, "one", HALF)
@@ -164,6 +170,7 @@ async def test_a_pod_of_its_name_that_is_not_its_own_is_left_alone(shared: Stage
     assert uid_of_pod(share) != other["metadata"]["uid"]
 
 
+@pytest.mark.slow
 async def test_what_the_api_server_says_of_the_template_is_a_condition(shared: Stage) -> None:
     stage = shared
     await create(stage, "bad", restartPolicy="Sometimes")
@@ -178,6 +185,7 @@ async def test_what_the_api_server_says_of_the_template_is_a_condition(shared: S
     assert condition(share)["status"] == "True"
 
 
+@pytest.mark.slow
 async def test_an_edit_counts_while_the_pod_waits_and_is_named_afterwards(shared: Stage) -> None:
     stage = shared
     await create(stage, "one", HALF, nodeSelector={"disk": "fast"})
@@ -205,8 +213,9 @@ async def test_generated_names_are_the_pods_names_too(shared: Stage) -> None:
     assert (await stage.pod(name))["metadata"]["name"] == name
 
 
+@pytest.mark.slow
 async def test_it_can_be_deleted_in_every_way(collected: Stage) -> None:
-    """kubeshare.md E.4; an orphan belongs to the next SharePod of its name."""
+    """An orphan belongs to the next SharePod of its name."""
     stage = collected
     for policy in ("Foreground", "Background", "Orphan"):
         await create(stage, "one", HALF)
@@ -222,6 +231,7 @@ async def test_it_can_be_deleted_in_every_way(collected: Stage) -> None:
     assert uid_of_pod(await expect_running(stage, "one")) == uid
 
 
+@pytest.mark.slow
 async def test_the_next_share_pod_of_a_name_waits_for_the_pod_of_the_last_one(
     collected: Stage,
 ) -> None:
@@ -236,6 +246,7 @@ async def test_the_next_share_pod_of_a_name_waits_for_the_pod_of_the_last_one(
     assert condition(share)["reason"] == "Synced"
 
 
+@pytest.mark.slow
 async def test_kubectl_shows_node_card_and_share(shared: Stage) -> None:
     """`kubectl get sharepods -o wide`, as a table of the API server."""
     stage = shared
@@ -264,10 +275,11 @@ async def test_kubectl_shows_node_card_and_share(shared: Stage) -> None:
     assert shown["Port"] == status["PodManagerPort"]
 
 
+@pytest.mark.slow
 async def test_the_schedulers_choice_is_shown_and_a_pod_made_again_is_free_to_go(
     shared: Stage,
 ) -> None:
-    """kubeshare.md I.65: a GPUID of five lower-case letters on an empty node, without dummy pod."""
+    """A GPUID of five lower-case letters on an empty node, without dummy pod."""
     stage = shared
     await create(stage, "one", HALF)
     share = await expect(stage, "one", lambda found: bool(gpu_id(found)))
@@ -286,8 +298,9 @@ def gpu_id(share: Json) -> str:
     return annotations(share).get("kubeshare/GPUID", "")
 
 
+@pytest.mark.slow
 async def test_share_pods_of_one_node_and_gpuid_share_a_card(shared: Stage) -> None:
-    """kubeshare.md I.71: the third one would exceed the card; it waits, and its pod says why."""
+    """The third one would exceed the card; it waits, and its pod says why."""
     stage = shared
     for name in ("one", "two", "three"):
         await create(stage, name, {**HALF, "kubeshare/GPUID": "abcde"}, nodeName="n2")
@@ -313,8 +326,9 @@ WRONG: dict[str, tuple[str, dict[str, str | None]]] = {
 }
 
 
+@pytest.mark.slow
 async def test_a_value_that_is_wrong_is_said_and_stops_nothing_else(shared: Stage) -> None:
-    """kubeshare.md I.70 and E.1; G-K1-05: KubeShare 1.0's scheduler dropped them without a word."""
+    """KubeShare 1.0's scheduler dropped such SharePods without a word."""
     stage = shared
     for name, (_, wrong) in WRONG.items():
         given = {**HALF, **{f"kubeshare/{key}": value for key, value in wrong.items()}}

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.stories.conftest import Stage, annotations, card, gpu
 
 
@@ -37,6 +39,7 @@ async def test_eight_tenths_and_two_tenths_fit_on_one_card(stage: Stage) -> None
     assert await stage.place("a") == await stage.place("b")
 
 
+@pytest.mark.slow
 async def test_whole_cards_are_idle_ones(stage: Stage) -> None:
     await stage.create("share", gpu("0.1"))
     node, _ = await stage.place("share")
@@ -58,6 +61,7 @@ async def test_a_forged_result_annotation_is_overwritten(stage: Stage) -> None:
     assert card(pod) == ""
 
 
+@pytest.mark.slow
 async def test_a_card_for_one_pod_alone_is_idle_and_takes_no_guest(stage: Stage) -> None:
     await stage.create("share", gpu("0.1"))
     shared = await stage.place("share")

@@ -10,12 +10,8 @@ from tests.stories.conftest import PODS, Json, Stage, bound, gpu
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
-
-
-@pytest.fixture
-def nodes() -> str:
-    """Two zones of two nodes, and one of one."""
-    return """
+#: Two zones of two nodes, and one of one.
+CLUSTER = """
 nodes:
   - name: "a{n}"
     count: 2
@@ -92,6 +88,7 @@ def zones(pods: list[Json]) -> Counter[str]:
     return Counter(pod["spec"]["nodeName"][0] for pod in pods if pod["spec"].get("nodeName"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", ["0.5", ""])
 async def test_replicas_spread_over_zones(stage: Stage, share: str) -> None:
     await stage.cluster.apply(deployment(6, share, topologySpreadConstraints=OVER_ZONES))
@@ -99,6 +96,7 @@ async def test_replicas_spread_over_zones(stage: Stage, share: str) -> None:
     assert zones(pods) == {"a": 2, "b": 2, "c": 2}
 
 
+@pytest.mark.slow
 async def test_replicas_keep_apart_and_one_too_many_waits(stage: Stage) -> None:
     await stage.cluster.apply(deployment(6, affinity=APART))
     pods = await stage.expect_all(lambda found: len(bound(found)) == 5 and len(found) == 6)
@@ -112,6 +110,7 @@ async def test_replicas_keep_apart_and_one_too_many_waits(stage: Stage) -> None:
     assert placed["metadata"]["name"] in bound(await stage.all_pods())
 
 
+@pytest.mark.slow
 async def test_spread_and_distance_hold_together(stage: Stage) -> None:
     spec: Json = {"topologySpreadConstraints": OVER_ZONES, "affinity": APART}
     await stage.cluster.apply(deployment(4, **spec))
@@ -123,6 +122,7 @@ async def test_spread_and_distance_hold_together(stage: Stage) -> None:
     assert zones(pods) == {"a": 2, "b": 2, "c": 1}
 
 
+@pytest.mark.slow
 async def test_a_profile_spreads_the_pods_of_services(empty_stage: Stage) -> None:
     stage = empty_stage
     await stage.cluster.apply(SERVICE)
@@ -136,6 +136,7 @@ async def test_a_profile_spreads_the_pods_of_services(empty_stage: Stage) -> Non
     assert counts == {"a": 2, "b": 2, "c": 2}
 
 
+@pytest.mark.slow
 async def test_the_default_profile_reads_no_services(stage: Stage) -> None:
     await stage.cluster.apply(SERVICE)
     await stage.cluster.apply(deployment(3, "0.1"))

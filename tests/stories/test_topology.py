@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode, read_cluster
-from kubeshare_py.programs.kubectl_failure import UNREACHABLE
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import SimulatedNode, read_cluster
+from kubeshare_py.programs.kubectl_kubeshare import UNREACHABLE
 from tests.collector.collectors import collector
 from tests.conftest import NewCluster
 from tests.controlplane.prometheus import NOT_HERE, find, prometheus
@@ -151,6 +151,7 @@ SOURCES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheduling", SOURCES)
 async def test_pods_get_the_cards_that_are_joined_best(
     boards: Boards, scheduling: Scheduling
@@ -173,6 +174,7 @@ async def test_pods_get_the_cards_that_are_joined_best(
         assert "joined: 3 pairs by NV1, 3 pairs by NV2; the slowest hop" in told
 
 
+@pytest.mark.slow
 async def test_a_gang_gets_a_quad_and_who_replaces_a_dead_member_comes_back_to_it(
     boards: Boards,
 ) -> None:
@@ -194,6 +196,7 @@ async def test_a_gang_gets_a_quad_and_who_replaces_a_dead_member_comes_back_to_i
         assert (await boards.cards("train-4"))[1] == found["train-2"]
 
 
+@pytest.mark.slow
 async def test_cards_behind_switches_are_all_alike_and_faster(boards: Boards) -> None:
     async with scraping(boards):
         assert (await boards.placed("four", "4"))[0] == "hgx"
@@ -205,6 +208,7 @@ async def test_cards_behind_switches_are_all_alike_and_faster(boards: Boards) ->
         assert "GPU0 GPU1 GPU2 GPU3 GPU4 GPU5 GPU6 GPU7 (in use, none idle)" in shown
 
 
+@pytest.mark.slow
 async def test_pods_that_ask_for_it_stay_near_one_numa_node(boards: Boards) -> None:
     async with scraping(boards):
         here = {"nodeSelector": {"kubernetes.io/hostname": "hgx"}}

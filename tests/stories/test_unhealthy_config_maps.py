@@ -32,8 +32,9 @@ def index_of(stage: Stage, uuid: str) -> int:
     return [one.uuid for one in stage.nodes[0].cards].index(GpuUuid(uuid))
 
 
+@pytest.mark.slow
 async def test_a_listed_card_takes_no_new_pods(reading_stage: Stage) -> None:
-    """gpushare G44 and G46: running pods are left alone."""
+    """Running pods are left alone."""
     stage = reading_stage
     async with stage.scheduler(SETTINGS):
         await stage.create("first", gpu("0.3"), **HERE)

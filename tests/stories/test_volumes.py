@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.embedded_cluster.claims.provisioning import PROVISIONER
+from kubeshare_py.embedded_cluster.controllers.provisioning import PROVISIONER
 from tests.stories.conftest import Stage, gpu, scheduled_condition
 
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
@@ -18,11 +18,7 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 HOST = "kubernetes.io/hostname"
 
 Json = dict[str, Any]
-
-
-@pytest.fixture
-def nodes() -> str:
-    return """
+CLUSTER = """
 nodes:
   - {name: "n{n}", count: 3, gpus: [{model: T4, count: 1, memory: 16GiB}]}
 """
@@ -52,6 +48,7 @@ async def a_volume(stage: Stage, name: str, node: str, *modes: str) -> None:
     await stage.client.create(CLAIMS, claim)
 
 
+@pytest.mark.slow
 async def test_a_pod_goes_to_the_node_of_its_volume(stage: Stage) -> None:
     for number in (3, 1, 2):
         await a_volume(stage, f"data{number}", f"n{number}")
@@ -67,6 +64,7 @@ async def test_a_pod_without_gpus_goes_to_the_node_of_its_volume(stage: Stage) -
     assert (await stage.expect_running("plain"))["spec"]["nodeName"] == "n2"
 
 
+@pytest.mark.slow
 async def test_volumes_of_different_nodes_have_no_common_place(stage: Stage) -> None:
     await a_volume(stage, "data1", "n1")
     await a_volume(stage, "data2", "n2")
@@ -77,6 +75,7 @@ async def test_volumes_of_different_nodes_have_no_common_place(stage: Stage) -> 
     )
 
 
+@pytest.mark.slow
 async def test_a_pod_waits_for_its_claim_and_goes_on_once_it_is_bound(stage: Stage) -> None:
     await stage.create("early", gpu("0.5"), volumes=mounting("data"))
     assert await stage.expect_reasons("early") == (
@@ -86,6 +85,7 @@ async def test_a_pod_waits_for_its_claim_and_goes_on_once_it_is_bound(stage: Sta
     assert (await stage.place("early"))[0] == "n3"
 
 
+@pytest.mark.slow
 async def test_a_claim_of_one_pod_alone_is_free_once_that_pod_is_gone(stage: Stage) -> None:
     await a_volume(stage, "data", "n2", "ReadWriteOncePod")
     await stage.create("first", gpu("0.5"), volumes=mounting("data"))
@@ -178,6 +178,7 @@ async def test_another_node_is_tried_if_no_volume_can_be_made(stage: Stage) -> N
     assert (await stage.place("train"))[0] == "n3"
 
 
+@pytest.mark.slow
 async def test_a_pod_says_that_it_waits_for_a_volume_and_keeps_its_card(stage: Stage) -> None:
     await a_class(stage, "silent", "example.com/never-answers")
     await a_waiting_claim(stage, "data", "silent")

@@ -4,10 +4,7 @@ import pytest
 
 from tests.stories.conftest import EVENTS, Stage, gpu
 
-
-@pytest.fixture
-def nodes() -> str:
-    return "nodes: [{name: n1, gpus: [{model: T4, count: 1, memory: 16GiB}]}]"
+CLUSTER = "nodes: [{name: n1, gpus: [{model: T4, count: 1, memory: 16GiB}]}]"
 
 
 async def test_a_freed_card_goes_to_the_pod_that_waits(stage: Stage) -> None:
@@ -98,6 +95,7 @@ async def test_what_is_not_supported_is_not_ignored(stage: Stage) -> None:
     assert "resources[aliyun.com/gpu-mem]" in await stage.expect_waiting("special")
 
 
+@pytest.mark.slow
 async def test_a_group_that_must_start_together_waits_and_says_so(stage: Stage) -> None:
     group = {"group_name": "g", "group_headcount": "3", "group_threshold": "1"}
     await stage.create("member", gpu("0.1", "1.0", **group))

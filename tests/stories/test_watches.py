@@ -5,16 +5,13 @@ import pytest
 from tests.stories.conftest import NODES, Stage, card, gpu
 
 HALVES, CARDS = 60, 32
-
-
-@pytest.fixture
-def nodes() -> str:
-    return """
+CLUSTER = """
 nodes:
   - {name: "n{n}", count: 4, gpus: [{model: V100, count: 8, memory: 32GiB}]}
 """
 
 
+@pytest.mark.slow
 async def test_watches_cut_during_a_burst_of_halves(stage: Stage) -> None:
     for number in range(HALVES):
         await stage.create(f"half-{number}", gpu("0.5"))
@@ -28,6 +25,7 @@ async def test_watches_cut_during_a_burst_of_halves(stage: Stage) -> None:
     assert await stage.expect_reasons("over") == "0/4 nodes are available: 4 Insufficient GPU."
 
 
+@pytest.mark.slow
 async def test_pods_deleted_while_nobody_watched_are_missed_from_the_next_list(
     stage: Stage,
 ) -> None:
@@ -45,6 +43,7 @@ async def test_pods_deleted_while_nobody_watched_are_missed_from_the_next_list(
     assert sum("sendInitialEvents" in query for query in asked) >= 2
 
 
+@pytest.mark.slow
 async def test_nodes_that_left_and_changed_while_nobody_watched(stage: Stage) -> None:
     server = stage.cluster.server
     await stage.patch_node("n2", {"metadata": {"labels": {"pool": "a"}}})
@@ -62,6 +61,7 @@ async def test_nodes_that_left_and_changed_while_nobody_watched(stage: Stage) ->
     )
 
 
+@pytest.mark.slow
 async def test_binds_answered_while_the_watch_is_broken_are_not_decided_again(
     stage: Stage,
 ) -> None:

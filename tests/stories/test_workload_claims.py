@@ -17,10 +17,7 @@ from tests.stories.storage import (
     storage_class,
 )
 
-
-@pytest.fixture
-def nodes() -> str:
-    return """
+CLUSTER = """
 nodes:
   - {name: "n{n}", count: 3, gpus: [{model: A100, count: 1, memory: 40GiB}]}
 """
@@ -75,6 +72,7 @@ async def test_an_ephemeral_volume_comes_and_goes_with_its_pod(stage: Stage) -> 
     await stage.expect_all(lambda left: not left, CLAIMS)
 
 
+@pytest.mark.slow
 async def test_pods_of_a_stateful_set_keep_their_disks(stage: Stage) -> None:
     await stage.cluster.apply(storage_class("fast"))
     await stage.cluster.apply(stateful_set(2, "fast"))

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.terminal.amounts import asks, gib, gpus, memory, memory_pair, percent
-from tests.builders import GIB
+from kubeshare_py.terminal.cards import asks, gib, gpus, memory, memory_pair, percent
+from tests.making import GIB
 from tests.terminal.views import a_pod_view
 
 MIB = 1 << 20

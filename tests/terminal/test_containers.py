@@ -6,15 +6,22 @@ from typing import Any
 import pytest
 
 from kubeshare_py.domain.diagnosis import Shortfall
-from kubeshare_py.terminal.amounts import asks, asks_of
-from kubeshare_py.terminal.containers import container_lines, containers_in_words
-from kubeshare_py.terminal.gpu_details import pod_details
+from kubeshare_py.terminal.cards import asks, asks_of
+from kubeshare_py.terminal.gpu_tables import pod_details
+from kubeshare_py.terminal.grid import table_lines
 from kubeshare_py.terminal.pod_table import pod_table
-from kubeshare_py.terminal.table import table_lines
-from kubeshare_py.terminal.why_report import why_report
-from kubeshare_py.views.holding import ContainerPartView, ContainerView, HoldingView
-from kubeshare_py.views.view import NodeView, NodeWhy, PodView, WhyView
-from tests.builders import GIB
+from kubeshare_py.terminal.why_report import container_lines, containers_in_words, why_report
+from kubeshare_py.views.view import (
+    ContainerPartView,
+    ContainerView,
+    HoldingView,
+    NodeView,
+    NodeWhy,
+    PodView,
+    WhyView,
+)
+from tests.making import GIB
+from tests.making.golden import expect_golden
 from tests.terminal.views import NOW, a_card, a_pod_view, a_tenant, a_view, lacks
 
 
@@ -88,14 +95,8 @@ def test_why_says_what_each_container_asks_for_and_holds() -> None:
         node="n1",
         cards=("GPU-n1-0", "GPU-n1-1"),
     )
-    assert why_report(WhyView(pod=pod, message=""), None).plain.splitlines() == [
-        "default/two is bound to n1, GPU 0 (GPU-n1-0), GPU 1 (GPU-n1-1).",
-        "It asks for GPUs for 2 containers and holds 2 x 0.5 GPU, 40.0 GiB each.",
-        "  - container 0 asks for 0.5 GPU and holds 0.5 GPU, 10.0 GiB of GPU 0 (GPU-n1-0)",
-        "  - container 1 asks for 2 x 0.3 GPU and holds 2 x 0.3 GPU, 10.0 GiB each of GPU 0 "
-        "(GPU-n1-0) and GPU 1 (GPU-n1-1)",
-        "  - container 2 asks for no GPU and holds 10.0 GiB of GPU 1 (GPU-n1-1)",
-    ]
+    text = why_report(WhyView(pod=pod, message=""), None).plain
+    expect_golden("terminal/why-containers-bound", text)
     assert [*container_lines(a_pod_view("one", "bound", node="n1"))] == []
 
 
@@ -115,19 +116,7 @@ def test_why_says_which_containers_lack_what() -> None:
     node = NodeWhy(name="n1", fits=False, reasons=(together,), shortfalls=(one, other, joint))
     pod = a_pod_of(a_container(0), a_container(1, 300), a_container(2), relation="different cards")
     view = WhyView(pod=pod, message="…", nodes=(node,), indexes={"GPU-n1-0": 0})
-    assert why_report(view, None).plain.splitlines()[1:] == [
-        "It asks for GPUs for 3 containers, on different cards.",
-        "  - containers 0 and 2 each ask for 0.5 GPU",
-        "  - container 1 asks for 0.3 GPU",
-        "",
-        "  WHERE             FOR                 ASKED    FREE     MISSING  REASON",
-        "n1: containers 0 and 2: Insufficient GPU on 1 card; container 1: Insufficient GPU memory "
-        f"on 1 card; {together}",
-        "  GPU 0 (GPU-n1-0)  containers 0 and 2  0.5 GPU  0.2 GPU  0.3 GPU  Insufficient GPU",
-        "  GPU 0 (GPU-n1-0)  container 1         3.0 GiB  1.0 GiB  2.0 GiB  Insufficient GPU "
-        "memory",
-        f"  gpu               all                 1.3 GPU  1.2 GPU  0.1 GPU  {together}",
-    ]
+    expect_golden("terminal/why-containers", why_report(view, None).plain)
 
 
 def test_details_list_containers_below_their_pod_which_counts_once() -> None:
@@ -139,12 +128,5 @@ def test_details_list_containers_below_their_pod_which_counts_once() -> None:
     two = a_tenant("two", 800, 15, containers=(part(0, 500, 10), part(1, 300, 5)))
     more = a_tenant("two", 200, 4, containers=(part(1, 200, 4),))
     node = NodeView(name="n1", cards=(a_card(0, two, a_tenant("one", 100, 1)), a_card(1, more)))
-    lines = pod_details(a_view(node), (node,), None).plain.splitlines()
-    assert lines[3:9] == [
-        "NAME           NAMESPACE  DIALECT    GPU0(Allocated GiB)  GPU1(Allocated GiB)  SHARE",
-        "one            default    sharedgpu  1.0                  0.0                  0.1",
-        "two            default    sharedgpu  15.0                 4.0                  1.0",
-        "  container 0  default    sharedgpu  10.0                 0.0                  0.5",
-        "  container 1  default    sharedgpu  5.0                  4.0                  0.5",
-        "Allocated:  20.0 GiB (25%), 1.1 GPU (55%)",
-    ]
+    text = pod_details(a_view(node), (node,), None).plain
+    expect_golden("terminal/gpus-details-of-containers", text)

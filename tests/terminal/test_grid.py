@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from kubeshare_py.domain.printable import printable
 from kubeshare_py.terminal.grid import GridColumn, Row, grid, names_in, shortened
+from tests.each import each
 
 COLUMNS = (GridColumn(header="NAME", least=8), GridColumn(header="STATE"))
 
@@ -63,12 +64,15 @@ def test_what_is_shortened_fits(text: str, room: int) -> None:
 
 
 @given(
-    st.lists(st.tuples(st.text(alphabet="ab-", max_size=90), st.text(alphabet="ab ", max_size=90))),
+    st.lists(
+        st.tuples(st.text(alphabet="ab-", max_size=90), st.text(alphabet="ab ", max_size=90)),
+        min_size=1,
+    ),
     st.integers(min_value=30, max_value=120),
 )
 def test_no_line_is_wider_than_the_terminal(cells: list[tuple[str, str]], width: int) -> None:
     rows = [Row(cells=(name, "waiting"), flow=flow) for name, flow in cells]
-    assert all(len(line) <= width for line in plain(rows, width))
+    assert all(len(line) <= width for line in each(plain(rows, width)))
 
 
 def test_nothing_that_pods_say_can_steer_the_terminal() -> None:

@@ -2,14 +2,15 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.embedded_cluster.programs.change_lines import change_lines
-from kubeshare_py.terminal.card_bars import BARS, LEVELS, card_cell
-from kubeshare_py.terminal.live_view import live_view
-from kubeshare_py.views.holding import HoldingView
-from kubeshare_py.views.view import CardView, ClusterView, NodeView
+from kubeshare_py.embedded_cluster.programs.demo import change_lines
+from kubeshare_py.terminal.live_view import LEVELS, card_cell, live_view
+from kubeshare_py.views.view import CardView, ClusterView, HoldingView, NodeView
+from tests.making import GIB
+from tests.making.golden import expect_golden
 from tests.scale import examples
 from tests.terminal.views import a_card, a_pod_view, a_small_view, a_tenant, a_view
 
@@ -33,18 +34,7 @@ def screen(view: ClusterView, width: int = 80, height: int = 24) -> list[str]:
 
 
 def test_cards_are_bars_with_names_and_waiting_pods_have_reasons() -> None:
-    assert screen(a_small_view()) == [
-        "kubeshare-scheduler: 3 nodes; pods: 2 bound, 1 waiting",
-        "2.5 of 4 GPUs (62%), 100.0 of 160.0 GiB (62%); 1.5 free",
-        "n1    0 █████████░░░░░░░░░ default/one",
-        "      1 ░░░░░░░░░░░░░░░░░░",
-        "n2    0 ██████████████████ default/two",
-        "      1 ██████████████████ default/two",
-        "cpu  no GPUs",
-        BARS,
-        "waiting:",
-        "team/big  4 GPUs: 0/3 nodes are available: 1 no GPU, 2 Insufficient GPU.",
-    ]
+    expect_golden("terminal/live-view", screen(a_small_view()))
 
 
 def test_neighbours_on_a_card_differ_without_colours() -> None:
@@ -140,6 +130,7 @@ def test_a_large_cluster_gets_one_character_a_card() -> None:
     assert lines[-1] == LEVELS
 
 
+@pytest.mark.slow
 def test_a_huge_cluster_shows_its_busiest_nodes() -> None:
     lines = screen(a_view(*nodes(5000, 8)))
     assert len(lines) == 24
@@ -177,14 +168,7 @@ def test_the_screen_is_never_left(
 
 
 def test_plain_lines_tell_the_beginning_in_full() -> None:
-    assert change_lines(None, a_small_view()) == [
-        "node n1 appeared with 2 GPUs (NVIDIA-A100-SXM4-40GB)",
-        "node n2 appeared with 2 GPUs (NVIDIA-A100-SXM4-40GB)",
-        "node cpu appeared with 0 GPUs",
-        "pod default/one bound to n1 GPU 0 (0.5 GPU, 20.0 GiB)",
-        "pod default/two bound to n2 GPU 0,1 (2 GPUs)",
-        "pod team/big waiting (4 GPUs): 0/3 nodes are available: 1 no GPU, 2 Insufficient GPU.",
-    ]
+    expect_golden("terminal/live-lines-first", change_lines(None, a_small_view()))
 
 
 def test_plain_lines_tell_then_only_what_changes() -> None:
@@ -197,14 +181,7 @@ def test_plain_lines_tell_then_only_what_changes() -> None:
     after = replace(before, nodes=(n1, sick), pods=(bound, two), inventory="no answer")
     assert one not in after.pods
     assert change_lines(before, before) == []
-    assert change_lines(before, after) == [
-        "The GPU inventory could not be read: no answer",
-        "node cpu gone",
-        "node n2: collector silent",
-        "GPU 0 of n2 (GPU-n2-0) is unhealthy",
-        "pod default/one gone",
-        "pod team/big being bound to n1 GPU 1 (4 GPUs)",
-    ]
+    expect_golden("terminal/live-lines-later", change_lines(before, after))
     assumed = replace(after, pods=(replace(bound, state="unconfirmed"), two))
     assert change_lines(after, assumed) == []
 
@@ -214,3 +191,13 @@ def test_plain_lines_do_not_say_what_nobody_understood() -> None:
     typo = replace(before.pods[2], state="gated", count=0, message="gpu_limit: must be a number")
     (line,) = change_lines(before, replace(before, pods=(*before.pods[:2], typo)))
     assert line == "pod team/big gated: gpu_limit: must be a number"
+
+
+def test_what_is_really_used_is_shown_where_there_is_room() -> None:
+    used = a_card(0, a_tenant("a", 500), busy_milli=365, in_use_bytes=GIB)
+    view = a_view(NodeView(name="n1", cards=(used, a_card(1))))
+    lines = screen(view, width=70)
+    assert lines[2] == "measured: 36% busy, 1.0 GiB used (1 of 2 cards)"
+    assert " 37% a" in lines[3]
+    assert "%" not in lines[4]
+    assert "%" not in card_cell(used, 20, with_namespace=False).plain

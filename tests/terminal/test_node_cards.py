@@ -1,9 +1,9 @@
 """The cards of one node as a table."""
 
-from kubeshare_py.domain.card_reading import CardLink, JudgedCard
+from kubeshare_py.domain.card_reading import CardLink, JudgedCard, of_labels
 from kubeshare_py.domain.identity import GpuUuid, NodeName
-from kubeshare_py.domain.readiness import of_labels
-from kubeshare_py.terminal.node_cards import node_cards
+from kubeshare_py.terminal.gpu_tables import node_cards
+from tests.making.golden import expect_golden
 from tests.node_agent.readings import a_card
 
 NODE = NodeName("n1")
@@ -18,14 +18,7 @@ def test_instances_are_below_their_card_and_faults_are_named() -> None:
         JudgedCard(reading=part),
         JudgedCard(reading=ill, faults=("lost", "xid-79")),
     ]
-    assert node_cards(NODE, "550", cards, []).splitlines() == [
-        "n1: driver 550, 3 cards and instances",
-        "",
-        "CARD  UUID   MODEL   MEMORY    USED     BUSY  NUMA  BUS           STATE",
-        "0     GPU-a  A100    40.0 GiB  -        -     1     0000:07:00.0  divided",
-        "      MIG-1  1g.5gb  5.0 GiB   0.0 GiB  -     -                   healthy",
-        "1     GPU-b  A100    40.0 GiB  -        93%   -                   lost, xid-79",
-    ]
+    expect_golden("terminal/node-cards", node_cards(NODE, "550", cards, []))
 
 
 def test_the_matrix_has_what_is_known() -> None:

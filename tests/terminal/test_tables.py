@@ -8,32 +8,29 @@ import yaml
 
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.terminal import documents
-from kubeshare_py.terminal.amounts import amount_of
-from kubeshare_py.terminal.cards import warnings
-from kubeshare_py.terminal.gpu_details import pod_details
-from kubeshare_py.terminal.gpu_tables import card_table, shown_nodes, summary
+from kubeshare_py.terminal.cards import amount_of, warnings
+from kubeshare_py.terminal.gpu_tables import card_table, pod_details, shown_nodes, summary
+from kubeshare_py.terminal.grid import Table, changed_lines, table_lines
 from kubeshare_py.terminal.pod_table import most_telling, pod_table, shown_pods
-from kubeshare_py.terminal.table import Table, changed_lines, table_lines
 from kubeshare_py.terminal.why_report import MAX_NODES, why_report
-from kubeshare_py.views.holding import (
-    HoldingView,
-    NeighbourView,
-    PlacementView,
-    RankedNode,
-    ScoreView,
-)
 from kubeshare_py.views.view import (
     BackendView,
     CardNotReadyView,
     CardsNotReadyView,
     CardView,
     ClusterView,
+    HoldingView,
     LingeringView,
+    NeighbourView,
     NodeView,
     NodeWhy,
+    PlacementView,
+    RankedNode,
+    ScoreView,
     WhyView,
 )
-from tests.builders import GIB
+from tests.making import GIB
+from tests.making.golden import expect_golden
 from tests.terminal.views import (
     NOW,
     a_card,
@@ -44,14 +41,6 @@ from tests.terminal.views import (
     a_why,
     lacks,
 )
-
-TOTALS = """\
-Allocated/Total GPU Memory In Cluster:
-100.0/160.0 GiB (62%)
-Allocated/Total GPUs In Cluster:
-2.5/4 (62%)
-Free GPUs In Cluster:
-1.5 free"""
 
 
 def card_lines(view: ClusterView, width: int | None = None, **options: bool) -> list[str]:
@@ -67,13 +56,24 @@ def why_text(why: WhyView, width: int | None = None) -> str:
 
 
 def test_gpus_is_one_line_a_card_with_its_node() -> None:
-    assert card_lines(a_small_view()) == [
-        "NODE  GPU  MODEL                  MEMORY(GiB)  SHARE    STATE  PODS",
-        "n1    0    NVIDIA-A100-SXM4-40GB  20.0/40.0    0.5/1.0  ok     default/one",
-        "n1    1    NVIDIA-A100-SXM4-40GB  0.0/40.0     0.0/1.0  ok     <none>",
-        "n2    0    NVIDIA-A100-SXM4-40GB  40.0/40.0    1.0/1.0  ok     default/two",
-        "n2    1    NVIDIA-A100-SXM4-40GB  40.0/40.0    1.0/1.0  ok     default/two",
+    expect_golden("terminal/gpus", card_lines(a_small_view()))
+
+
+def test_gpus_shows_what_is_really_used_of_a_card_where_that_is_known() -> None:
+    used = a_card(0, busy_milli=365, in_use_bytes=12 * GIB + GIB // 2)
+    idle = a_card(1, in_use_bytes=0)
+    view = a_view(NodeView(name="n1", cards=(used, idle, a_card(2))))
+    assert [line.split()[5] for line in card_lines(view)[1:]] == [
+        "37%/12.5",
+        "-/0.0",
+        "-",
     ]
+    details = pod_details(view, view.nodes, None).plain
+    assert "In use:     GPU 0 37% busy, 12.5 GiB; GPU 1 - busy, 0.0 GiB\n" in details
+    [node] = documents.gpus_document(view, shown_nodes(view))["nodes"]
+    assert [one.get("busy_milli") for one in node["cards"]] == [365, None, None]
+    assert "in_use_bytes" in node["cards"][1]
+    assert "in_use_bytes" not in node["cards"][2]
 
 
 def test_the_dialect_of_a_tenant_is_said_unless_it_is_kubeshares() -> None:
@@ -98,13 +98,21 @@ def test_the_dialect_of_a_tenant_is_said_unless_it_is_kubeshares() -> None:
 def test_what_a_card_is_called_in_the_namespace_of_a_tenant_is_said() -> None:
     """As GPUIDs of KubeShare 1.0."""
     tenants = (
-        a_tenant("a", 100, dialect="sharepod", card_name="zxcvb"),
-        a_tenant("b", 100, card_name="qwert"),
+        a_tenant("a", 100, dialect="sharepod", card_name="zxcvb", share_pod="a"),
+        a_tenant("b", 100, dialect="sharepod", card_name="zxcvb"),
+        a_tenant("c", 100, card_name="qwert"),
     )
     view = a_view(NodeView(name="n1", cards=(a_card(0, *tenants),)))
-    assert card_lines(view)[1].endswith("  default/a (sharepod zxcvb), default/b (qwert)")
+    assert card_lines(view)[1].endswith(
+        "  default/a (pod of SharePod a with GPUID zxcvb), "
+        "default/b (sharepod with GPUID zxcvb), default/c (GPUID qwert)"
+    )
     [node] = documents.gpus_document(view, shown_nodes(view))["nodes"]
-    assert [one["card_name"] for one in node["cards"][0]["tenants"]] == ["zxcvb", "qwert"]
+    assert [(one["card_name"], one["share_pod"]) for one in node["cards"][0]["tenants"]] == [
+        ("zxcvb", "a"),
+        ("zxcvb", ""),
+        ("qwert", ""),
+    ]
 
 
 def test_wide_adds_uuid_address_and_isolation() -> None:
@@ -115,18 +123,7 @@ def test_wide_adds_uuid_address_and_isolation() -> None:
 
 def test_the_summary_is_a_line_a_node_then_the_cluster() -> None:
     view = a_small_view()
-    assert summary(view, shown_nodes(view), None).plain == (
-        """\
-NAME  IPADDRESS  MODEL                         STATE  GPU0(Allocated/Total)  GPU1(Allocated/Total)\
-  GPU Memory(GiB)
-n1    10.0.0.1   NVIDIA-A100-SXM4-40GB 40 GiB  ok     20.0/40.0              0.0/40.0             \
-  20.0/80.0
-n2    10.0.0.2   NVIDIA-A100-SXM4-40GB 40 GiB  ok     40.0/40.0              40.0/40.0            \
-  80.0/80.0
-
-"""
-        + TOTALS
-    )
+    expect_golden("terminal/gpus-summary", summary(view, shown_nodes(view), None).plain)
 
 
 def test_the_summary_says_what_takes_no_pods() -> None:
@@ -152,12 +149,7 @@ def test_pods_that_the_reader_may_not_see_are_counted() -> None:
 
 def test_the_summary_of_a_narrow_terminal_lists_the_cards() -> None:
     view = a_small_view()
-    lines = summary(view, shown_nodes(view), 76).plain.splitlines()
-    assert lines[:3] == [
-        "NAME  IPADDRESS  MODEL                         STATE  GPU Memory(GiB)",
-        "    GPU:Allocated/Total",
-        "n1    10.0.0.1   NVIDIA-A100-SXM4-40GB 40 GiB  ok     20.0/80.0",
-    ]
+    expect_golden("terminal/gpus-summary-narrow", summary(view, shown_nodes(view), 76).plain)
 
 
 def test_nodes_with_fewer_cards_show_nothing_of_nothing() -> None:
@@ -172,7 +164,8 @@ def test_a_node_without_cards_is_shown_only_when_named() -> None:
     assert [node.name for node in shown_nodes(view)] == ["n1", "n2"]
     assert [node.name for node in shown_nodes(view, ("cpu",))] == ["cpu"]
     assert shown_nodes(view, ("other",)) == []
-    assert TOTALS in summary(view, shown_nodes(view, ("cpu",)), None).plain
+    text = summary(view, shown_nodes(view, ("cpu",)), None).plain
+    expect_golden("terminal/gpus-summary-without-cards", text)
 
 
 def test_what_is_held_after_a_forced_deletion_is_said() -> None:
@@ -193,14 +186,7 @@ def test_what_is_wrong_with_nodes_and_cards_is_said() -> None:
         inventory="connection refused",
         ready=False,
     )
-    assert card_lines(view)[1:] == [
-        "n1    0         NVIDIA-A100-SXM4-40GB  20.0/40.0    1.5/1.0  overcommitted, "
-        "SchedulingDisabled, collector silent     default/a",
-        "n1    1         NVIDIA-A100-SXM4-40GB  0.0/40.0     0.0/1.0  unhealthy, "
-        "SchedulingDisabled, collector silent         <none>",
-        "n1    GPU-gone  <none>                 0.0/0.0      0.5/0.0  not in inventory, "
-        "SchedulingDisabled, collector silent  default/one",
-    ]
+    expect_golden("terminal/gpus-with-faults", card_lines(view))
     assert warnings(view) == [
         "The scheduler has not read all pods and nodes yet: this is incomplete.",
         "The GPU inventory could not be read: connection refused",
@@ -232,18 +218,8 @@ def test_a_card_that_other_nodes_claim_names_them() -> None:
 
 def test_details_have_one_row_for_each_pod() -> None:
     view = a_small_view()
-    assert pod_details(view, shown_nodes(view, ("n2",)), None).plain == (
-        """\
-NAME:       n2
-IPADDRESS:  10.0.0.2
-
-NAME  NAMESPACE  DIALECT    GPU0(Allocated GiB)  GPU1(Allocated GiB)  SHARE
-two   default    sharedgpu  40.0                 40.0                 2.0
-Allocated:  80.0 GiB (100%), 2.0 GPU (100%)
-Total:      80.0 GiB, 2.0 GPU
-
-"""
-        + TOTALS
+    expect_golden(
+        "terminal/gpus-details", pod_details(view, shown_nodes(view, ("n2",)), None).plain
     )
 
 
@@ -260,11 +236,7 @@ def test_details_say_which_capacities_are_scaled() -> None:
         a_card(3),
     )
     view = a_view(NodeView(name="n1", cards=cards))
-    details = pod_details(view, view.nodes, None).plain
-    assert "Scaled:     0,1: memory 40 GiB x 1.5, cores x 2\n" in details
-    assert "Scaled:     2: at most 10 pods\n" in details
-    assert "1.5 GPU (25%)" in details
-    assert "Total:      200.0 GiB, 6.0 GPU\n" in details
+    expect_golden("terminal/gpus-details-scaled", pod_details(view, view.nodes, None).plain)
     assert "1.5/2.0" in "\n".join(card_lines(view))
 
 
@@ -292,14 +264,8 @@ def test_sixteen_cards_and_long_names_stay_inside_a_terminal() -> None:
 
 def test_pods_say_where_they_are_and_what_they_hold_or_why_they_wait() -> None:
     view = a_small_view()
-    assert plain(pod_table(shown_pods(view), NOW, with_namespace=True)) == [
-        "NAMESPACE  NAME  STATE    NODE    GPUS    ASKED              HELD                   AGE  "
-        "MESSAGE",
-        "default    one   bound    n1      0       0.5 GPU, 20.0 GiB  0.5 GPU, 20.0 GiB      90m",
-        "default    two   bound    n2      0,1     2 GPUs             2 GPUs, 40.0 GiB each  90m",
-        "team       big   waiting  <none>  <none>  4 GPUs             <none>                 90m  "
-        "0/3 nodes are available: 1 no GPU, 2 Insufficient GPU.",
-    ]
+    table = plain(pod_table(shown_pods(view), NOW, with_namespace=True))
+    expect_golden("terminal/pods", table)
 
 
 def test_a_pod_whose_labels_were_changed_is_marked() -> None:
@@ -363,20 +329,7 @@ def test_why_says_of_each_node_what_is_kept_there_for_which_pod() -> None:
 
 
 def test_why_begins_with_the_answer_and_ends_with_what_would_help() -> None:
-    assert why_report(a_why(), None).plain == (
-        """\
-default/train waits: 0/2 nodes are available: 1 Insufficient GPU memory, 1 no GPU.
-It asks for 0.5 GPU, 30.0 GiB, with sharedgpu/priority 50.
-
-  WHERE             ASKED     FREE      MISSING   REASON
-n1: Insufficient GPU memory on 1 card, Insufficient GPU on 1 card
-  GPU 0 (GPU-n1-0)  30.0 GiB  20.0 GiB  10.0 GiB  Insufficient GPU memory
-  GPU 1 (GPU-n1-1)  0.5 GPU   0.25 GPU  0.25 GPU  Insufficient GPU
-cpu: no GPU
-
-What would make it fit:
-  - It fits on n1 if it asks for at most 20.0 GiB."""
-    )
+    expect_golden("terminal/why", why_report(a_why(), None).plain)
 
 
 def test_why_says_not_that_a_pod_asks_for_nothing_when_nobody_understood_it() -> None:
@@ -393,20 +346,7 @@ def test_why_says_how_wrong_labels_are_corrected() -> None:
         "label sharedgpu/gpu_requst is not known; did you mean sharedgpu/gpu_request?; "
         'sharedgpu/numa_bind="yes": must be "true" or "false"; sharedgpu/priority="x": too much'
     )
-    assert why_text(WhyView(pod=pod, message=message)).splitlines() == [
-        f"default/odd is not scheduled until its labels are corrected: {message}",
-        "",
-        "To correct it:",
-        *(
-            f"  kubectl label pod odd -n default {change} --overwrite"
-            for change in (
-                "sharedgpu/gpu_limit=0.5",
-                "sharedgpu/gpu_requst-",
-                "sharedgpu/numa_bind=true",
-                "sharedgpu/priority=VALUE",
-            )
-        ),
-    ]
+    expect_golden("terminal/why-wrong-labels", why_text(WhyView(pod=pod, message=message)))
 
 
 def test_why_says_first_which_cards_a_pod_waits_for() -> None:
@@ -439,9 +379,9 @@ def test_why_of_a_bound_pod_says_what_its_card_is_called() -> None:
     """As the GPUID of a SharePod."""
     pod = a_pod_view("a", node="n1", cards=("GPU-n1-0",), memory_bytes=20 * GIB, card_name="zxcvb")
     shown = why_report(WhyView(pod=pod, message=""), None).plain
-    assert " Its namespace calls the GPU zxcvb." in shown
+    assert " SharePods of its namespace name the GPU by the GPUID zxcvb." in shown
     unnamed = WhyView(pod=replace(pod, card_name=""), message="")
-    assert "calls the GPU" not in why_report(unnamed, None).plain
+    assert "GPUID" not in why_report(unnamed, None).plain
 
 
 def test_why_of_a_bound_pod_says_what_spoke_for_its_node_and_who_is_beside_it() -> None:
@@ -461,16 +401,8 @@ def test_why_of_a_bound_pod_says_what_spoke_for_its_node_and_who_is_beside_it() 
         ),
     )
     pod = a_pod_view("a", node="n1", cards=("GPU-n1-0",))
-    lines = why_text(WhyView(pod=pod, message="", placement=placement)).splitlines()
-    assert lines[2:] == [
-        "If it were placed now, n1 would be choice 2 of the 3 nodes that fit, with score 87 "
-        "(BinPack 80 + Topology 1 x 7).",
-        "Scores of other nodes: n2 90, n3 5.",
-        "",
-        "On the same cards:",
-        "  - team/b: 0.25 GPU, 2.0 GiB of GPU 0 (GPU-n1-0)",
-        "  - a pod (in other namespaces): 0.25 GPU, 2.0 GiB of GPU 0 (GPU-n1-0)",
-    ]
+    text = why_text(WhyView(pod=pod, message="", placement=placement))
+    expect_golden("terminal/why-bound", text)
     only = replace(placement, rank=1, fitting=1, scores=(), others=())
     said = why_text(WhyView(pod=replace(pod, label_priority=5), message="", placement=only))
     assert said.splitlines()[1:3] == [
@@ -537,13 +469,7 @@ def test_why_says_of_each_node_what_the_back_end_lacks_there() -> None:
         NodeWhy(name="n3", fits=True),
     )
     pod = a_pod_view("p", "waiting", isolation="mps")
-    lines = why_report(WhyView(pod=pod, message="", nodes=nodes), None).plain.splitlines()
-    assert lines[1].endswith(" It is not known whether mps works on 5 cards.")
-    assert lines[3:] == [
-        "n1: fits; its isolation does not work on 2 cards with no running MPS daemon",
-        "n2: fits",
-        "n3: fits",
-    ]
+    expect_golden("terminal/why-isolation", why_text(WhyView(pod=pod, message="", nodes=nodes)))
 
 
 def test_why_of_a_gang_says_how_many_members_each_node_would_take() -> None:
@@ -619,15 +545,7 @@ def test_why_says_once_what_several_nodes_lack() -> None:
         ),
     )
     why = WhyView(pod=a_pod_view("a", "waiting"), message="waits", nodes=nodes)
-    lines = why_report(why, None).plain.splitlines()
-    assert [" ".join(line.split()) for line in lines[-6:]] == [
-        "WHERE ASKED FREE MISSING REASON",
-        "d, n: Insufficient GPU on 3 cards",
-        "2 cards 0.5 GPU 0.25 GPU 0.25 GPU Insufficient GPU",
-        "1 card 0.5 GPU 0.1 GPU 0.4 GPU Insufficient GPU",
-        f"a, c: {taken}",
-        "b, e, f and 7 more nodes: no GPU",
-    ]
+    expect_golden("terminal/why-alike-nodes", why_text(why))
 
 
 def test_why_in_a_large_cluster_shows_near_misses_and_counts_the_rest() -> None:
@@ -646,6 +564,14 @@ def test_why_in_a_large_cluster_shows_near_misses_and_counts_the_rest() -> None:
     lines = why_report(why, 80).plain.splitlines()
     assert sum(line.startswith("near: ") for line in lines) == MAX_NODES
     assert lines[-1] == "… and 30 more nodes: 30 no GPU"
+
+
+def test_below_the_totals_is_where_the_cards_come_from() -> None:
+    view = replace(a_small_view(), source="scrape")
+    said = "\n1.5 free\nSource Of Cards:\nscrape"
+    assert summary(view, shown_nodes(view), 200).plain.endswith(said)
+    assert pod_details(view, shown_nodes(view), 200).plain.endswith(said)
+    assert documents.gpus_document(view, shown_nodes(view))["source"] == "scrape"
 
 
 def test_machine_forms_are_exact() -> None:

@@ -3,17 +3,18 @@
 from typing import Any
 
 from kubeshare_py.domain.diagnosis import Shortfall
-from kubeshare_py.views.holding import HoldingView
 from kubeshare_py.views.view import (
     CardView,
     ClusterView,
+    HoldingView,
     NodeView,
     NodeWhy,
     PodView,
+    ProspectView,
     TenantView,
     WhyView,
 )
-from tests.builders import GIB, MODEL
+from tests.making import GIB, MODEL
 
 #: 90 minutes after the views' pods were created, in seconds since 1970.
 NOW = 1767323045.0 + 5400
@@ -114,6 +115,13 @@ def a_why() -> WhyView:
         advice=("It fits on n1 if it asks for at most 20.0 GiB.",),
         indexes={"GPU-n1-0": 0, "GPU-n1-1": 1},
     )
+
+
+def a_fitting(name: str = "train", notes: tuple[str, ...] = ()) -> ProspectView:
+    """A pod that would get both cards of a node at once."""
+    pod = a_pod_view(name, "waiting", node="n1", cards=("GPU-n1-0", "GPU-n1-1"))
+    why = WhyView(pod=pod, message="", indexes={"GPU-n1-0": 0, "GPU-n1-1": 1})
+    return ProspectView(fits=True, why=why, notes=notes)
 
 
 def lacks(uuid: str, resource: str, asked: int, free: int) -> Shortfall:

@@ -11,10 +11,10 @@ from kubeshare_py.domain.card_reading import BusPath, CardLink, CardReading, Far
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.node_agent.links import card_links
+from kubeshare_py.topology.card_sets import PositionSet
 from kubeshare_py.topology.node_topology import NodeTopology, topology_of
-from kubeshare_py.topology.rings import PositionSet
 from kubeshare_py.topology.wiring import with_links
-from tests.builders import a_gpu
+from tests.making import a_gpu
 
 FAKES = Path(__file__).parents[1] / "fake_nvml" / "boards"
 BUS = 32_000

@@ -8,11 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.domain.gpu import Gpu, PeerLink
-from kubeshare_py.topology.card_sets import CardSets
-from kubeshare_py.topology.node_topologies import NodeTopologies
+from kubeshare_py.topology.card_sets import CardSets, NodeTopologies, PositionSet, members
 from kubeshare_py.topology.node_topology import NodeTopology, topology_of
-from kubeshare_py.topology.rings import PositionSet, members
-from tests.builders import a_gpu
+from tests.making import a_gpu
 from tests.scale import examples
 from tests.topology import plain
 from tests.topology.boards import bits, uuid

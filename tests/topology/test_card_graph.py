@@ -6,11 +6,9 @@ import pytest
 from kubeshare_py.domain.card_reading import CardLink
 from kubeshare_py.domain.gpu import Gpu, PeerLink
 from kubeshare_py.domain.identity import GpuUuid
-from kubeshare_py.topology.bandwidth import BUS_PERCENT, nvlinks, speed
-from kubeshare_py.topology.card_graph import NODE, card_graph
-from kubeshare_py.topology.node_topology import topology_of
-from kubeshare_py.topology.wiring import with_links
-from tests.builders import a_gpu
+from kubeshare_py.topology.node_topology import NODE, card_graph, topology_of
+from kubeshare_py.topology.wiring import BUS_PERCENT, nvlinks, speed, with_links
+from tests.making import a_gpu
 from tests.topology.boards import BOARDS, board, linked, uuid
 
 
@@ -69,13 +67,13 @@ def test_nearer_cards_have_more_of_the_same_bus() -> None:
 
 
 def test_nvlink_is_as_fast_as_it_says_or_else_by_the_number_of_links() -> None:
-    """vgpu-hami H.5-64."""
+    """Two links are twice as fast as one where their speed is not known."""
     assert between({(0, 1): ("NV2", 51_562)}) == 51_562
     assert between({(0, 1): ("NV2", 0)}) == 100_000
 
 
 def test_over_a_switch_the_card_with_fewer_links_decides() -> None:
-    """vgpu-hami H.5-64."""
+    """Through NVSwitch a pair has as many links as the card of both that has fewer."""
     matrix = board("dgx-a100-links-down").bandwidth
     assert matrix[0] == (0, 600_000, 600_000, 500_000, 600_000, 600_000, 600_000, 600_000)
     assert set(matrix[3]) == {0, 500_000}

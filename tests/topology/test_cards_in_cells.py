@@ -2,12 +2,10 @@
 
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.topology.cards_in_cells import CardsInCells, leaves_by_node, with_cells
-from kubeshare_py.topology.cells import Cells
-from kubeshare_py.topology.islands import islands
+from kubeshare_py.topology.card_sets import islands, members
+from kubeshare_py.topology.cells import CardsInCells, Cells, leaves_by_node, with_cells
 from kubeshare_py.topology.node_topology import topology_of
-from kubeshare_py.topology.rings import members
-from tests.builders import MODEL, a_gpu
+from tests.making import MODEL, a_gpu
 from tests.topology.boards import BOARDS
 from tests.topology.test_cells import a_type, cells
 

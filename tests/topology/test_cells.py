@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kubeshare_py.topology.cells import Cells
-from kubeshare_py.topology.cells_file import CellsError, read_cells
+from kubeshare_py.topology.cells import Cells, CellsError, read_cells
 
 
 def a_type(child: str, number: int, priority: int = 0, node: bool = False) -> dict[str, Any]:
@@ -202,6 +201,7 @@ def test_amounts_have_bounds(told: dict[str, Any], said: str) -> None:
     assert refused("- {cellType: T, cellId: n}", {"T": told}) == f"cellTypes.T.{said}"
 
 
+@pytest.mark.slow
 def test_cells_that_multiply_have_a_limit() -> None:
     grown = {"A": a_type("B", 100_000), "B": a_type("C", 100_000), "C": a_type("m", 1, node=True)}
     assert refused("- {cellType: A}", grown).endswith(("more than 1000000 cells", "name of a node"))

@@ -5,10 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.domain.gpu import Gpu
-from kubeshare_py.topology.card_sets import CardSets
-from kubeshare_py.topology.gang_context import GangContext, divisions
+from kubeshare_py.topology.card_sets import CardSets, GangContext, PositionSet, divisions, members
 from kubeshare_py.topology.node_topology import topology_of
-from kubeshare_py.topology.rings import PositionSet, members
 from tests.scale import examples
 from tests.topology import plain
 from tests.topology.boards import BOARDS, TWO_SOCKETS, bits, board, described, linked
@@ -188,6 +186,7 @@ def test_on_any_board_a_group_gets_what_the_plain_way_gives(
         expect_best_parts(sets, idle, taken, sizes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(BOARDS))
 def test_shares_break_the_cards_that_the_plain_way_gives(name: str) -> None:
     sets, matrix = CardSets(board(name)), board(name).bandwidth

@@ -5,17 +5,18 @@ import pytest
 from kubeshare_py.domain.card_reading import BusPath, CardLink
 from kubeshare_py.domain.gpu import PeerLink
 from kubeshare_py.domain.identity import GpuUuid
-from kubeshare_py.topology.matrix import MatrixProblem, read_matrix
 from kubeshare_py.topology.wiring import (
+    MatrixProblem,
     Wiring,
     fabric_of,
     links_of,
+    read_matrix,
     still_counts,
     wired,
     wiring_of,
     with_links,
 )
-from tests.builders import a_gpu
+from tests.making import a_gpu
 from tests.topology.boards import BOARDS
 
 A, B = a_gpu("GPU-a", index=0), a_gpu("GPU-b", index=1)
@@ -52,7 +53,7 @@ def test_nodes_of_equal_hardware_have_one_wiring() -> None:
 
 
 def test_a_link_that_is_told_twice_is_one_and_the_slower_counts() -> None:
-    """vgpu-hami H.5-64: HAMi counts links that differ in both directions as none."""
+    """HAMi counts links that differ in both directions as none."""
     links = [link("GPU-a", "GPU-b", speed=50), link("GPU-a", "GPU-b", speed=40)]
     assert wiring_of([A, B], links, {}, {}).links == ((0, (PeerLink(1, "NV2", 40),)),)
 

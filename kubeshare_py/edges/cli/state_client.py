@@ -1,30 +1,235 @@
 """Reads the scheduler's state: the values of `views.view`, or an error in words."""
 
 import os
-from collections.abc import Mapping
-from dataclasses import replace
+import ssl
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import TypeVar
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
-from kubeshare_py.edges.cli.access import ApiAccess
-from kubeshare_py.edges.cli.https_client import HttpAnswer, HttpsClient
-from kubeshare_py.edges.cli.state_errors import NotFound, StateError, StateRefused, StateUnreachable
-from kubeshare_py.edges.cli.state_routes import (
-    TOKEN_VARIABLE,
-    ApiServerRoute,
-    direct_route,
-    token_for_scheduler,
+from kubeshare_py.documents.yaml_text import MAX_BYTES, DocumentProblem, read_yaml_documents
+from kubeshare_py.edges.cli.https_client import (
+    JSON,
+    TIMEOUT_S,
+    HttpAnswer,
+    HttpsClient,
+    NotFound,
+    Origin,
+    StateError,
+    StateRefused,
+    StateUnreachable,
+    proxy_of_environment,
 )
-from kubeshare_py.manifests.api_paths import collection_path, object_path, path_segment
-from kubeshare_py.views.view import ClusterView, WhyView
+from kubeshare_py.edges.kube.errors import KubeConfigError
+from kubeshare_py.edges.kube.kubeconfig import (
+    DEFAULT_NAMESPACE,
+    Configured,
+    KubectlOptions,
+    tls_context,
+)
+from kubeshare_py.edges.process.document_files import read_bytes
+from kubeshare_py.manifests.api_paths import CORE, collection_path, object_path
+from kubeshare_py.manifests.decoding import UNDECODABLE
+from kubeshare_py.manifests.pod_check import AdmissionAnswer
+from kubeshare_py.manifests.workloads import (
+    POD,
+    SHAREPOD,
+    ForeignPod,
+    NamedWorkload,
+    PodTemplate,
+    Workload,
+    foreign_pod,
+    names_in_list,
+    pod_selector,
+    sharepod_message,
+)
+from kubeshare_py.views.view import ClusterView, ProspectView, SchedulerView, WhyView
+
+# The ways to the scheduler's state: the servers and the credentials for them.
+#
+# Through the API server the scheduler is an aggregated API, open to every kubeconfig:
+# https://kubernetes.io/docs/concepts/extend-kubernetes/api-extension/apiserver-aggregation/
+# `--scheduler URL` connects to its port directly, with a bearer token.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiAccess(KubectlOptions):
+    """kubectl's options, and ours: `scheduler` is the URL of its port, past the API server.
+
+    `ca_file` is the authority of `scheduler`, `token_file` has a token for it.
+    """
+
+    scheduler: str | None = None
+    token_file: str | None = None
+    ca_file: str | None = None
+
+
+TOKEN_VARIABLE = "KUBESHARE_TOKEN"
+_UNAUTHORIZED = 401
+_BEARER = "Bearer "
+
+
+class ApiServerRoute:
+    """Requests to the API server of a kubeconfig, which is read at the first one."""
+
+    def __init__(self, access: ApiAccess, environ: Mapping[str, str] = os.environ) -> None:
+        self._access = access
+        self._environ = environ
+        self._configured: Configured | None = None
+        self._client: HttpsClient | None = None
+
+    def namespace(self) -> str:
+        """The namespace that the user means; "default" if no kubeconfig can be read."""
+        try:
+            return self._config().namespace()
+        except StateUnreachable:
+            if self._access.scheduler is None:
+                raise
+            return self._access.namespace or DEFAULT_NAMESPACE
+
+    def server(self) -> str:
+        """The URL of the API server."""
+        return self._opened().origin.url
+
+    def get(self, path: str, *, accept: str = JSON) -> HttpAnswer:
+        """Send one GET; credentials that the server refuses are read again once.
+
+        They may have expired: tokens of exec plugins, rotated files. Raises StateUnreachable.
+        """
+        return self._trusted(lambda client: client.get(path, accept=accept))
+
+    def post(self, path: str, body: bytes) -> HttpAnswer:
+        """Send one POST of JSON that may be sent again; as `get` otherwise."""
+        return self._trusted(lambda client: client.post(path, body))
+
+    def _trusted(self, send: Callable[[HttpsClient], HttpAnswer]) -> HttpAnswer:
+        used = self._client is not None
+        answer = send(self._opened())
+        if answer.status == _UNAUTHORIZED and used:
+            self.close()
+            self._configured = None
+            answer = send(self._opened())
+        return answer
+
+    def close(self) -> None:
+        """End the connection."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def _config(self) -> Configured:
+        if self._configured is None:
+            try:
+                self._configured = Configured(self._access, environ=self._environ)
+            except KubeConfigError as error:
+                raise StateUnreachable(f"cannot use the {error}") from error
+        return self._configured
+
+    def _opened(self) -> HttpsClient:
+        if self._client is None:
+            config = self._config()
+            try:
+                reading = config.reading()
+                tls = tls_context(reading, config.source)
+            except KubeConfigError as error:
+                raise StateUnreachable(f"cannot use the {error}") from error
+            own = [("Authorization", reading.authorization)] if reading.authorization else []
+            self._client = HttpsClient(
+                Origin(
+                    url=reading.server,
+                    name="the API server",
+                    remedy="name its authority in the kubeconfig or with --certificate-authority",
+                    headers=(*own, *reading.impersonation),
+                    tls=tls if reading.server.startswith("https:") else None,
+                    server_hostname=reading.server_hostname,
+                    proxy=reading.proxy or proxy_of_environment(reading.server, self._environ),
+                    timeout_s=timeout_of(self._access),
+                )
+            )
+        return self._client
+
+
+def direct_route(access: ApiAccess, url: str, token: str | None) -> HttpsClient:
+    """A client of the scheduler's own port. Raises StateUnreachable for unusable options."""
+    parts = urlsplit(url)
+    if parts.scheme != "https" or not parts.hostname:
+        raise StateUnreachable(f"--scheduler {url!r} is not an URL that begins with https://")
+    try:
+        tls = ssl.create_default_context(cafile=access.ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise StateUnreachable(f"cannot use --ca-file {access.ca_file}: {error}") from error
+    if access.insecure_skip_tls_verify:
+        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    return HttpsClient(
+        Origin(
+            url=url.rstrip("/"),
+            name="the scheduler",
+            remedy="name its authority with --ca-file",
+            headers=() if token is None else (("Authorization", _BEARER + token),),
+            tls=tls,
+            timeout_s=timeout_of(access),
+        )
+    )
+
+
+def token_for_scheduler(access: ApiAccess, environ: Mapping[str, str] = os.environ) -> str | None:
+    """The token for `--scheduler`: --token-file or $KUBESHARE_TOKEN, None for none.
+
+    Never the kubeconfig's, which opens the whole cluster, while the URL may be any server's. Raises
+    StateUnreachable.
+    """
+    if access.token_file is not None:
+        return _token_in(access.token_file)
+    return environ.get(TOKEN_VARIABLE, "").strip() or None
+
+
+def timeout_of(access: ApiAccess) -> float | None:
+    """The limit of a request in seconds; None for no limit (--request-timeout 0)."""
+    given = access.request_timeout
+    return TIMEOUT_S if given is None else given or None
+
+
+def _token_in(file: str) -> str:
+    try:
+        token = Path(file).read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise StateUnreachable(f"cannot read --token-file {file}: {error}") from error
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise StateUnreachable(f"--token-file {file} does not hold one token")
+    return token
+
 
 #: The scheduler's aggregated API.
 GROUP = "/apis/state.kubeshare.io/v1"
-_APISERVICE = "v1.state.kubeshare.io"
+_API_VERSION, _APISERVICE = "state.kubeshare.io/v1", "v1.state.kubeshare.io"
 _TOKEN_HELP = f"give the scheduler's token with --token-file or {TOKEN_VARIABLE}"
-_StateView = TypeVar("_StateView", ClusterView, WhyView)
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+
+
+class _Scheduler(msgspec.Struct):
+    metadata: _Metadata
+    dialects: tuple[str, ...] = ()
+    extender: bool = False
+
+
+class _SchedulerList(msgspec.Struct):
+    items: tuple[_Scheduler, ...]
+
+
+class _AnsweredReview(msgspec.Struct):
+    status: ProspectView
+
+
+_StateView = TypeVar("_StateView", ClusterView, WhyView, _SchedulerList, _AnsweredReview)
 
 
 class ErrorMessage(msgspec.Struct):
@@ -45,19 +250,39 @@ class StateClient:
     def cards(self, *, topology: bool = False) -> ClusterView:
         """All nodes and pods; with `topology`, how cards are joined. Raises StateError."""
         query = "?topology=1" if topology else ""
-        return self._cluster(f"{GROUP}/gpus{query}", f"/state/v1/cluster{query}")
+        return self._cluster(f"{GROUP}/gpus{query}")
 
     def pods(self, namespace: str | None) -> ClusterView:
         """The pods of one namespace, or of all (None), by namespace and name. Raises StateError."""
-        view = self._cluster(collection_path(GROUP, "pods", namespace), "/state/v1/cluster")
-        chosen = (pod for pod in view.pods if namespace in (None, pod.namespace))
-        return replace(view, pods=tuple(chosen))
+        return self._cluster(collection_path(GROUP, "pods", namespace))
 
     def why(self, namespace: str, pod: str) -> WhyView:
         """Why a pod is where it is. Raises NotFound if the scheduler does not know it."""
-        path = object_path(GROUP, "pods", pod, namespace)
-        direct = f"/state/v1/why/{path_segment(namespace)}/{path_segment(pod)}"
-        return self._fetch(path, direct, WhyView)
+        return self._fetch(object_path(GROUP, "pods", pod, namespace), WhyView)
+
+    def schedulers(self, namespace: str) -> tuple[SchedulerView, ...]:
+        """The scheduler's profiles, for a user of this namespace. Raises StateError."""
+        path = collection_path(GROUP, "schedulers", namespace)
+        found = self._fetch(path, _SchedulerList)
+        return tuple(
+            SchedulerView(name=one.metadata.name, dialects=one.dialects, extender=one.extender)
+            for one in found.items
+        )
+
+    def prospect(self, namespace: str, pod: Mapping[str, Any]) -> ProspectView:
+        """What would become of this pod if it were created now.
+
+        Raises StateError; StateUnreachable if the scheduler is too old to say.
+        """
+        path = collection_path(GROUP, "placementreviews", namespace)
+        review = {"kind": "PlacementReview", "apiVersion": _API_VERSION, "spec": {"pod": pod}}
+        try:
+            return self._fetch(path, _AnsweredReview, msgspec.json.encode(review)).status
+        except NotFound as error:
+            raise StateUnreachable(
+                f"the kubeshare-scheduler there is of an older version, and does not say what "
+                f"would become of a pod: {error}"
+            ) from error
 
     def close(self) -> None:
         """End the connections."""
@@ -65,19 +290,22 @@ class StateClient:
         if self._direct is not None:
             self._direct.close()
 
-    def _cluster(self, path: str, direct: str) -> ClusterView:
-        view = self._fetch(path, direct, ClusterView)
+    def _cluster(self, path: str) -> ClusterView:
+        view = self._fetch(path, ClusterView)
         # Sorted here: sorting 50,000 pods would hold the scheduler's loop.
         pods = sorted(view.pods, key=lambda pod: (pod.namespace, pod.name, pod.uid))
         return replace(view, pods=tuple(pods))
 
-    def _fetch(self, path: str, direct: str, kind: type[_StateView]) -> _StateView:
+    def _fetch(self, path: str, kind: type[_StateView], body: bytes | None = None) -> _StateView:
+        """GET, or POST of a body that changes nothing."""
         if self._access.scheduler is None:
-            answer, via = self.api.get(path), f"the API server at {self.api.server()}"
+            answer = self.api.get(path) if body is None else self.api.post(path, body)
+            via = f"the API server at {self.api.server()}"
         else:
             client = self._opened(self._access.scheduler)
-            answer, via = client.get(direct), client.origin.via
-        if answer.status != HTTPStatus.OK:
+            answer = client.get(path) if body is None else client.post(path, body)
+            via = client.origin.via
+        if answer.status not in (HTTPStatus.OK, HTTPStatus.CREATED):
             raise self._refusal(answer, via)
         try:
             return msgspec.json.decode(answer.body, type=kind)
@@ -99,6 +327,8 @@ class StateClient:
             return _scheduler_says(answer.status, said, via, has_token=has_token)
         if answer.status == HTTPStatus.NOT_FOUND:
             return NotFound(said) if self._is_served() else _not_served(via)
+        if answer.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY):
+            return StateRefused(said)
         if answer.status == HTTPStatus.SERVICE_UNAVAILABLE:
             return StateUnreachable(
                 f"no scheduler answers through {via}: {said} "
@@ -148,4 +378,243 @@ def _scheduler_says(status: int, said: str, via: str, *, has_token: bool) -> Sta
         return StateRefused(f"the scheduler does not let this user read its state: {said}")
     if status == HTTPStatus.NOT_FOUND:
         return NotFound(said)
+    if status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY):
+        return StateRefused(said)
     return StateUnreachable(f"{via} answers {status}: {said}")
+
+
+# What only the API server knows of pods: labels, owners, and schedulerNames.
+
+
+#: (namespace, name).
+PodName = tuple[str, str]
+_PAGE = 500
+_NAMES_ONLY = f"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSON}"
+
+
+def find_pod(api: ApiServerRoute, namespace: str, name: str) -> ForeignPod:
+    """Read a pod. Raises NotFound with the API server's message, StateError for other answers."""
+    body = _object(api, POD, namespace, name)
+    try:
+        return foreign_pod(body)
+    except UNDECODABLE as error:
+        raise _strange(api, error) from error
+
+
+def find_sharepod(api: ApiServerRoute, namespace: str, name: str) -> str:
+    """Why a SharePod has no pod, "" if its controller says nothing.
+
+    Raises NotFound with the API server's message, StateError for other answers.
+    """
+    body = _object(api, SHAREPOD, namespace, name)
+    try:
+        return sharepod_message(body)
+    except UNDECODABLE as error:
+        raise _strange(api, error) from error
+
+
+def matching_pods(api: ApiServerRoute, namespace: str | None, selector: str) -> set[PodName]:
+    """The pods of one namespace or all (None) with these labels. Raises StateError."""
+    return _matching(api, collection_path(POD.api, "pods", namespace), selector)
+
+
+def matching_nodes(api: ApiServerRoute, selector: str) -> set[str]:
+    """The nodes with these labels. Raises StateError."""
+    return {name for _, name in _matching(api, "/api/v1/nodes", selector)}
+
+
+def pods_of(api: ApiServerRoute, namespace: str, workload: NamedWorkload) -> set[PodName]:
+    """The pods that a Job, Deployment … selects. Raises StateError, and NotFound."""
+    body = _object(api, workload.kind, namespace, workload.name)
+    try:
+        selector = pod_selector(body)
+    except (ValueError, LookupError, AttributeError, TypeError, *UNDECODABLE) as error:
+        raise NotFound(f"{workload.kind.plural} {workload.name!r}: {error}") from error
+    return matching_pods(api, namespace, selector)
+
+
+def names_of(api: ApiServerRoute, namespace: str, kind: Workload) -> set[str]:
+    """The names of all objects of a kind in a namespace. Raises StateError."""
+    return {name for _, name in _matching(api, collection_path(kind.api, kind.plural, namespace))}
+
+
+def _matching(api: ApiServerRoute, path: str, selector: str = "") -> set[PodName]:
+    """All pages of a list, names only: the API server sends only metadata if asked to."""
+    query = {"limit": str(_PAGE), **({"labelSelector": selector} if selector else {})}
+    found: set[PodName] = set()
+    while True:
+        answer = _got(api, f"{path}?{urlencode(query)}", accept=_NAMES_ONLY)
+        try:
+            names, query["continue"] = names_in_list(answer.body)
+        except UNDECODABLE as error:
+            raise _strange(api, error) from error
+        found.update(names)
+        if not query["continue"]:
+            return found
+
+
+def _object(api: ApiServerRoute, kind: Workload, namespace: str, name: str) -> bytes:
+    return _got(api, kind.path(namespace, name)).body
+
+
+def _got(api: ApiServerRoute, path: str, *, accept: str = JSON) -> HttpAnswer:
+    answer = api.get(path, accept=accept)
+    if answer.status != HTTPStatus.OK:
+        raise api_server_says(answer, f"the API server at {api.server()}")
+    return answer
+
+
+def _strange(api: ApiServerRoute, error: Exception) -> StateUnreachable:
+    return StateUnreachable(f"the API server at {api.server()} answers no Kubernetes: {error}")
+
+
+# What the API server would make of pods: dry runs of their creation, which create nothing.
+#
+# https://kubernetes.io/docs/reference/using-api/api-concepts/#dry-run
+
+
+#: Beginnings and parts of the messages by which admission policies and webhooks refuse; others are
+#: about what the template leaves to its owner (a volume), or about what is not there yet.
+_ADMISSION_SAYS = ("ValidatingAdmissionPolicy", "admission webhook")
+#: So many pods of one call are asked about: a chart has fewer.
+_MOST = 200
+
+
+class DryRuns:
+    """Asks the API server of a kubeconfig. After a failure it asks no more.
+
+    `namespace` is the one that the user means, and `problem` why the API server cannot be asked.
+    """
+
+    def __init__(
+        self, access: ApiAccess, environ: Mapping[str, str] = os.environ, *, is_offline: bool
+    ) -> None:
+        """Read the kubeconfig. Raises StateUnreachable if one is named and cannot be used."""
+        self._api = ApiServerRoute(access, environ)
+        self._left = 0 if is_offline else _MOST
+        self.problem = ""
+        self._has_server = False
+        self.namespace = access.namespace or DEFAULT_NAMESPACE
+        if is_offline:
+            return
+        try:
+            self.namespace = self._api.namespace()
+            self._api.server()
+        except StateUnreachable:
+            if access.kubeconfig or access.context or access.server:
+                raise
+            self._left = 0  # There is no cluster, which is usual where manifests are made.
+        self._has_server = self._left > 0
+
+    @property
+    def answers(self) -> bool:
+        """Whether there is an API server to ask, by the kubeconfig and by its answers so far."""
+        return self._has_server and not self.problem
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _type: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        self._api.close()
+
+    def admission(self, template: PodTemplate) -> AdmissionAnswer:
+        """What the API server says to this pod. Nothing for SharePods: a controller makes theirs.
+
+        Never raises: a server that cannot be reached is a `problem`.
+        """
+        pod = _dry_pod(template.pod)
+        if not self._left or pod is None or template.owner.startswith("sharepod/"):
+            return AdmissionAnswer()
+        self._left -= 1
+        namespace = template.namespace or self.namespace
+        path = f"{collection_path(CORE, 'pods', namespace)}?dryRun=All"
+        try:
+            answer = self._api.post(path, msgspec.json.encode(pod))
+        except StateUnreachable as error:
+            self._left, self.problem = 0, str(error)
+            return AdmissionAnswer()
+        if answer.status == HTTPStatus.CREATED:
+            return AdmissionAnswer(pod=answer.body, notes=answer.warnings)
+        return self._not_created(answer, is_whole=template.owner.startswith("pod/"))
+
+    def _not_created(self, answer: HttpAnswer, *, is_whole: bool) -> AdmissionAnswer:
+        """`is_whole`: a pod as it stands, not a template to which its owner adds something."""
+        said = message_of(answer)
+        if any(text in said for text in _ADMISSION_SAYS):
+            return AdmissionAnswer(refusal=said, notes=answer.warnings)
+        if answer.status == HTTPStatus.UNAUTHORIZED:
+            self._left, self.problem = 0, said
+            return AdmissionAnswer()
+        if answer.status == HTTPStatus.UNPROCESSABLE_ENTITY:
+            # Without the beginning, which names the pod of the dry run.
+            refusal = f"the API server refuses it: {said.partition(' is invalid: ')[2] or said}"
+            if is_whole:
+                return AdmissionAnswer(refusal=refusal, notes=answer.warnings)
+        note = f"the API server does not say what it would make of it: {said}"
+        return AdmissionAnswer(notes=(note,))
+
+
+def pod_to_ask_about(
+    template: PodTemplate, admission: AdmissionAnswer, scheduler: str
+) -> dict[str, Any] | None:
+    """The pod of a template with this schedulerName, as the API server would make it if it said.
+
+    None if that is no pod at all.
+    """
+    made = admission.pod
+    pod = _dry_pod(template.pod) if made is None else msgspec.json.decode(made, type=dict[str, Any])
+    if pod is None or not isinstance(pod.get("spec"), dict):
+        return None
+    metadata = {**pod["metadata"], "name": template.owner.partition("/")[2]}
+    for key in ("generateName", "namespace", "managedFields"):
+        metadata.pop(key, None)
+    return {**pod, "metadata": metadata, "spec": {**pod["spec"], "schedulerName": scheduler}}
+
+
+def _dry_pod(pod: object) -> dict[str, Any] | None:
+    """A pod that can be created without a name; None if that is no pod at all."""
+    if not isinstance(pod, dict):
+        return None
+    given = pod.get("metadata")
+    kept = ("labels", "annotations")
+    metadata = given if isinstance(given, dict) else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        # Not the pod's own name, which may be in use.
+        "metadata": {
+            "generateName": "kubeshare-check-",
+            **{key: metadata[key] for key in kept if key in metadata},
+        },
+        "spec": pod.get("spec"),
+    }
+
+
+# Manifests from files and from standard input.
+
+
+#: The name of standard input, as for kubectl.
+STANDARD_INPUT = "-"
+
+
+class UnreadableManifest(Exception):
+    """A file cannot be read, or is no YAML; the text names it."""
+
+
+def read_manifests(path: str) -> tuple[object, ...]:
+    """The documents of a file in order, without empty ones. Raises UnreadableManifest."""
+    is_input = path == STANDARD_INPUT
+    source = "standard input" if is_input else path
+    try:
+        data = sys.stdin.buffer.read(MAX_BYTES + 1) if is_input else read_bytes(path)
+        found = read_yaml_documents(data, source)
+    except OSError as error:
+        raise UnreadableManifest(f"{source}: {error.strerror}") from error
+    except DocumentProblem as problem:
+        raise UnreadableManifest(str(problem)) from problem
+    return tuple(one for one in found if one is not None)

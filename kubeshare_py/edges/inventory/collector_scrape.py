@@ -5,8 +5,9 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
+from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.inventory import inventory_child
-from kubeshare_py.edges.inventory.inventory_child import Child, Send
+from kubeshare_py.edges.inventory.inventory_child import UNHEARD, Child, Heard, Send
 from kubeshare_py.edges.inventory.inventory_reports import (
     ScrapeAccess,
     ScrapeStart,
@@ -17,10 +18,10 @@ from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.backoff import Backoff
-from kubeshare_py.inventory.reading import Reading
-from kubeshare_py.inventory.targets import ScrapeTarget
+from kubeshare_py.inventory.collector_page import ScrapeTarget
+from kubeshare_py.inventory.sample_merge import Reading
 from kubeshare_py.manifests.api_paths import CORE, collection_path
-from kubeshare_py.manifests.inventory_objects import CollectorPod
+from kubeshare_py.manifests.partial_objects import CollectorPod
 from kubeshare_py.manifests.watch import DELETED, Changes, Codec, ListResult
 
 
@@ -46,6 +47,11 @@ class CollectorTargets:
         async with aclosing(stream) as changes:
             async for update in changes:
                 self.take(update)
+
+    def ready_nodes(self) -> frozenset[NodeName]:
+        """The nodes on which a collector's pod is ready, and is not being deleted."""
+        targets = self._targets.values()
+        return frozenset(one.node for one in targets if one.is_ready and not one.is_ending)
 
     def attach(self, send: Send | None) -> None:
         """Send changes with `send` from now on, and at once all that is known. None: to nothing."""
@@ -103,29 +109,34 @@ async def readings(
     interval_s: float,
     access: ScrapeAccess,
     backoff: Backoff | None = None,
-    on_reading: Callable[[], None] = lambda: None,
+    heard: Heard = UNHEARD,
 ) -> AsyncGenerator[InventoryRead | InventoryFailed, None]:
     """Yield the inventory, then only changes and failures, for ever; close it with `aclosing`.
 
-    `on_reading` is called for each reading in which a collector answered.
+    A reading succeeded if a collector answered.
     """
+    child = scrape_child(targets, scheme, port, interval_s, access)
+    async with aclosing(inventory_child.readings(child, backoff=backoff, heard=heard)) as stream:
+        async for event in stream:
+            yield event
+
+
+def scrape_child(
+    targets: CollectorTargets, scheme: str, port: int, interval_s: float, access: ScrapeAccess
+) -> Child:
+    """The process that asks the collectors at `port`."""
 
     def begin(known: Reading) -> bytes:
         return line(
             ScrapeStart(scheme=scheme, port=port, interval_s=interval_s, access=access, known=known)
         )
 
-    child = Child(
+    return Child(
         module="kubeshare_py.edges.inventory.scrape_child",
         purpose="asks the collectors",
         begin=begin,
         attach=targets.attach,
     )
-    async with aclosing(
-        inventory_child.readings(child, backoff=backoff, on_reading=on_reading)
-    ) as stream:
-        async for event in stream:
-            yield event
 
 
 def _target(pod: CollectorPod) -> ScrapeTarget | None:

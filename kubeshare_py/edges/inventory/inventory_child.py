@@ -14,19 +14,22 @@ from typing import TypeVar
 
 import msgspec
 
+from kubeshare_py.domain.card_reading import one_object as one_readiness
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.domain.readiness import one_object as one_readiness
 from kubeshare_py.edges.inventory.inventory_reports import (
     Failure,
     InventoryReport,
     ReadingUpdate,
+    Used,
     Wired,
 )
 from kubeshare_py.edges.process.backoff import Backoff
-from kubeshare_py.edges.process.module_process import module_process
-from kubeshare_py.inventory.reading import Reading
+from kubeshare_py.edges.process.run_until_signal import StartModule, module_process
+from kubeshare_py.inventory.card_use import NodeUse
+from kubeshare_py.inventory.sample_merge import Reading
+from kubeshare_py.inventory.source_choice import passed_on
 from kubeshare_py.topology.wiring import Wiring, one_object, still_counts, wired
 
 T = TypeVar("T")
@@ -41,6 +44,23 @@ _reports: msgspec.json.Decoder[InventoryReport] = msgspec.json.Decoder(Inventory
 
 #: Sends a line to the present process.
 Send = Callable[[bytes], object]
+#: Takes what is used of the cards of some nodes, as it was just read.
+OnUsed = Callable[[Iterable[NodeUse]], object]
+
+
+def unseen(nodes: Iterable[NodeUse]) -> None:
+    """Take no notice of what is used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """Called for each reading that succeeded, and for what is used of cards."""
+
+    on_reading: Callable[[], None] = lambda: None
+    on_used: OnUsed = unseen
+
+
+UNHEARD = Heard()
 
 
 def _to_nobody(send: Send | None) -> None:
@@ -62,34 +82,73 @@ class Child:
 
 
 async def readings(
-    child: Child, *, backoff: Backoff | None = None, on_reading: Callable[[], None] = lambda: None
+    child: Child,
+    *,
+    backoff: Backoff | None = None,
+    heard: Heard = UNHEARD,
+    known: "InventorySoFar | None" = None,
+    ends: Callable[[], bool] = lambda: False,
+    start: StartModule = module_process,
 ) -> AsyncGenerator[InventoryRead | InventoryFailed, None]:
     """Yield the inventory, then only changes and failures, for ever; close it with `aclosing`.
 
-    `on_reading` is called for each reading that succeeded.
+    `known` is what is known before, and takes in every report. `ends` is asked after each whole
+    reading and each failure, and ends all. `start` starts the process.
     """
-    known = _InventorySoFar()
+    known = known or InventorySoFar()
     backoff = backoff or Backoff()
     while True:
         problem = "it ended"
         try:
-            async with aclosing(_reported(child, known.reading())) as reports:
+            async with aclosing(_reported(child, known.reading(), start)) as reports:
                 async for report in reports:
+                    if isinstance(report, Used):
+                        heard.on_used(report.nodes)
+                        continue
                     if isinstance(report, ReadingUpdate):
-                        on_reading()
+                        heard.on_reading()
                     for event in known.events(report):
                         yield event
+                    is_whole = isinstance(report, Failure) or (
+                        isinstance(report, ReadingUpdate) and not report.more
+                    )
+                    if is_whole and ends():
+                        return
         except (OSError, ValueError, msgspec.MsgspecError) as error:
             problem = f"{type(error).__name__}: {error}"
         failed = known.fail(f"the process that {child.purpose}: {problem}")
         if failed is not None:
             yield failed
+        if ends():
+            return
         await backoff.pause()
 
 
+async def first_reading(child: Child) -> tuple[Reading, tuple[str, ...]] | str:
+    """The first reading of a process of its own, with its diagnostics; or why there is none."""
+    known = InventorySoFar(logs=False)
+    try:
+        async with aclosing(_reported(child, Reading(), module_process)) as reports:
+            async for report in reports:
+                if isinstance(report, Failure):
+                    return report.message
+                if isinstance(report, Used):
+                    continue
+                for _ in known.events(report):
+                    pass
+                if isinstance(report, ReadingUpdate) and not report.more:
+                    return known.reading(), report.diagnostics
+    except (OSError, ValueError, msgspec.MsgspecError) as error:
+        return f"{type(error).__name__}: {error}"
+    return f"the process that {child.purpose} ended"
+
+
 @dataclass(slots=True, kw_only=True)
-class _InventorySoFar:
-    """The sum of the reports so far; `cards` as reported, without their wiring."""
+class InventorySoFar:
+    """The sum of the reports so far; `cards` as reported, without their wiring.
+
+    `failure` is why the last attempt failed, None if it did not.
+    """
 
     cards: dict[NodeName, tuple[Gpu, ...]] = field(default_factory=dict)
     wirings: dict[NodeName, Wiring] = field(default_factory=dict)
@@ -99,8 +158,12 @@ class _InventorySoFar:
     diagnostics: frozenset[str] = frozenset()
     has_read: bool = False
     failure: str | None = None
+    #: Whether diagnostics are logged.
+    logs: bool = True
 
-    def events(self, report: InventoryReport) -> Iterator[InventoryRead | InventoryFailed]:
+    def events(
+        self, report: ReadingUpdate | Wired | Failure
+    ) -> Iterator[InventoryRead | InventoryFailed]:
         """Take in a report, some nodes at a time; yields nothing if nothing is new."""
         if isinstance(report, Failure):
             failed = self.fail(report.message)
@@ -177,16 +240,24 @@ class _InventorySoFar:
         """The state that a new child starts from."""
         return Reading(cards=self.cards, collectors=self.collectors, silent_since=self.silent_since)
 
+    def pass_on(self) -> None:
+        """Let another source go on from what is known."""
+        self.collectors = dict(passed_on(self.reading()).collectors)
+
     def _log_new(self, diagnostics: Iterable[str]) -> None:
+        if not self.logs:
+            return
         found = frozenset(diagnostics)
         for diagnostic in sorted(found - self.diagnostics):
             _log.warning("inventory: %s", diagnostic)
         self.diagnostics = found
 
 
-async def _reported(child: Child, known: Reading) -> AsyncGenerator[InventoryReport, None]:
+async def _reported(
+    child: Child, known: Reading, start: StartModule
+) -> AsyncGenerator[InventoryReport, None]:
     """One child's reports until it ends; in any case it is ended and waited for."""
-    async with module_process(child.module) as process:
+    async with start(child.module) as process:
         if process.stdin is None or process.stdout is None:
             raise OSError("no pipes to the child process")
         process.stdin.write(child.begin(known))

@@ -6,13 +6,15 @@ outlives the scheduler.
 """
 
 import gc
+import io
 import os
 import re
 import select
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TextIO
 
 import msgspec
@@ -20,24 +22,99 @@ import requests
 from prometheus_api_client import PrometheusConnect
 from prometheus_api_client.exceptions import PrometheusApiClientException
 from urllib3 import Retry
+from urllib3.exceptions import HTTPError
 
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.edges.inventory.bounded_session import bounded_session
 from kubeshare_py.edges.inventory.inventory_reports import (
     Failure,
     ScrapeAccess,
     Start,
     line,
     update_lines,
+    used_lines,
     wired_line,
     write_out,
 )
+from kubeshare_py.inventory.card_use import EVERY_S, USE_SERIES, uses_of_vector
 from kubeshare_py.inventory.changes import next_reading
-from kubeshare_py.inventory.instant_vector import AnswerProblem, instant_vector
-from kubeshare_py.inventory.reading import Reading
-from kubeshare_py.inventory.series import CAPACITY, NAME_MATCHER, Series
-from kubeshare_py.inventory.series_selectors import Matcher, parse_matchers, selects
-from kubeshare_py.inventory.wiring_series import NODES_A_PORTION, Remark, Rounds, question, wirings
+from kubeshare_py.inventory.collector_page import NODES_A_PORTION, Remark, Rounds, question, wirings
+from kubeshare_py.inventory.sample_merge import Reading
+from kubeshare_py.inventory.series import (
+    CAPACITY,
+    NAME_MATCHER,
+    AnswerProblem,
+    Matcher,
+    Series,
+    instant_vector,
+    parse_matchers,
+    selects,
+)
+
+# A `requests` session with limits on the size and time of answers, and a callback for each.
+
+
+#: The cards of 5,000 nodes with eight each are 20 MB.
+MAX_BYTES = 128 * 2**20
+#: The most seconds until the whole answer has arrived, however slowly.
+MAX_S = 60.0
+_PIECE = 2**16
+_ERROR = b'{"status":"error"'
+
+
+class AnswerRefused(requests.RequestException):
+    """The answer is not read, or says itself that it is an error."""
+
+
+class _Error(msgspec.Struct):
+    error: str = ""
+    errorType: str = ""
+
+
+def bounded_session(
+    on_body: Callable[[bytes], object], *, most_bytes: int = MAX_BYTES, most_s: float = MAX_S
+) -> requests.Session:
+    """A session that calls `on_body` with the body of each answer.
+
+    Its requests raise AnswerRefused.
+    """
+
+    def read(response: requests.Response, **_options: object) -> None:
+        body = _body(response, most_bytes, most_s)
+        # The rest is read from here; it is no longer compressed.
+        response.raw = io.BytesIO(body)
+        on_body(body)
+        if response.ok and body[: len(_ERROR) + 8].replace(b" ", b"").startswith(_ERROR):
+            raise AnswerRefused(_error(body))
+
+    session = requests.Session()
+    session.hooks["response"].append(read)
+    return session
+
+
+def _body(response: requests.Response, most_bytes: int, most_s: float) -> bytes:
+    body, until = bytearray(), time.monotonic() + most_s
+    try:
+        for piece in response.raw.stream(_PIECE, decode_content=True):
+            body += piece
+            if len(body) > most_bytes:
+                raise AnswerRefused(f"an answer of more than {most_bytes} bytes")
+            if time.monotonic() > until:
+                raise AnswerRefused(f"an answer that takes more than {most_s:.0f} s")
+    except HTTPError as error:
+        raise AnswerRefused(f"{type(error).__name__}: {error}") from error
+    except AnswerRefused:
+        response.close()
+        raise
+    return bytes(body)
+
+
+def _error(body: bytes) -> str:
+    try:
+        found = msgspec.json.decode(body, type=_Error)
+    except (msgspec.DecodeError, RecursionError):
+        return "an error that cannot be read"
+    return ": ".join(part for part in (found.errorType, found.error) if part) or "an error"
+
 
 TIMEOUT_S = 30
 #: The part of an answer that says that it is partial: VictoriaMetrics at the beginning, others at
@@ -79,19 +156,23 @@ def main() -> None:
         while True:
             write_out(lines)
             gc.collect()
-            if _wire_until(evaluator, time.monotonic() + start.interval_s):
+            if _ask_until(evaluator, time.monotonic() + start.interval_s):
                 return
             lines = evaluator.read()
 
 
-def _wire_until(evaluator: "_Querier", until: float) -> bool:
-    """Query wirings until the next reading is due; whether standard input has ended."""
+def _ask_until(evaluator: "_Querier", until: float) -> bool:
+    """Query wirings and what is used until the next reading is due; whether input has ended."""
     nodes = evaluator.unwired() or evaluator.wired_long_ago()
     while nodes:
         write_out(evaluator.wire(nodes))
         if _ended(sys.stdin, 0):
             return True
         nodes = evaluator.unwired() if time.monotonic() < until else ()
+    while time.monotonic() < until and (lines := evaluator.used()):
+        write_out(lines)
+        if _ended(sys.stdin, 0):
+            return True
     return _ended(sys.stdin, max(until - time.monotonic(), 0))
 
 
@@ -128,7 +209,12 @@ class _Querier:
     _rounds: Rounds = field(init=False)
     #: By node, the instances of its collectors that answered in the last reading.
     _answering: dict[NodeName, list[str]] = field(default_factory=dict)
+    #: The same, without those whose wiring was queried since left out.
+    _collectors: dict[NodeName, list[str]] = field(default_factory=dict)
+    #: When what is used of a node's cards is queried next.
+    _uses_due: dict[NodeName, float] = field(default_factory=dict)
     _trouble: tuple[str, ...] = ()
+    _trouble_with_uses: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self._matchers = parse_matchers(self.start.selector)
@@ -152,8 +238,12 @@ class _Querier:
         for instance, node in step.reading.collectors.items():
             if node in step.reading.cards and node not in step.reading.silent_since:
                 self._answering.setdefault(node, []).append(instance)
+        self._collectors = {**self._answering}
+        for node in self._uses_due.keys() - self._collectors.keys():
+            del self._uses_due[node]
+        trouble = *self._trouble, *self._trouble_with_uses
         return update_lines(
-            step, known, (*self.remarks, *hints, *self._trouble, *self._rounds.diagnostics())
+            step, known, (*self.remarks, *hints, *trouble, *self._rounds.diagnostics())
         )
 
     def unwired(self) -> tuple[NodeName, ...]:
@@ -180,6 +270,25 @@ class _Querier:
         remarks: list[Remark] = []
         found = wirings(matching, cards, remarks.append)
         return wired_line(self._rounds.asked(nodes, found, self._known, remarks))
+
+    def used(self) -> list[bytes]:
+        """Query what is used of some nodes' cards; the lines with it, none if none is due."""
+        now, due = time.monotonic(), self._uses_due
+        late = (node for node in self._collectors if due.get(node, now) <= now)
+        nodes = [*islice(late, NODES_A_PORTION)]
+        if not nodes:
+            return []
+        instances = [one for node in nodes for one in self._collectors[node]]
+        try:
+            vector = self._query(question(instances, self.start.selector, USE_SERIES))
+        except _QueryFailed as problem:
+            self._uses_due = dict.fromkeys(self._collectors, now + EVERY_S)
+            self._trouble_with_uses = (f"use of cards: {problem}",)
+            return []
+        due.update(dict.fromkeys(nodes, now + EVERY_S))
+        self._trouble_with_uses = ()
+        found = uses_of_vector(one for one in vector if selects(self._matchers, one.labels))
+        return used_lines([(node, found.get(node, ())) for node in nodes])
 
     def _query(self, query: str) -> list[Series]:
         try:

@@ -17,9 +17,9 @@ from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.backoff import Sleep
-from kubeshare_py.inventory.unhealthy_config_maps import NAMESPACE, UnhealthyConfigMaps
+from kubeshare_py.inventory.node_annotations import NAMESPACE, UnhealthyConfigMaps
 from kubeshare_py.manifests.api_paths import CORE, collection_path
-from kubeshare_py.manifests.inventory_objects import UnhealthyConfigMap
+from kubeshare_py.manifests.partial_objects import UnhealthyConfigMap
 from kubeshare_py.manifests.watch import DELETED, Changes, Codec, ListResult
 
 PATH = collection_path(CORE, "configmaps", NAMESPACE)
@@ -53,7 +53,7 @@ class UnhealthyCards:
     async def follow(
         self, client: KubeClient, lock: asyncio.Lock, take: Take, sleep: Sleep = asyncio.sleep
     ) -> None:
-        """Follow them for ever; `take` gets the cards of nodes whose ConfigMaps changed.
+        """Follow the ConfigMaps for ever; `take` gets the cards of nodes whose ConfigMap changed.
 
         `lock` is held meanwhile, so that readings are taken in in order.
         """

@@ -1,16 +1,31 @@
-"""Credentials for one API server: its address, the TLS context, and an Authorization header.
+"""Credentials of a program for one API server, renewed when they are due; and where they are found.
 
-The header is renewed when it is due.
+`edges.kube.kubeconfig` reads kubeconfig files for all programs. The package `kubernetes` reads the
+service account of a pod, and gets the tokens of a kubeconfig's `auth-provider` (decision 0031). It
+is imported when one of both is needed: it takes a second of CPU, and `make demo` does without it.
 """
 
 import asyncio
+import contextlib
+import importlib
 import logging
+import os
 import ssl
+import tempfile
 from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
-from kubeshare_py.edges.kube.credential_reading import (
-    KubeConfigError,
+from multidict import CIMultiDict
+
+from kubeshare_py.edges.kube.errors import KubeConfigError
+from kubeshare_py.edges.kube.kubeconfig import (
+    REREAD_S,
+    SERVICE_ACCOUNT,
+    Configured,
+    KubectlOptions,
     KubeReading,
+    ProvidedToken,
     load_certificates,
     tls_context,
 )
@@ -50,8 +65,11 @@ class Credentials:
         """
         return Credentials(self._source, self._read, self._reading)
 
-    async def headers(self) -> dict[str, str]:
-        """The Authorization header (none with client certificates), renewed when due."""
+    async def headers(self) -> Mapping[str, str]:
+        """The Authorization header (none with client certificates), renewed when due.
+
+        And those of a user to act as, of which some may be repeated.
+        """
         now = asyncio.get_running_loop().time()
         if self._fresh_until is None:
             self._fresh_until = _until(now, self._reading)
@@ -88,5 +106,122 @@ def _until(now: float, reading: KubeReading) -> float:
     return float("inf") if reading.valid_s is None else now + reading.valid_s
 
 
-def _headers(reading: KubeReading) -> dict[str, str]:
-    return {} if reading.authorization is None else {"Authorization": reading.authorization}
+def _headers(reading: KubeReading) -> Mapping[str, str]:
+    headers = CIMultiDict(reading.impersonation)
+    if reading.authorization is not None:
+        headers["Authorization"] = reading.authorization
+    return headers
+
+
+# Where credentials come from: a kubeconfig file or the service account of the pod we run in.
+
+
+def load(
+    kubeconfig: str | None,
+    context: str | None = None,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    service_account: Path = SERVICE_ACCOUNT,
+) -> Credentials:
+    """Find credentials: the given file, $KUBECONFIG, the service account, ~/.kube/config.
+
+    Several files (separated by colons) are merged as kubectl does. Raises KubeConfigError.
+    """
+    if kubeconfig is None:
+        kubeconfig = environ.get("KUBECONFIG") or None
+    if kubeconfig is None and environ.get("KUBERNETES_SERVICE_HOST"):
+        source = f"service account {service_account}"
+        return Credentials(source, lambda: _read_in_cluster(service_account, environ))
+    if kubeconfig is None:
+        kubeconfig = str(Path(environ.get("HOME") or Path.home()) / ".kube" / "config")
+    paths = kubeconfig
+
+    def read() -> KubeReading:
+        """Read the file(s) anew: exec plugins run, token and certificate files are opened."""
+        return Configured(
+            KubectlOptions(context=context),
+            environ=environ,
+            files=[Path(path).expanduser() for path in paths.split(os.pathsep) if path],
+            provided=lambda: _provided(paths, context),
+        ).reading()
+
+    return Credentials(f"kubeconfig {paths}", read)
+
+
+def _package() -> Any:
+    """Import `kubernetes`, whose modules have no annotations. Raises KubeConfigError."""
+    try:
+        kubernetes = importlib.import_module("kubernetes")
+        for module in ("config.incluster_config", "config.kube_config"):
+            importlib.import_module(f"kubernetes.{module}")
+    except ModuleNotFoundError as error:
+        raise KubeConfigError(
+            f"the package {error.name} is not installed (make demo does without it): "
+            "run make setup, or pip install kubeshare-py"
+        ) from error
+    return kubernetes
+
+
+def _read_in_cluster(folder: Path, environ: Mapping[str, str]) -> KubeReading:
+    source = f"service account {folder}"
+    kubernetes = _package()
+    configuration = kubernetes.client.Configuration()
+    try:
+        kubernetes.config.incluster_config.InClusterConfigLoader(
+            token_filename=str(folder / "token"),
+            cert_filename=str(folder / "ca.crt"),
+            environ=environ,
+        ).load_and_set(configuration)
+        # The package uses the file as it is; a newline at its end would break the header.
+        token = (folder / "token").read_text().strip()
+        ca = Path(configuration.ssl_ca_cert).read_text()
+    except (kubernetes.config.ConfigException, OSError, ValueError) as error:
+        raise KubeConfigError(f"{source}: {error}") from error
+    return KubeReading(
+        server=configuration.host, authorization=f"Bearer {token}", ca=ca, valid_s=REREAD_S
+    )
+
+
+def _provided(paths: str, context: str | None) -> ProvidedToken:
+    """The token of the chosen user's auth-provider: renewed, and written back to its file.
+
+    Raises KubeConfigError without a place, which the caller knows.
+    """
+    kubernetes = _package()
+    # What the package lets through of the libraries by which it asks an identity provider.
+    failures = (
+        kubernetes.config.ConfigException,
+        kubernetes.client.exceptions.OpenApiException,
+        importlib.import_module("urllib3.exceptions").HTTPError,
+        importlib.import_module("oauthlib.oauth2").OAuth2Error,
+        OSError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+    )
+    try:
+        merger = kubernetes.config.kube_config.KubeConfigMerger(paths)
+        with tempfile.TemporaryDirectory() as folder:
+            loader = kubernetes.config.kube_config.KubeConfigLoader(
+                merger.config,
+                active_context=context,
+                config_base_path=None,
+                config_persister=_persister(merger),
+                temp_file_path=folder,
+            )
+            loader.load_and_set(kubernetes.client.Configuration())
+    except failures as error:
+        said = " ".join(str(error).split())
+        raise KubeConfigError(f"{type(error).__name__}: {said}" if said else repr(error)) from error
+    token = str(getattr(loader, "token", "")).removeprefix("Bearer ")
+    return ProvidedToken(token, getattr(loader, "expiry", None))
+
+
+def _persister(merger: Any) -> Callable[[], None]:
+    def save() -> None:
+        # An OIDC refresh token may be valid only once; a read-only file serves until a restart.
+        with contextlib.suppress(OSError):
+            merger.save_changes()
+
+    return save

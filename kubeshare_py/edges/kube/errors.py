@@ -1,6 +1,6 @@
-"""The errors of requests to the API server.
+"""The errors of credentials for the API server, and of requests to it.
 
-The fields are those of its Status object:
+The fields of the latter are those of its Status object:
 https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/status/
 """
 
@@ -8,7 +8,11 @@ from http import HTTPStatus
 
 import msgspec
 
-from kubeshare_py.manifests.undecodable import UNDECODABLE
+from kubeshare_py.manifests.decoding import UNDECODABLE
+
+
+class KubeConfigError(Exception):
+    """Credentials cannot be used; the text names the file and the problem."""
 
 
 class KubeFailure(Exception):

@@ -16,11 +16,11 @@ from kubeshare_py.domain.card_reading import CardLink, JudgedCard, NodeReading
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.node.card_reports import CardReport
 from kubeshare_py.edges.process import decision_log
-from kubeshare_py.edges.process.module_process import module_process
+from kubeshare_py.edges.process.run_until_signal import module_process
 from kubeshare_py.exporters.collector_metrics import FAILED, HUNG, READ, CollectorFigures
 from kubeshare_py.node_agent.history import History, given_away
 from kubeshare_py.node_agent.links import card_links
-from kubeshare_py.node_agent.shared_memory import MemoryRule, memory_rules, with_shared_memory
+from kubeshare_py.node_agent.readings import MemoryRule, memory_rules, with_shared_memory
 
 INTERVAL_S, STALE_AFTER_S, REOPEN_S = 5.0, 30.0, 60.0
 ROOT = Path("/")

@@ -9,13 +9,12 @@ from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector
 from prometheus_client.registry import Collector
 
 from kubeshare_py.edges.node.card_sampler import CardSampler
-from kubeshare_py.edges.process import idle_memory, probes
+from kubeshare_py.edges.process import probes, run_until_signal
 from kubeshare_py.edges.process.bounded_server import listening
 from kubeshare_py.edges.process.build import running_build, say_listening, url
 from kubeshare_py.edges.process.probes import HealthCheck
-from kubeshare_py.exporters.build_info import build_collector
-from kubeshare_py.exporters.collector_metrics import CollectorFigures, cards_text, page
-from kubeshare_py.exporters.gpu_capacity import PATH
+from kubeshare_py.exporters.collector_metrics import PATH, CollectorFigures, cards_text, page
+from kubeshare_py.exporters.metric import build_collector
 
 PORT = 9004
 #: Fast rather than small: the text is full of repetitions.
@@ -90,5 +89,5 @@ async def serve(sampler: CardSampler, address: str, port: int) -> AsyncIterator[
             where = f"{address or '*'}:{port}"
             raise CannotListen(f"cannot listen on {where}: {error.strerror or error}") from error
         say_listening("kubeshare-collector", addresses, "http", path=PATH, node=sampler.node)
-        idle_memory.give_back()
+        run_until_signal.give_back()
         yield f"{url('http', *addresses[0])}{PATH}"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.edges.node import mps_child
-from kubeshare_py.edges.process import decision_log, liveness_lock
+from kubeshare_py.edges.process import decision_log, liveness
 from kubeshare_py.node_agent.daemons import Daemons
 
 PROGRAM = "nvidia-cuda-mps-control"
@@ -103,7 +103,7 @@ class MpsLauncher:
                     answers = await self._send_command(uuid, self._folder / uuid, _QUESTION)
                 if answers:
                     self._proofs.mkdir(_OWN, parents=True, exist_ok=True)
-                    with liveness_lock.shown(self._proofs / uuid):
+                    with liveness.shown(self._proofs / uuid):
                         decision_log.inform("mps-answers", card=uuid)
                         await asyncio.get_running_loop().create_future()
             except OSError as error:
@@ -123,7 +123,7 @@ class MpsLauncher:
         folder = self._folder / uuid
         for name, mode in ((mps_child.PIPE, _OWN), (mps_child.SHM, _OPEN), (mps_child.LOG, _OWN)):
             (folder / name).mkdir(parents=True, exist_ok=True)
-            _take_back(folder / name, mode)
+            _take_ownership(folder / name, mode)
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "kubeshare_py.edges.node.mps_child"),
             *(self._program, uuid, str(folder)),
@@ -169,7 +169,7 @@ class MpsLauncher:
                 await sender.wait()
 
 
-def _take_back(folder: Path, mode: int) -> None:
+def _take_ownership(folder: Path, mode: int) -> None:
     """Make a folder ours again, with this mode. Raises OSError.
 
     It is mounted into containers, and one as root can give it to another user; then its mode would

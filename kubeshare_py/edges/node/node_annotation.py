@@ -5,12 +5,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
-from kubeshare_py.edges.kube.credentials import Credentials
+from kubeshare_py.edges.kube.credentials import Credentials, load
 from kubeshare_py.edges.kube.errors import KubeFailure
 from kubeshare_py.edges.node.card_sampler import CardSampler
 from kubeshare_py.edges.process.backoff import Backoff
-from kubeshare_py.inventory.card_annotation import ANNOTATION, write_cards
+from kubeshare_py.inventory.node_annotations import ANNOTATION, write_cards
 from kubeshare_py.manifests.api_paths import node_path
 from kubeshare_py.node_agent.history import given_away
 from kubeshare_py.topology.wiring import with_links

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from importlib import metadata
 
 from kubeshare_py.edges.process import decision_log
-from kubeshare_py.exporters.build_info import Build
+from kubeshare_py.exporters.metric import Build
 
 UNKNOWN = "unknown"
 

@@ -26,7 +26,7 @@ from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.watch import follow_reduced
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.backoff import Sleep
-from kubeshare_py.edges.process.log_limit import LogLimit
+from kubeshare_py.edges.process.decision_log import LogLimit
 from kubeshare_py.edges.scheduler.configuration_watch import Updates
 from kubeshare_py.edges.scheduler.leader_lease import LeadershipLost
 from kubeshare_py.edges.scheduler.process_health import ProcessHealth
@@ -34,12 +34,12 @@ from kubeshare_py.edges.scheduler.writes.kube_api import HAND_OVER_S, KubeApi
 from kubeshare_py.framework.boundary import SLOW_TURN_S
 from kubeshare_py.framework.profile_making import warnings
 from kubeshare_py.framework.scheduler_profile import Profile, ProfilesReplaced
-from kubeshare_py.manifests.budget import BudgetFields
 from kubeshare_py.manifests.events import (
     BUDGET_EVENTS,
     BadAllocation,
-    ListedPod,
+    BudgetFields,
     R,
+    ReadPod,
     T,
     Translation,
 )
@@ -77,7 +77,7 @@ class DecisionLoop:
     answer_bind: Callable[[AnswerBind], None] = lambda answer: None
     sleep: Sleep = asyncio.sleep
     batch_s: float = BATCH_S
-    _binds: set[asyncio.Task[None]] = field(default_factory=set)
+    _requests: set[asyncio.Task[None]] = field(default_factory=set)
     _slow_logged: LogLimit = field(default_factory=LogLimit)
 
     def __post_init__(self) -> None:
@@ -175,8 +175,8 @@ class DecisionLoop:
     async def watch_pods(
         self,
         client: KubeClient,
-        pod_events: Translation[PodFields, ListedPod],
-        on_update: Callable[[ListResult[ListedPod] | Changes[PodFields]], None] = lambda _: None,
+        pod_events: Translation[PodFields, ReadPod],
+        on_update: Callable[[ListResult[ReadPod] | Changes[PodFields]], None] = lambda _: None,
     ) -> None:
         """Follow the pods for ever; see `watch`."""
         await self.watch(client, PODS, Codec(PodFields), pod_events, on_update=on_update)
@@ -210,10 +210,10 @@ class DecisionLoop:
         has given it up. False if an answer did not come: that Binding may be stored after a
         successor has listed the pods, which would give the same cards away again.
         """
-        if self._binds:
-            decision_log.inform("drain", binds=len(self._binds))
-            await asyncio.wait(self._binds, timeout=DRAIN_S)
-        if self._binds:
+        if self._requests:
+            decision_log.inform("drain", binds=len(self._requests))
+            await asyncio.wait(self._requests, timeout=DRAIN_S)
+        if self._requests:
             return False
         since = self.machine.in_doubt_since
         left_s = 0.0 if since is None else since + HAND_OVER_S - asyncio.get_running_loop().time()
@@ -274,8 +274,8 @@ class DecisionLoop:
 
     def _begin(self, request: _PerformedEffect) -> None:
         task = self.group.create_task(request)
-        self._binds.add(task)
-        task.add_done_callback(self._binds.discard)
+        self._requests.add(task)
+        task.add_done_callback(self._requests.discard)
 
     async def _write(self, effect: WriteObject) -> None:
         self._handle(await self.api.write(effect))

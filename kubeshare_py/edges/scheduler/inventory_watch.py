@@ -2,25 +2,31 @@
 
 import asyncio
 import gc
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from dataclasses import replace
 
 from kubeshare_py.configuration.inventory import Inventory
 from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
-from kubeshare_py.domain.card_scaling import scaled
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
+from kubeshare_py.domain.gpu import scaled
 from kubeshare_py.domain.node import Node
 from kubeshare_py.edges.inventory.annotated_nodes import AnnotatedNodes, CollectorReports
-from kubeshare_py.edges.inventory.cells_inventory import CellsInventory
+from kubeshare_py.edges.inventory.auto_source import AutoSource
 from kubeshare_py.edges.inventory.collector_scrape import CollectorTargets
-from kubeshare_py.edges.inventory.hami_locks import HamiLocks, locks_of
-from kubeshare_py.edges.inventory.hami_nodes import HamiNodes, plugins_of
-from kubeshare_py.edges.inventory.inventory_source import OF_NODES, OF_TARGETS, readings
+from kubeshare_py.edges.inventory.hami_nodes import HamiLocks, HamiNodes, locks_of, plugins_of
+from kubeshare_py.edges.inventory.inventory_source import (
+    OF_NODES,
+    OF_TARGETS,
+    CellsInventory,
+    readings,
+)
 from kubeshare_py.edges.inventory.unhealthy_cards import UnhealthyCards
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.process import decision_log
+from kubeshare_py.edges.process.run_until_signal import StartModule, module_process
 from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
-from kubeshare_py.inventory.portions import CARDS_A_PORTION, portions
+from kubeshare_py.inventory.changes import CARDS_A_PORTION, portions
 from kubeshare_py.manifests.events import node_events
 from kubeshare_py.manifests.node import NodeFields
 from kubeshare_py.manifests.watch import Changes, Codec, ListResult
@@ -37,8 +43,10 @@ class InventoryWatch:
         loop: DecisionLoop,
         settings: Inventory,
         dialects: Dialects = SHAREDGPU_ALONE,
+        start: StartModule = module_process,
     ) -> None:
-        """`settings` choose the source of the inventory."""
+        """`settings` choose the source of the inventory; `start` starts the process that asks."""
+        self._start = start
         self._loop = loop
         locks = locks_of(settings.plugin_resource) if settings.locks_nodes else None
         self._node_events = node_events(dialects, locks)
@@ -50,6 +58,17 @@ class InventoryWatch:
         elif settings.source == "hami":
             self._hami = HamiNodes(plugins_of(settings.plugin_resource))
             self._annotated = AnnotatedNodes(self._hami)
+        self._targets = CollectorTargets()
+        self._auto: AutoSource | None = None
+        if settings.source == "auto":
+            health = loop.health
+            self._auto = AutoSource(
+                settings,
+                self._targets,
+                health.inventory_read,
+                health.inventory_from,
+                on_used=health.cards_used,
+            )
         self._locks = HamiLocks() if settings.locks_nodes else None
         self._cells = CellsInventory()
         self._unhealthy = UnhealthyCards() if settings.unhealthy_config_maps else None
@@ -89,21 +108,18 @@ class InventoryWatch:
 
     async def follow(self, client: KubeClient) -> None:
         """Follow the inventory for ever."""
-        settings, targets = self._settings, CollectorTargets()
+        settings = self._settings
         if settings.source in OF_NODES:
             # Otherwise every waiting pod would be reported as "no card anywhere".
             await self._nodes_listed.wait()
-        if self._annotated is not None:
-            source = self._annotated.readings(self._nodes_read, settings.interval_seconds)
-        else:
-            nodes, on_reading = self._loop.machine.node_names, self._loop.health.inventory_read
-            source = readings(settings, nodes, targets, on_reading, self._sleep)
+        source = self._readings()
         async with asyncio.TaskGroup() as group:
+            if self._auto is not None:
+                group.create_task(self._auto.try_prometheus(client))
             if settings.source in OF_TARGETS:
                 connected = self._loop.health.watching("collectors")
-                group.create_task(
-                    targets.follow(client, settings.namespace, settings.pod_selector, connected)
-                )
+                where = settings.namespace, settings.pod_selector
+                group.create_task(self._targets.follow(client, *where, connected))
             if settings.cells_file:
                 self._cells.path = settings.cells_file
                 await self._cells.load()
@@ -120,6 +136,25 @@ class InventoryWatch:
                 async for event in stream:
                     async with self._cells.lock:
                         await self.take(event)
+
+    def _readings(self) -> AsyncGenerator[InventoryRead | InventoryFailed, None]:
+        """The inventory from the configured source."""
+        if self._auto is not None:
+            return self._auto.readings()
+        settings, health = self._settings, self._loop.health
+        health.inventory_from(settings.source)
+        if self._annotated is not None:
+            return self._annotated.readings(self._nodes_read, settings.interval_seconds)
+        nodes = self._loop.machine.node_names
+        return readings(
+            settings,
+            nodes,
+            self._targets,
+            health.inventory_read,
+            health.cards_used,
+            self._sleep,
+            self._start,
+        )
 
     async def take(self, event: InventoryRead | InventoryFailed) -> None:
         """Hand a reading to the machine; a long one in several iterations."""

@@ -15,9 +15,8 @@ from kubeshare_py.configuration.scheduler import SchedulerConfiguration
 from kubeshare_py.domain.lease import LeaderFigures
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.credentials import Credentials
-from kubeshare_py.edges.process.heartbeat import Heartbeat, Stall, steady_s
-from kubeshare_py.edges.scheduler.leader_lease import LeaderLease
-from kubeshare_py.edges.scheduler.lease_thread import on_a_thread
+from kubeshare_py.edges.process.liveness import Heartbeat, Stall, steady_s
+from kubeshare_py.edges.scheduler.leader_lease import LeaderLease, on_a_thread
 from kubeshare_py.edges.scheduler.writes.kube_api import HAND_OVER_S
 from kubeshare_py.leader_election.leadership import Election, Terms
 

@@ -19,7 +19,8 @@ from kubeshare_py.domain.effects import (
 )
 from kubeshare_py.domain.events import BindAnswered, BindSlotsFree
 from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.exporters.tallies import EventLogTallies, Tallies
+from kubeshare_py.exporters.metric import EventLogTallies, Tallies
+from kubeshare_py.inventory.card_use import CardUses, NodeUse
 from kubeshare_py.scheduling.machine import MAX_UNANSWERED, Machine, MachineEvent
 
 #: Seconds between measurements of lateness, and for how long the worst is kept.
@@ -46,6 +47,10 @@ class ProcessHealth:
     last_iteration_at: float = field(init=False)
     #: When the inventory was last read; None before the first time.
     inventory_at: float | None = None
+    #: The source in charge of the inventory, as the configuration spells it; "" before it is known.
+    inventory_source: str = ""
+    #: What is really used of cards, for those that ask; decisions do not.
+    card_uses: CardUses = field(default_factory=CardUses)
     started_at: float = field(init=False)
     _lost_at: dict[str, float | None] = field(default_factory=dict)
     _lags: deque[tuple[float, float]] = field(default_factory=deque)
@@ -84,6 +89,14 @@ class ProcessHealth:
     def inventory_read(self) -> None:
         """The source of the inventory answered, with or without changes."""
         self.inventory_at = self.clock()
+
+    def inventory_from(self, source: str) -> None:
+        """This source is in charge of the inventory from now on."""
+        self.inventory_source = source
+
+    def cards_used(self, nodes: Iterable[NodeUse]) -> None:
+        """This was just read to be used of the cards of these nodes."""
+        self.card_uses.take(nodes, self.clock())
 
     def watching(self, name: str) -> Callable[[bool], None]:
         """Register a watch; the returned function is called when it connects and disconnects."""

@@ -6,12 +6,15 @@ from typing import Any
 
 import msgspec
 
-from kubeshare_py.documents.problems import DocumentProblem
-from kubeshare_py.documents.yaml_text import read_yaml
+from kubeshare_py.documents.yaml_text import DocumentProblem, read_yaml
 from kubeshare_py.domain.quantity import BadQuantity
-from kubeshare_py.embedded_cluster.protocol import pruning
+from kubeshare_py.embedded_cluster.protocol.fields import (
+    NotReadable,
+    WrongType,
+    decode_protobuf,
+    prune,
+)
 from kubeshare_py.embedded_cluster.protocol.messages import JSON, ApiRequest
-from kubeshare_py.embedded_cluster.protocol.protobuf import NotReadable, decode_protobuf
 from kubeshare_py.embedded_cluster.protocol.resources import Admission, Pruned, Resource
 from kubeshare_py.embedded_cluster.protocol.status import (
     ApiRefusal,
@@ -125,7 +128,7 @@ def prune_object(body: Json, resource: Resource, validation: str) -> Decoded:
 
 def prune_part(body: Json, kind: str, api_version: str, validation: str) -> Decoded:
     """The same for bodies of subresources."""
-    return _pruned(body, kind, api_version, partial(pruning.prune, kind), validation)
+    return _pruned(body, kind, api_version, partial(prune, kind), validation)
 
 
 def _decode_dict(request: ApiRequest, kind: str) -> Json:
@@ -144,7 +147,7 @@ def _pruned(
 ) -> Decoded:
     try:
         pruned, unknown = prune(body)
-    except pruning.WrongType as error:
+    except WrongType as error:
         raise NotDecodable(kind, api_version, str(error)) from error
     if validation not in ("", "Strict", "Warn", "Ignore"):
         raise bad_request(f'invalid fieldValidation "{validation}"')

@@ -6,8 +6,11 @@ does this within milliseconds of a write, this one right after it.
 
 import random
 
-from kubeshare_py.embedded_cluster.apiserver.deletion import delete_entry
-from kubeshare_py.embedded_cluster.crd.crd_conditions import (
+from kubeshare_py.embedded_cluster.apiserver.writes import delete_entry
+from kubeshare_py.embedded_cluster.kinds.custom_kinds import defined_kinds
+from kubeshare_py.embedded_cluster.kinds.definitions import (
+    CLEANUP,
+    DEFINITIONS,
     DELETION_IN_PROGRESS,
     ESTABLISHED,
     INSTALLING,
@@ -18,8 +21,6 @@ from kubeshare_py.embedded_cluster.crd.crd_conditions import (
     is_true,
     with_conditions,
 )
-from kubeshare_py.embedded_cluster.crd.crd_kind import CLEANUP, DEFINITIONS
-from kubeshare_py.embedded_cluster.crd.custom_kinds import defined_kinds
 from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest, Call
 from kubeshare_py.embedded_cluster.protocol.status import Json
 from kubeshare_py.embedded_cluster.protocol.store import ApiStore, StoredObject

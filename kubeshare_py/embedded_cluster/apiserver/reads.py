@@ -7,12 +7,6 @@ from typing import Any
 
 import msgspec
 
-from kubeshare_py.embedded_cluster.protocol.list_selectors import (
-    Predicate,
-    exact_value,
-    fields_match,
-    labels_match,
-)
 from kubeshare_py.embedded_cluster.protocol.messages import ApiResponse, Call, WatchAnswer
 from kubeshare_py.embedded_cluster.protocol.rendering import (
     ListPage,
@@ -20,6 +14,12 @@ from kubeshare_py.embedded_cluster.protocol.rendering import (
     list_body,
     negotiate,
     object_body,
+)
+from kubeshare_py.embedded_cluster.protocol.selectors import (
+    Predicate,
+    exact_value,
+    fields_match,
+    labels_match,
 )
 from kubeshare_py.embedded_cluster.protocol.status import (
     ApiRefusal,

@@ -4,44 +4,133 @@
 """
 
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from kubeshare_py.embedded_cluster.apiserver import (
-    creation,
-    deletion,
-    discovery,
-    evictions,
-    openapi,
-    pod_calls,
-    reads,
-    scale,
-    updates,
-)
-from kubeshare_py.embedded_cluster.apiserver.catalogue import Catalogue
+from kubeshare_py.embedded_cluster.apiserver import discovery, reads, subresources, writes
 from kubeshare_py.embedded_cluster.apiserver.crd_control import settle
-from kubeshare_py.embedded_cluster.apiserver.reviews import REVIEWS, AccessGrants, review
+from kubeshare_py.embedded_cluster.apiserver.discovery import Catalogue
 from kubeshare_py.embedded_cluster.kinds.kinds import KINDS
-from kubeshare_py.embedded_cluster.kinds.priorities import SYSTEM_CLASSES
+from kubeshare_py.embedded_cluster.kinds.pods import SYSTEM_CLASSES
 from kubeshare_py.embedded_cluster.protocol.messages import (
+    ADMIN_GROUPS,
     ApiRequest,
     ApiResponse,
     Call,
+    RequestUser,
     WatchAnswer,
+    json_response,
     refusal_response,
 )
 from kubeshare_py.embedded_cluster.protocol.mutation import Mutation, unchanged
-from kubeshare_py.embedded_cluster.protocol.resources import Resource
+from kubeshare_py.embedded_cluster.protocol.resources import READ_VERBS, Resource
 from kubeshare_py.embedded_cluster.protocol.status import (
     ApiRefusal,
     Json,
+    bad_request,
     method_not_allowed,
     no_such_resource,
     not_found,
 )
 from kubeshare_py.embedded_cluster.protocol.store import ApiStore
+
+# TokenReviews and SubjectAccessReviews: served but never stored.
+#
+# https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-review-v1/ and
+# https://kubernetes.io/docs/reference/kubernetes-api/authorization-resources/subject-access-review-v1/
+
+
+@dataclass(slots=True)
+class AccessGrants:
+    """The users of tokens, and the rights that reviews report to other servers.
+
+    This server allows every known user everything. `paths` are nonResourceURLs by user, with a
+    final `*` for a prefix; `objects` are (resource.group, namespace) that a user may read, "" for
+    all namespaces; `creates` are those that a user may create. Administrators may do everything.
+    """
+
+    user_of: Callable[[str], RequestUser | None] = lambda token: None
+    paths: dict[str, list[str]] = field(default_factory=dict)
+    objects: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
+    creates: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
+
+
+def review(request: ApiRequest, resource: Resource, access: AccessGrants) -> ApiResponse:
+    """POST of any review; the spec is not repeated in the answer."""
+    if request.method != "POST":
+        raise method_not_allowed()
+    body = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": {}}
+    status = REVIEWS[resource.kind](request, access)
+    return json_response({**body, "status": status}, 201)
+
+
+def _token(request: ApiRequest, access: AccessGrants) -> Json:
+    token = _spec(request).get("token")
+    user = access.user_of(token) if isinstance(token, str) and token else None
+    if user is None:
+        # With an empty user, as Go writes it.
+        return {"user": {}, "error": "[invalid bearer token, unknown]"}
+    return {"authenticated": True, "user": _user_info(user)}
+
+
+def _access(request: ApiRequest, access: AccessGrants) -> Json:
+    spec = _spec(request)
+    if ADMIN_GROUPS[0] in (spec.get("groups") or []):
+        return {"allowed": True}
+    user = spec.get("user", "")
+    if asked := spec.get("resourceAttributes"):
+        verb = asked.get("verb")
+        rights = access.creates if verb == "create" else access.objects
+        is_known = verb == "create" or verb in READ_VERBS
+        return {"allowed": is_known and _is_held(rights.get(user, set()), asked)}
+    path = (spec.get("nonResourceAttributes") or {}).get("path", "")
+    return {"allowed": any(_matches(pattern, path) for pattern in access.paths.get(user, []))}
+
+
+def _is_held(held: Collection[tuple[str, str]], asked: Json) -> bool:
+    name, namespace = (
+        f"{asked.get('resource', '')}.{asked.get('group', '')}",
+        asked.get("namespace"),
+    )
+    return bool({(name, ""), (name, namespace or "")} & {*held})
+
+
+def _self(request: ApiRequest, _access: AccessGrants) -> Json:
+    return {"userInfo": _user_info(request.user)}
+
+
+def _self_access(_request: ApiRequest, _access: AccessGrants) -> Json:
+    return {"allowed": True}
+
+
+def _matches(pattern: str, path: str) -> bool:
+    return path.startswith(pattern[:-1]) if pattern.endswith("*") else path == pattern
+
+
+def _spec(request: ApiRequest) -> Json:
+    try:
+        body = msgspec.json.decode(request.body)
+        spec = body["spec"]
+    except (msgspec.DecodeError, KeyError, TypeError) as error:
+        raise bad_request(f"the review has no spec: {error}") from error
+    if not isinstance(spec, dict):
+        raise bad_request("the review's spec is no object")
+    return spec
+
+
+def _user_info(user: RequestUser) -> Json:
+    return {"username": user.name, "groups": list(user.groups)}
+
+
+REVIEWS: Mapping[str, Callable[[ApiRequest, AccessGrants], Json]] = {
+    "TokenReview": _token,
+    "SubjectAccessReview": _access,
+    "SelfSubjectReview": _self,
+    "SelfSubjectAccessReview": _self_access,
+}
+
 
 FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _FIRST_OBJECTS: tuple[tuple[str, Sequence[Json]], ...] = (
@@ -58,31 +147,31 @@ Handler = Callable[[Call], ApiAnswer]
 
 _OBJECT: dict[str, tuple[str, Handler]] = {
     "GET": ("get", reads.get),
-    "PUT": ("update", updates.update),
-    "PATCH": ("patch", updates.patch),
-    "DELETE": ("delete", deletion.delete),
+    "PUT": ("update", writes.update),
+    "PATCH": ("patch", writes.patch),
+    "DELETE": ("delete", writes.delete),
 }
 _COLLECTION: dict[str, tuple[str, Handler]] = {
     "GET": ("list", reads.listing),
-    "POST": ("create", creation.create),
-    "DELETE": ("deletecollection", deletion.delete_collection),
+    "POST": ("create", writes.create),
+    "DELETE": ("deletecollection", writes.delete_collection),
 }
 _PARTS: dict[tuple[str, str], Handler] = {
     ("status", "GET"): reads.get,
-    ("status", "PUT"): updates.update,
-    ("status", "PATCH"): updates.patch,
-    ("scale", "GET"): scale.get,
-    ("scale", "PUT"): scale.update,
-    ("scale", "PATCH"): scale.patch,
-    ("binding", "POST"): pod_calls.bind,
-    ("eviction", "POST"): evictions.evict,
-    ("log", "GET"): pod_calls.log,
-    ("exec", "GET"): pod_calls.stream,
-    ("exec", "POST"): pod_calls.stream,
-    ("attach", "GET"): pod_calls.stream,
-    ("attach", "POST"): pod_calls.stream,
-    ("portforward", "GET"): pod_calls.stream,
-    ("portforward", "POST"): pod_calls.stream,
+    ("status", "PUT"): writes.update,
+    ("status", "PATCH"): writes.patch,
+    ("scale", "GET"): subresources.get_scale,
+    ("scale", "PUT"): subresources.update_scale,
+    ("scale", "PATCH"): subresources.patch_scale,
+    ("binding", "POST"): subresources.bind,
+    ("eviction", "POST"): subresources.evict,
+    ("log", "GET"): subresources.log,
+    ("exec", "GET"): subresources.stream,
+    ("exec", "POST"): subresources.stream,
+    ("attach", "GET"): subresources.stream,
+    ("attach", "POST"): subresources.stream,
+    ("portforward", "GET"): subresources.stream,
+    ("portforward", "POST"): subresources.stream,
 }
 
 
@@ -149,7 +238,7 @@ class ApiService:
         if first in _PREFIXES:
             return discovery.discover(request, (*self._kinds.served(), *self.aggregated))
         if first == "openapi":
-            return openapi.openapi(path, request.accept, self._kinds.served(), self.aggregated)
+            return discovery.openapi(path, request.accept, self._kinds.served(), self.aggregated)
         return _NO_PAGE
 
     def _resource(self, request: ApiRequest, parts: list[str], now: float) -> ApiAnswer:

@@ -7,17 +7,30 @@ condition DisruptionTarget from pods that were not deleted after all.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from kubeshare_py.embedded_cluster.controllers.controller_work import (
+from kubeshare_py.embedded_cluster.controllers.controller import (
+    ControllerCache,
     ControllerEvent,
+    ControllerRole,
     ControllerWork,
+    MaybeObject,
+    controller_of,
     status_patch,
 )
 from kubeshare_py.embedded_cluster.controllers.unstructured import (
+    BUDGETS,
+    DEPLOYMENTS,
+    JOBS,
+    PODS,
+    REPLICA_SETS,
     Json,
+    ObjectKind,
+    Owner,
     UnstructuredObject,
+    condition_of,
     is_ready,
 )
-from kubeshare_py.embedded_cluster.protocol.int_or_percent import amount_of
+from kubeshare_py.embedded_cluster.protocol.quantities import amount_of
+from kubeshare_py.embedded_cluster.protocol.selectors import selects
 from kubeshare_py.embedded_cluster.protocol.times import timestamp
 from kubeshare_py.views.ages import seconds
 
@@ -169,8 +182,7 @@ def _status(
 def _failed(budget: UnstructuredObject, why: str, now: float) -> ControllerWork:
     """The status while the number of pods is unknown: no eviction is granted."""
     present = budget.status.get("conditions") or []
-    before: Json = next((one for one in present if one.get("type") == ALLOWED), {})
-    condition = {**_condition(before, False, FAILED, now), "message": why}
+    condition = {**_condition(condition_of(budget, ALLOWED), False, FAILED, now), "message": why}
     if observed := budget.status.get("observedGeneration"):
         condition["observedGeneration"] = observed
     conditions = [*_others(present), condition]
@@ -183,3 +195,53 @@ def _failed(budget: UnstructuredObject, why: str, now: float) -> ControllerWork:
 
 def _others(conditions: Sequence[Json]) -> list[Json]:
     return [one for one in conditions if one.get("type") != ALLOWED]
+
+
+# PodDisruptionBudgets, pods and their controllers, as the disruption controller has seen them.
+
+
+class BudgetCache(ControllerCache):
+    """Marks a budget for work when its pods change, or any controller of its namespace."""
+
+    role = ControllerRole(
+        component="controllermanager",
+        owner=BUDGETS,
+        dependents=PODS,
+        watched=(BUDGETS, PODS, REPLICA_SETS, DEPLOYMENTS),
+    )
+
+    def work_for(self, owner: UnstructuredObject, now: float) -> ControllerWork:
+        """The writes for a budget."""
+        matches = selects(owner.spec.get("selector"))
+        around = self.dependents.within(owner.metadata.namespace)
+        pods = [pod for pod in around if matches(pod.metadata.labels)]
+        return work_for(owner, pods, self._controller, now)
+
+    def changed(self, kind: ObjectKind, before: MaybeObject, after: MaybeObject) -> None:
+        """Look at the budgets of a pod, and at those of a controller's namespace."""
+        for found in (before, after):
+            if kind == PODS and found is not None:
+                self.look_at_selectors_of(found)
+            elif kind != BUDGETS and found is not None:
+                self.look_at_namespace(found.metadata.namespace)
+
+    def _controller(self, pod: UnstructuredObject) -> Controlled | None:
+        """A ReplicaSet, or the Deployment that controls it; other kinds have no scale.
+
+        Raises NoScale.
+        """
+        owner = controller_of(pod)
+        if owner is None:
+            return None
+        if owner.kind == JOBS.kind:
+            raise NoScale("jobs.batch does not implement the scale subresource")
+        found = self._found(REPLICA_SETS, owner)
+        above = controller_of(found) if found is not None else None
+        if above is not None:
+            found = self._found(DEPLOYMENTS, above)
+        if found is None:
+            raise NoScale(f'found no controllers for pod "{pod.metadata.name}"')
+        return Controlled(found.uid, int(found.spec.get("replicas", 1)))
+
+    def _found(self, kind: ObjectKind, owner: Owner) -> UnstructuredObject | None:
+        return self.known[kind].get(owner.uid) if owner.kind == kind.kind else None

@@ -9,15 +9,44 @@ no longer name it.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kubeshare_py.embedded_cluster.controllers.garbage_work import (
-    DeleteObject,
-    GarbageWork,
-    LookForOwner,
-    PatchObject,
+from kubeshare_py.embedded_cluster.controllers.controller import references_without
+from kubeshare_py.embedded_cluster.controllers.unstructured import (
+    Json,
+    ObjectKind,
+    Owner,
+    UnstructuredObject,
 )
-from kubeshare_py.embedded_cluster.controllers.object_kinds import ObjectKind
-from kubeshare_py.embedded_cluster.controllers.ownership import references_without
-from kubeshare_py.embedded_cluster.controllers.unstructured import Json, Owner, UnstructuredObject
+
+# The work of the garbage collector.
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteObject:
+    """Delete an object, in the background, if it still has this uid."""
+
+    path: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class PatchObject:
+    """Merge-patch an object; its resourceVersion in the body prevents lost updates."""
+
+    path: str
+    uid: str
+    body: Json
+
+
+@dataclass(frozen=True, slots=True)
+class LookForOwner:
+    """Find out whether an owner exists; `owner_absent` reports one that does not."""
+
+    path: str
+    uid: str
+
+
+GarbageWork = DeleteObject | PatchObject | LookForOwner
+
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 
@@ -145,7 +174,7 @@ class Garbage:
         return []
 
     def _judged(self, known: _KnownObject) -> list[GarbageWork]:
-        """The work for an object that is not being deleted, by whether an owner exists."""
+        """The changes of an object that is not being deleted, by whether an owner of it exists."""
         unknown: list[GarbageWork] = []
         for owner in known.owners:
             if owner.uid in self._absent:

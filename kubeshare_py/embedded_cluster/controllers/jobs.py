@@ -1,4 +1,4 @@
-"""The work for a Job: pods to create, pods to delete, and its status.
+"""What a Job's controller changes: pods to create, pods to delete, and its status.
 
 A minimal Job controller after https://kubernetes.io/docs/concepts/workloads/controllers/job/:
 completions, parallelism, backoffLimit, suspend, Indexed mode. Left out: back-off between failed
@@ -6,26 +6,118 @@ pods, deadlines, TTL, pod failure and success policies, restarts counted by `OnF
 finalizer job-tracking (so a pod that is deleted before it finished is not counted).
 """
 
-from collections.abc import Mapping, Sequence
+import copy
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from kubeshare_py.embedded_cluster.controllers.controller_work import (
+from kubeshare_py.embedded_cluster.controllers.controller import (
+    ControllerCache,
     ControllerEvent,
+    ControllerRole,
     ControllerWork,
     Creation,
     Deletion,
+    MaybeObject,
+    body_of,
+    controller_of,
     new_pod,
+    reference_to,
     surplus_pod,
 )
-from kubeshare_py.embedded_cluster.controllers.job_indexes import format_indexes, parse_indexes
-from kubeshare_py.embedded_cluster.controllers.job_pods import pod_index, pod_of
 from kubeshare_py.embedded_cluster.controllers.unstructured import (
+    JOBS,
+    PODS,
     Json,
+    ObjectKind,
     UnstructuredObject,
+    condition_of,
     is_finished,
     is_ready,
 )
 from kubeshare_py.embedded_cluster.protocol.times import timestamp
+
+# Completed indexes of an Indexed Job as its status writes them: `0-2,5`.
+
+
+def parse_indexes(text: str) -> set[int]:
+    """The numbers of a list of numbers and ranges; other parts are ignored."""
+    found: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if first.isdecimal() and (last or first).isdecimal():
+            found.update(range(int(first), int(last or first) + 1))
+    return found
+
+
+def format_indexes(indexes: Iterable[int]) -> str:
+    """Numbers as a sorted list, two and more neighbours as a range."""
+    ranges: list[list[int]] = []
+    for index in sorted(indexes):
+        if ranges and index == ranges[-1][1] + 1:
+            ranges[-1][1] = index
+        else:
+            ranges.append([index, index])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
+
+
+# The pods of a Job: made from its template, identified by owner, label and index.
+
+
+INDEX = "batch.kubernetes.io/job-completion-index"
+_PREFIX = "batch.kubernetes.io/"
+#: A generated name has at most 63 characters, 5 of them random.
+_LONGEST_PREFIX = 58
+
+
+def pod_of(job: UnstructuredObject, index: int | None = None) -> Json:
+    """A new pod of `job`, with the completion index of an Indexed Job."""
+    template = copy.deepcopy(job.spec.get("template") or {})
+    metadata: Json = template.get("metadata") or {}
+    spec: Json = template.get("spec") or {}
+    name = job.metadata.name
+    labels = {**_marks(job), **(metadata.get("labels") or {})}
+    annotations = dict(metadata.get("annotations") or {})
+    prefix = f"{name}-"
+    if index is not None:
+        labels[INDEX] = annotations[INDEX] = str(index)
+        prefix = f"{name}-{index}-"
+        spec.setdefault("hostname", f"{name}-{index}")
+        _add_index_variable(spec)
+    about = {
+        "generateName": prefix[-_LONGEST_PREFIX:].lstrip("-."),
+        "namespace": job.metadata.namespace,
+        "labels": labels,
+        "annotations": annotations,
+        "ownerReferences": [reference_to(job, JOBS)],
+    }
+    return body_of(PODS, about, spec)
+
+
+def owning_job(pod: UnstructuredObject) -> str | None:
+    """The uid of the Job that controls a pod."""
+    owner = controller_of(pod)
+    return owner.uid if owner is not None and owner.kind == JOBS.kind else None
+
+
+def pod_index(pod: UnstructuredObject) -> int | None:
+    """The completion index of a pod."""
+    text = (pod.metadata.annotations or {}).get(INDEX, "")
+    return int(text) if text.isascii() and text.isdecimal() else None
+
+
+def _marks(job: UnstructuredObject) -> dict[str, str]:
+    """Labels that an API server adds to the template; added here if it did not."""
+    marks = {"controller-uid": job.uid, "job-name": job.metadata.name}
+    return {**marks, **{_PREFIX + name: value for name, value in marks.items()}}
+
+
+def _add_index_variable(spec: Json) -> None:
+    reference = {"fieldRef": {"fieldPath": f"metadata.annotations['{INDEX}']"}}
+    for container in [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]:
+        variables = container.setdefault("env", [])
+        if all(variable.get("name") != "JOB_COMPLETION_INDEX" for variable in variables):
+            variables.append({"name": "JOB_COMPLETION_INDEX", "valueFrom": reference})
+
 
 COMPLETE, FAILED = "Complete", "Failed"
 DEFAULT_BACKOFF_LIMIT = 6
@@ -68,7 +160,7 @@ def work_for(
     finished: Mapping[str, Finished],
     now: float,
 ) -> ControllerWork:
-    """The work for `job`, given its pods and, by uid, how its pods ended so far."""
+    """The changes that bring a Job on, by its pods and, by uid, how its pods ended so far."""
     if is_over(job) or job.metadata.deletionTimestamp is not None:
         return ControllerWork()
     count = _count(job, pods, finished)
@@ -212,7 +304,36 @@ def _is_indexed(job: UnstructuredObject) -> bool:
 
 
 def _has_condition(job: UnstructuredObject, kind: str) -> bool:
-    return any(
-        one.get("type") == kind and one.get("status") == "True"
-        for one in job.status.get("conditions") or []
+    return condition_of(job, kind).get("status") == "True"
+
+
+# Jobs and their pods as the Job controller has seen them.
+
+
+class JobCache(ControllerCache):
+    """Remembers how pods ended, even after they are gone."""
+
+    role = ControllerRole(
+        component="job-controller", owner=JOBS, dependents=PODS, watched=(JOBS, PODS)
     )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._finished: dict[str, dict[str, Finished]] = {}
+
+    def work_for(self, owner: UnstructuredObject, now: float) -> ControllerWork:
+        """The changes that bring a Job on; see `jobs`."""
+        pods = self.dependents.of(owner.uid)
+        return work_for(owner, pods, self._finished.get(owner.uid, {}), now)
+
+    def changed(self, kind: ObjectKind, before: MaybeObject, after: MaybeObject) -> None:
+        """Remember how a pod ended, for as long as its Job is there."""
+        if kind == PODS and after is not None:
+            self._remember(after)
+        elif kind == JOBS and after is None and before is not None:
+            self._finished.pop(before.uid, None)
+
+    def _remember(self, pod: UnstructuredObject) -> None:
+        owner, end = owning_job(pod), finish_of(pod)
+        if owner is not None and end is not None and (owner in self.owners or self._unlisted):
+            self._finished.setdefault(owner, {})[pod.uid] = end

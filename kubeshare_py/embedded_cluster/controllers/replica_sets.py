@@ -1,4 +1,4 @@
-"""The work for a ReplicaSet: pods to create, delete, adopt or release, and its status.
+"""What a ReplicaSet's controller changes: pods to create, delete or adopt, and its status.
 
 After https://kubernetes.io/docs/concepts/workloads/controllers/replicaset/. Left out: the slow
 start of many pods.
@@ -8,18 +8,26 @@ import copy
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from kubeshare_py.embedded_cluster.controllers.controller_work import (
+from kubeshare_py.embedded_cluster.controllers.controller import (
+    ControllerCache,
+    ControllerRole,
     ControllerWork,
     Creation,
     Deletion,
+    OwnershipClaim,
+    body_of,
+    claim,
+    controller_of,
     new_pod,
+    reference_to,
     status_patch,
     surplus_pod,
 )
-from kubeshare_py.embedded_cluster.controllers.object_kinds import REPLICA_SETS
-from kubeshare_py.embedded_cluster.controllers.ownership import OwnershipClaim, reference_to
 from kubeshare_py.embedded_cluster.controllers.unstructured import (
+    PODS,
+    REPLICA_SETS,
     Json,
     UnstructuredObject,
     is_finished,
@@ -27,7 +35,7 @@ from kubeshare_py.embedded_cluster.controllers.unstructured import (
     phase,
     ready_since,
 )
-from kubeshare_py.embedded_cluster.protocol.label_selectors import selects
+from kubeshare_py.embedded_cluster.protocol.selectors import selects
 from kubeshare_py.embedded_cluster.protocol.times import timestamp
 from kubeshare_py.views.ages import seconds
 
@@ -55,7 +63,7 @@ def is_active(pod: UnstructuredObject) -> bool:
 def work_for(
     replica_set: UnstructuredObject, claim: OwnershipClaim, around: ReplicaSetContext
 ) -> ControllerWork:
-    """The work for `replica_set`, given the pods that its selector claims."""
+    """The changes that give a ReplicaSet its number of pods; `claim` has those that it selects."""
     active = [pod for pod in claim.objects if is_active(pod)]
     missing = replica_set.spec.get("replicas", 1) - len(active)
     create: tuple[Creation, ...] = ()
@@ -88,8 +96,7 @@ def _pod_of(replica_set: UnstructuredObject) -> Json:
         "namespace": replica_set.metadata.namespace,
         "ownerReferences": [reference_to(replica_set, REPLICA_SETS)],
     }
-    spec = template.get("spec") or {}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    return body_of(PODS, metadata, template.get("spec") or {})
 
 
 def _least_wanted(
@@ -186,3 +193,47 @@ def _next_available_at(
     ready_s = replica_set.spec.get("minReadySeconds", 0)
     times = (ready_since(pod) + ready_s for pod in active if is_ready(pod))
     return min((time for time in times if time > now), default=None) if ready_s else None
+
+
+# ReplicaSets and their pods as the ReplicaSet controller has seen them.
+
+
+class ReplicaSetCache(ControllerCache):
+    """A ReplicaSet whose pods were refused reports it in its status before it tries again."""
+
+    role = ControllerRole(
+        component="replicaset-controller",
+        owner=REPLICA_SETS,
+        dependents=PODS,
+        watched=(REPLICA_SETS, PODS),
+    )
+    adopts = True
+
+    def work_for(self, owner: UnstructuredObject, now: float) -> ControllerWork:
+        """The changes that give a ReplicaSet its number of pods; see `replica_sets`."""
+        unowned = self.dependents.unowned(owner.metadata.namespace)
+        claimed = claim(owner, REPLICA_SETS, self.dependents.of(owner.uid), unowned)
+        around = ReplicaSetContext(
+            siblings=partial(self._siblings, owner),
+            now=now,
+            refusal=self.refusals.get(owner.uid),
+            may_try=owner.uid not in self.resting,
+        )
+        return work_for(owner, claimed, around)
+
+    def refused(self, uid: str, why: str) -> None:
+        """Record that a pod was refused, which is reported at once."""
+        super().refused(uid, why)
+        self.look_again(uid)
+
+    def _siblings(self, replica_set: UnstructuredObject) -> list[UnstructuredObject]:
+        """The pods of all ReplicaSets of the same controller, its own included."""
+        controller = controller_of(replica_set)
+        if controller is None:
+            return self.dependents.of(replica_set.uid)
+        return [
+            pod
+            for uid, other in self.owners.items()
+            if (found := controller_of(other)) is not None and found.uid == controller.uid
+            for pod in self.dependents.of(uid)
+        ]

@@ -8,19 +8,22 @@ that go with their pods.
 import copy
 from collections.abc import Mapping
 
-from kubeshare_py.embedded_cluster.controllers.controller_cache import ControllerCache
-from kubeshare_py.embedded_cluster.controllers.controller_work import (
+from kubeshare_py.embedded_cluster.controllers.controller import (
+    ControllerCache,
     ControllerEvent,
     ControllerRole,
     ControllerWork,
     Creation,
     Deletion,
+    body_of,
+    reference_to,
     status_patch,
 )
-from kubeshare_py.embedded_cluster.controllers.object_kinds import CLAIMS, PODS, STATEFUL_SETS
-from kubeshare_py.embedded_cluster.controllers.ownership import reference_to
-from kubeshare_py.embedded_cluster.controllers.revisions import template_hash
+from kubeshare_py.embedded_cluster.controllers.rollouts import template_hash
 from kubeshare_py.embedded_cluster.controllers.unstructured import (
+    CLAIMS,
+    PODS,
+    STATEFUL_SETS,
     Json,
     UnstructuredObject,
     is_finished,
@@ -48,7 +51,7 @@ class StatefulSetCache(ControllerCache):
     )
 
     def work_for(self, owner: UnstructuredObject, now: float) -> ControllerWork:
-        """The work for a StatefulSet."""
+        """The changes that bring a StatefulSet nearer to its template and size."""
         return work_for(owner, self.dependents.of(owner.uid))
 
 
@@ -128,36 +131,27 @@ def _new(stateful: UnstructuredObject, number: int) -> list[Creation]:
     ]
     others = [one for one in pod.get("volumes") or [] if one["name"] not in names]
     pod |= {"hostname": name, "subdomain": spec.get("serviceName", ""), "volumes": [*own, *others]}
-    body = {
-        "apiVersion": PODS.api_version,
-        "kind": PODS.kind,
-        "metadata": {
-            "name": name,
-            "namespace": metadata.namespace,
-            "labels": labels,
-            "annotations": given.get("annotations") or {},
-            "ownerReferences": [reference_to(stateful, STATEFUL_SETS)],
-        },
-        "spec": pod,
+    about = {
+        "name": name,
+        "namespace": metadata.namespace,
+        "labels": labels,
+        "annotations": given.get("annotations") or {},
+        "ownerReferences": [reference_to(stateful, STATEFUL_SETS)],
     }
-    made = Creation(body=body, made=_event(_MADE, stateful))
+    made = Creation(body=body_of(PODS, about, pod), made=_event(_MADE, stateful))
     return [*(Creation(body=claim, kind=CLAIMS) for claim in claims), made]
 
 
 def _claim(stateful: UnstructuredObject, template: Json, number: int) -> Json:
     metadata = template["metadata"]
     labels = (stateful.spec.get("selector") or {}).get("matchLabels") or {}
-    return {
-        "apiVersion": CLAIMS.api_version,
-        "kind": CLAIMS.kind,
-        "metadata": {
-            "name": f"{metadata['name']}-{stateful.metadata.name}-{number}",
-            "namespace": stateful.metadata.namespace,
-            "labels": {**(metadata.get("labels") or {}), **labels},
-            "annotations": metadata.get("annotations") or {},
-        },
-        "spec": template["spec"],
+    about = {
+        "name": f"{metadata['name']}-{stateful.metadata.name}-{number}",
+        "namespace": stateful.metadata.namespace,
+        "labels": {**(metadata.get("labels") or {}), **labels},
+        "annotations": metadata.get("annotations") or {},
     }
+    return body_of(CLAIMS, about, template["spec"])
 
 
 def _status(stateful: UnstructuredObject, found: Mapping[int, UnstructuredObject]) -> Json:

@@ -1,4 +1,4 @@
-"""APIServices: groups of the API that other servers serve (apiregistration.k8s.io/v1).
+"""Services, and APIServices: groups of the API that other servers serve.
 
 https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/api-service-v1/
 """
@@ -6,18 +6,76 @@ https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/api-servic
 from collections.abc import Iterator
 from typing import Any
 
-from kubeshare_py.embedded_cluster.protocol.merge_keys import META_KEYS
+from kubeshare_py.embedded_cluster.protocol.checks import Checked
+from kubeshare_py.embedded_cluster.protocol.merge import META_KEYS
 from kubeshare_py.embedded_cluster.protocol.names import label_1035_problem, subdomain_problem
 from kubeshare_py.embedded_cluster.protocol.resources import (
+    STATUS,
     Admission,
     PrinterColumn,
     Resource,
-    status_subresource,
+    age_of,
+    columns,
 )
-from kubeshare_py.embedded_cluster.protocol.status import Json, StatusCause, required, wrong
+from kubeshare_py.embedded_cluster.protocol.selectors import selector_text
+from kubeshare_py.embedded_cluster.protocol.status import Json
 from kubeshare_py.embedded_cluster.protocol.store import ApiStore
 from kubeshare_py.embedded_cluster.protocol.times import timestamp
-from kubeshare_py.views.ages import age
+
+# Services: defaults, and rows of `kubectl get` (v1). No addresses are given out here.
+
+
+_NONE = "<none>"
+
+
+def _default_service(obj: Json) -> None:
+    spec = obj.setdefault("spec", {})
+    for port in spec.get("ports") or []:
+        port.setdefault("protocol", "TCP")
+    spec.setdefault("type", "ClusterIP")
+    obj.setdefault("status", {"loadBalancer": {}})
+
+
+def _service_cells(service: Json, now: float) -> list[object]:
+    spec = service["spec"]
+    return [
+        spec["type"],
+        (spec.get("clusterIPs") or [_NONE])[0],
+        _external(spec),
+        ",".join(map(_port, spec.get("ports") or [])) or _NONE,
+        age_of(service, now),
+        selector_text({"matchLabels": spec.get("selector") or {}}) or _NONE,
+    ]
+
+
+def _external(spec: Json) -> str:
+    if spec["type"] == "ExternalName":
+        return str(spec.get("externalName", ""))
+    missing = "<pending>" if spec["type"] == "LoadBalancer" else _NONE
+    return ",".join(spec.get("externalIPs") or []) or missing
+
+
+def _port(port: dict[str, Any]) -> str:
+    node = f":{port['nodePort']}" if port.get("nodePort") else ""
+    return f"{port.get('port', 0)}{node}/{port['protocol']}"
+
+
+SERVICES = Resource(
+    plural="services",
+    kind="Service",
+    short_names=("svc",),
+    categories=("all",),
+    subresources=(STATUS,),
+    columns=columns("Type, Cluster-IP, External-IP, Port(s), Age", "Selector"),
+    cells=_service_cells,
+    merge_keys={**META_KEYS, "ports": "port"},
+    returns_deleted=True,
+    default=_default_service,
+)
+
+
+# APIServices.
+
 
 AVAILABLE = "Available"
 _PORT = 443
@@ -78,7 +136,7 @@ def resources_of(service: Json, listed: Json) -> tuple[Resource, ...]:
     )
 
 
-def _prepare(service: Json, admission: Admission) -> None:
+def _prepare_api_service(service: Json, admission: Admission) -> None:
     service["status"] = {}
     if not (service.get("spec") or {}).get("service"):
         service["status"]["conditions"] = [
@@ -92,7 +150,7 @@ def _prepare(service: Json, admission: Admission) -> None:
         ]
 
 
-def _default(service: Json) -> None:
+def _default_api_service(service: Json) -> None:
     spec = service.setdefault("spec", {})
     for name in ("groupPriorityMinimum", "versionPriority"):
         spec.setdefault(name, 0)
@@ -101,45 +159,38 @@ def _default(service: Json) -> None:
     service.setdefault("status", {})
 
 
-def _causes(service: Json) -> list[StatusCause]:
-    spec, name = service["spec"], service["metadata"]["name"]
-    group, version = spec.get("group", ""), spec.get("version", "")
-    causes: list[StatusCause] = []
+def _check(service: Checked) -> None:
+    spec, name = service.at("spec"), service.value["metadata"]["name"]
+    group, version = spec.get("group"), spec.get("version")
     if name != f"{version}.{group}":
         text = f'must be `spec.version+"."+spec.group`: "{version}.{group}"'
-        causes.append(wrong("metadata.name", name, text))
-    if group and (problem := subdomain_problem(group)):
-        causes.append(wrong("spec.group", group, problem))
-    if problem := label_1035_problem(version):
-        causes.append(wrong("spec.version", version, problem))
+        service.wrong("metadata.name", name, text)
+    if group:
+        spec.valid("group", subdomain_problem)
+    spec.valid("version", label_1035_problem)
     for field, most in (("groupPriorityMinimum", _MAX_GROUP), ("versionPriority", _MAX_VERSION)):
-        if not 0 < spec[field] <= most:
-            text = f"must be positive and less than {most}"
-            causes.append(wrong(f"spec.{field}", spec[field], text))
-    return causes + _service_causes(spec)
+        if not 0 < spec.get(field) <= most:
+            spec.wrong(field, spec.get(field), f"must be positive and less than {most}")
+    _check_service(spec)
 
 
-def _service_causes(spec: dict[str, Any]) -> list[StatusCause]:
-    service, bundle = spec.get("service"), spec.get("caBundle", "")
-    if service is None:
-        shown = f"{len(bundle) * 3 // 4 - bundle.count('=')} bytes"
-        text = "local APIServices may not have a caBundle"
-        return [wrong("spec.caBundle", shown, text)] if bundle else []
-    causes = [
-        required(f"spec.service.{field}")
-        for field in ("namespace", "name")
-        if not service.get(field)
-    ]
-    if not 0 < service["port"] <= _MAX_PORT:
+def _check_service(spec: Checked) -> None:
+    bundle = spec.get("caBundle")
+    if spec.get("service", None) is None:
+        if bundle:
+            shown = f"{len(bundle) * 3 // 4 - bundle.count('=')} bytes"
+            spec.wrong("caBundle", shown, "local APIServices may not have a caBundle")
+        return
+    service = spec.at("service")
+    service.require("namespace", "name")
+    if not 0 < service.get("port") <= _MAX_PORT:
         text = f"port is not valid: must be between 1 and {_MAX_PORT}, inclusive"
-        causes.append(wrong("spec.service.port", service["port"], text))
+        service.wrong("port", service.get("port"), text)
     if spec.get("insecureSkipTLSVerify") and bundle:
-        text = "may not be true if caBundle is present"
-        causes.append(wrong("spec.insecureSkipTLSVerify", True, text))
-    return causes
+        spec.wrong("insecureSkipTLSVerify", True, "may not be true if caBundle is present")
 
 
-def _cells(service: Json, now: float) -> list[object]:
+def _api_service_cells(service: Json, now: float) -> list[object]:
     behind, condition = service["spec"].get("service"), condition_of(service)
     status = condition.get("status", "Unknown")
     if status != "True" and condition.get("reason"):
@@ -147,7 +198,7 @@ def _cells(service: Json, now: float) -> list[object]:
     return [
         f"{behind['namespace']}/{behind['name']}" if behind else "Local",
         status,
-        age(service["metadata"].get("creationTimestamp"), now),
+        age_of(service, now),
     ]
 
 
@@ -155,16 +206,14 @@ API_SERVICES = Resource(
     group="apiregistration.k8s.io",
     plural="apiservices",
     kind="APIService",
-    fields="APIService",
     namespaced=False,
     categories=("api-extensions",),
-    subresources=(status_subresource(),),
+    subresources=(STATUS,),
     columns=_COLUMNS,
-    cells=_cells,
+    cells=_api_service_cells,
     merge_keys={**META_KEYS, "conditions": "type"},
-    has_status=True,
     unconditional_update=False,
-    prepare=_prepare,
-    default=_default,
-    causes=_causes,
+    prepare=_prepare_api_service,
+    default=_default_api_service,
+    check=_check,
 )

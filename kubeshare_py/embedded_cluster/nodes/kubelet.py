@@ -6,35 +6,352 @@ when to ask again. Each write is returned once; its echo changes nothing.
 
 import heapq
 import json
+import math
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.embedded_cluster.controllers.unstructured import (
+    CLAIMS,
+    DEVICE_CLAIMS,
     Json,
+    ObjectKind,
     UnstructuredObject,
     is_finished,
     phase,
 )
-from kubeshare_py.embedded_cluster.nodes import kubelet_status
-from kubeshare_py.embedded_cluster.nodes.card_runtime import StartProblem, check_start
-from kubeshare_py.embedded_cluster.nodes.claim_readiness import ClaimReadiness
-from kubeshare_py.embedded_cluster.nodes.environment import pod_environment
-from kubeshare_py.embedded_cluster.nodes.kubelet_steps import (
-    FinishDeletion,
-    KubeletStep,
-    PodSteps,
-    ReportStatus,
-    WriteAnnotations,
+from kubeshare_py.embedded_cluster.nodes.container_runtime import (
+    StartProblem,
+    check_start,
+    pod_environment,
 )
-from kubeshare_py.embedded_cluster.nodes.run_plan import (
-    ENVIRONMENT,
-    PlanProblem,
-    RunPlan,
-    read_plan,
-)
+from kubeshare_py.embedded_cluster.protocol.times import timestamp
 from kubeshare_py.views.ages import seconds
+
+# What a simulated kubelet writes about one pod.
+
+
+@dataclass(frozen=True, slots=True)
+class WriteAnnotations:
+    """Merge-patch these annotations into the pod."""
+
+    annotations: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportStatus:
+    """Strategic-merge-patch the pod's status with this body."""
+
+    body: Json
+
+
+@dataclass(frozen=True, slots=True)
+class FinishDeletion:
+    """Delete the pod with grace period 0, because its containers have ended."""
+
+
+KubeletStep = WriteAnnotations | ReportStatus | FinishDeletion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodSteps:
+    """What to write about one pod, in order."""
+
+    pod: PodKey
+    uid: str
+    steps: tuple[KubeletStep, ...]
+
+
+# The behaviour of a simulated pod, from its annotations.
+
+
+RUN_SECONDS = "kubeshare.sim/run-seconds"
+EXIT_CODE = "kubeshare.sim/exit-code"
+START_SECONDS = "kubeshare.sim/start-seconds"
+STOP_SECONDS = "kubeshare.sim/stop-seconds"
+#: Written by the simulated kubelet: each container's environment, as JSON.
+ENVIRONMENT = "kubeshare.sim/env"
+
+_HIGHEST_EXIT_CODE = 255
+
+
+class PlanProblem(ValueError):
+    """An annotation with a bad value; the text names it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlan:
+    """Durations in seconds. `run_s` None: it runs until it is deleted.
+
+    `start_s` is how long its containers take to be created, `stop_s` how long they take to end
+    after a deletion, at most the pod's grace period.
+    """
+
+    run_s: float | None = None
+    exit_code: int = 0
+    start_s: float = 0.0
+    stop_s: float = 0.0
+
+
+def read_plan(annotations: Mapping[str, str] | None, stop_s: float = 0.0) -> RunPlan:
+    """Read a pod's annotations; `stop_s` is the default. Raises PlanProblem."""
+    found = annotations or {}
+    stop = _seconds(found, STOP_SECONDS)
+    return RunPlan(
+        run_s=_seconds(found, RUN_SECONDS),
+        exit_code=_exit_code(found),
+        start_s=_seconds(found, START_SECONDS) or 0.0,
+        stop_s=stop_s if stop is None else stop,
+    )
+
+
+def _seconds(annotations: Mapping[str, str], name: str) -> float | None:
+    text = annotations.get(name)
+    if text is None:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not (math.isfinite(value) and value >= 0):
+        raise PlanProblem(f"annotation {name}: {text!r} is not a number of seconds")
+    return value
+
+
+def _exit_code(annotations: Mapping[str, str]) -> int:
+    text = annotations.get(EXIT_CODE, "0")
+    if not (text.isascii() and text.isdecimal() and int(text[:9]) <= _HIGHEST_EXIT_CODE):
+        raise PlanProblem(f"annotation {EXIT_CODE}: {text!r} is not a number from 0 to 255")
+    return int(text)
+
+
+# Pod status as a kubelet reports it, as bodies of strategic merge patches to pods/status.
+
+
+#: Exit code of a process that ended by SIGTERM.
+TERMINATED = 143
+
+
+def pod_ip(pod: UnstructuredObject) -> str:
+    """An address made from the pod's uid."""
+    number = zlib.crc32(pod.uid.encode())
+    return f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
+
+
+def creating(pod: UnstructuredObject, host_ip: str, now: float) -> Json:
+    """The node has the pod and its containers are being created."""
+    return _waiting(pod, host_ip, now, {"reason": "ContainerCreating"})
+
+
+def not_creatable(pod: UnstructuredObject, host_ip: str, now: float, message: str) -> Json:
+    """The node cannot start the pod; `message` says why."""
+    return _waiting(pod, host_ip, now, {"reason": "CreateContainerConfigError", "message": message})
+
+
+def running(pod: UnstructuredObject, host_ip: str, now: float, restarts: int, last: Json) -> Json:
+    """All containers run since `now`; `last` is how they ended before ({} if they did not)."""
+    state = {"running": {"startedAt": timestamp(now)}}
+    status = _status(pod, host_ip, now, "Running", ready=True)
+    if restarts:
+        # The pod itself started once.
+        status["startTime"] = pod.status.get("startTime") or status["startTime"]
+    address = pod_ip(pod)
+    status |= {"podIP": address, "podIPs": [{"ip": address}]}
+    status["initContainerStatuses"] = _init_containers(pod, now)
+    status["containerStatuses"] = _containers(pod, state, restarts, last, ready=True)
+    return {"status": status}
+
+
+def backing_off(
+    pod: UnstructuredObject, host_ip: str, now: float, restarts: int, last: Json
+) -> Json:
+    """All containers ended and wait for their next start."""
+    state = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting container"}}
+    status = _status(pod, host_ip, now, "Running", ready=False, reason="ContainersNotReady")
+    status["containerStatuses"] = _containers(pod, state, restarts, last, ready=False)
+    return {"status": status}
+
+
+def ended(pod: UnstructuredObject, host_ip: str, restarts: int, last: Json) -> Json:
+    """All containers ended for good, as `last` says."""
+    succeeded = last["terminated"]["exitCode"] == 0
+    now_text = last["terminated"]["finishedAt"]
+    reason = "PodCompleted" if succeeded else "PodFailed"
+    return {
+        "status": {
+            "phase": "Succeeded" if succeeded else "Failed",
+            "conditions": _conditions(now_text, ready=False, reason=reason),
+            "containerStatuses": _containers(pod, last, restarts, {}, ready=False),
+        }
+    }
+
+
+def never_started(now: float) -> Json:
+    """The state of a container that a deletion came before, as kubelet's TerminatePod writes it."""
+    unknown = termination(now, now, TERMINATED)
+    unknown["terminated"]["reason"] = "ContainerStatusUnknown"
+    return unknown
+
+
+def termination(started_at: float, now: float, exit_code: int) -> Json:
+    """A container state that ended at `now`."""
+    return {
+        "terminated": {
+            "exitCode": exit_code,
+            "reason": "Completed" if exit_code == 0 else "Error",
+            "startedAt": timestamp(started_at),
+            "finishedAt": timestamp(now),
+        }
+    }
+
+
+def _waiting(pod: UnstructuredObject, host_ip: str, now: float, why: Json) -> Json:
+    status = _status(pod, host_ip, now, "Pending", ready=False, reason="ContainersNotReady")
+    status["containerStatuses"] = _containers(pod, {"waiting": why}, 0, {}, ready=False)
+    return {"status": status}
+
+
+def _status(
+    pod: UnstructuredObject, host_ip: str, now: float, phase: str, *, ready: bool, reason: str = ""
+) -> Json:
+    return {
+        "phase": phase,
+        "startTime": pod.status.get("startTime") or timestamp(now),
+        "hostIP": host_ip,
+        "hostIPs": [{"ip": host_ip}],
+        "conditions": [
+            {"type": "Initialized", "status": "True", "lastTransitionTime": timestamp(now)},
+            *_conditions(timestamp(now), ready=ready, reason=reason),
+        ],
+    }
+
+
+def _conditions(now: str, *, ready: bool, reason: str) -> list[Json]:
+    state: Json = {"status": "True" if ready else "False", "lastTransitionTime": now}
+    # null removes the reason that an earlier report gave.
+    state["reason"] = reason or None
+    return [{"type": kind, **state} for kind in ("ContainersReady", "Ready")]
+
+
+def _containers(
+    pod: UnstructuredObject, state: Json, restarts: int, last: Json, *, ready: bool
+) -> list[Json]:
+    return [
+        {
+            **_container(container, state, last),
+            "containerID": f"simulated://{pod.uid}/{container['name']}/{restarts}",
+            "ready": ready,
+            "restartCount": restarts,
+        }
+        for container in pod.spec.get("containers") or []
+    ]
+
+
+def _container(container: Json, state: Json, last: Json) -> Json:
+    image = container.get("image", "")
+    return {
+        "name": container["name"],
+        "image": image,
+        "imageID": f"simulated://{image}",
+        "started": "running" in state,
+        "state": state,
+        "lastState": last,
+    }
+
+
+def _init_containers(pod: UnstructuredObject, now: float) -> list[Json]:
+    """Init containers take no time; those with restartPolicy Always (sidecars) go on running."""
+    done = termination(now, now, 0)
+    going = {"running": {"startedAt": timestamp(now)}}
+    return [
+        {
+            **_container(one, going if one.get("restartPolicy") == "Always" else done, {}),
+            "ready": True,
+            "restartCount": 0,
+        }
+        for one in pod.spec.get("initContainers") or []
+    ]
+
+
+# Which pods their nodes may start: those whose volumes are bound, and whose devices are theirs.
+
+
+#: The kinds that are followed for this.
+CLAIM_KINDS = (CLAIMS, DEVICE_CLAIMS)
+_Place = tuple[str, str]
+
+
+class ClaimReadiness:
+    """Claims of both kinds as the nodes have seen them."""
+
+    def __init__(self) -> None:
+        self._known: dict[ObjectKind, dict[str, UnstructuredObject]] = {
+            kind: {} for kind in CLAIM_KINDS
+        }
+        self._places: dict[tuple[ObjectKind, _Place], UnstructuredObject] = {}
+
+    def listed(self, kind: ObjectKind, found: Iterable[UnstructuredObject]) -> None:
+        """Take in all claims of a kind."""
+        for uid in [*self._known[kind]]:
+            self.gone(kind, uid)
+        for claim in found:
+            self.seen(kind, claim)
+
+    def seen(self, kind: ObjectKind, claim: UnstructuredObject) -> None:
+        """Take in a claim as it is now."""
+        self._known[kind][claim.uid] = claim
+        self._places[kind, (claim.metadata.namespace, claim.metadata.name)] = claim
+
+    def gone(self, kind: ObjectKind, uid: str) -> None:
+        """Take in that a claim was deleted."""
+        claim = self._known[kind].pop(uid, None)
+        if claim is None:
+            return
+        key = kind, (claim.metadata.namespace, claim.metadata.name)
+        if self._places[key].uid == uid:
+            del self._places[key]
+
+    def missing(self, pod: UnstructuredObject) -> list[str]:
+        """The pod's volumes that are not bound, and its device claims not reserved for it."""
+        volumes = pod.spec.get("volumes") or []
+        devices = pod.spec.get("resourceClaims") or []
+        if not volumes and not devices:
+            return []
+        return [
+            *(one["name"] for one in volumes if not self._is_mountable(pod, one)),
+            *(one["name"] for one in devices if not self._is_prepared(pod, one)),
+        ]
+
+    def _is_mountable(self, pod: UnstructuredObject, volume: Json) -> bool:
+        if "persistentVolumeClaim" in volume:
+            claim = self._at(CLAIMS, pod, volume["persistentVolumeClaim"]["claimName"])
+        elif "ephemeral" in volume:
+            claim = self._at(CLAIMS, pod, f"{pod.metadata.name}-{volume['name']}")
+            owners = (claim.metadata.ownerReferences or []) if claim is not None else []
+            if not any(owner.uid == pod.uid for owner in owners):
+                return False
+        else:
+            return True
+        return claim is not None and claim.status.get("phase") == "Bound"
+
+    def _is_prepared(self, pod: UnstructuredObject, entry: Json) -> bool:
+        made = {
+            one["name"]: one.get("resourceClaimName", "")
+            for one in pod.status.get("resourceClaimStatuses") or []
+        }
+        name = entry.get("resourceClaimName") or made.get(entry["name"], "")
+        claim = self._at(DEVICE_CLAIMS, pod, name)
+        if claim is None or "allocation" not in claim.status:
+            return False
+        return any(one.get("uid") == pod.uid for one in claim.status.get("reservedFor") or [])
+
+    def _at(
+        self, kind: ObjectKind, pod: UnstructuredObject, name: str
+    ) -> UnstructuredObject | None:
+        return self._places.get((kind, (pod.metadata.namespace, name)))
+
 
 #: The second restart waits this long (s), each later one twice as long, up to the limit.
 FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 10.0, 300.0
@@ -208,37 +525,35 @@ class Kubelets:
         if self.claims.missing(tenant.pod):
             told = tenant.stage is _Stage.BLOCKED
             tenant.stage = _Stage.BLOCKED
-            body = kubelet_status.creating(tenant.pod, address, now)
+            body = creating(tenant.pod, address, now)
             return () if told else (ReportStatus(body),)
         try:
             tenant.plan = read_plan(tenant.pod.metadata.annotations, self._stop_s)
         except PlanProblem as problem:
             tenant.stage = _Stage.ENDED
-            body = kubelet_status.not_creatable(tenant.pod, address, now, str(problem))
+            body = not_creatable(tenant.pod, address, now, str(problem))
             return (ReportStatus(body),)
         if tenant.plan.start_s == 0:
             return self._start(tenant, now)
         tenant.stage = _Stage.CREATING
         self._schedule(tenant, now + tenant.plan.start_s)
-        return (ReportStatus(kubelet_status.creating(tenant.pod, address, now)),)
+        return (ReportStatus(creating(tenant.pod, address, now)),)
 
     def _start(self, tenant: _CardTenant, now: float) -> tuple[KubeletStep, ...]:
         pod, address = tenant.pod, self._address(tenant)
         if tenant.last:
             tenant.restarts += 1
-        environment = pod_environment(pod, address, kubelet_status.pod_ip(pod))
+        environment = pod_environment(pod, address, pod_ip(pod))
         try:
             check_start(pod, environment)
         except StartProblem as problem:
             tenant.stage = _Stage.ENDED
-            body = kubelet_status.not_creatable(pod, address, now, str(problem))
+            body = not_creatable(pod, address, now, str(problem))
             return (ReportStatus(body),)
         tenant.stage, tenant.started_at = _Stage.RUNNING, now
         self._schedule(tenant, None if tenant.plan.run_s is None else now + tenant.plan.run_s)
         text = json.dumps(environment, ensure_ascii=False, separators=(",", ":"))
-        report = ReportStatus(
-            kubelet_status.running(pod, address, now, tenant.restarts, tenant.last)
-        )
+        report = ReportStatus(running(pod, address, now, tenant.restarts, tenant.last))
         if (pod.metadata.annotations or {}).get(ENVIRONMENT) == text:
             return (report,)
         return WriteAnnotations({ENVIRONMENT: text}), report
@@ -246,17 +561,17 @@ class Kubelets:
     def _end(self, tenant: _CardTenant, now: float) -> tuple[KubeletStep, ...]:
         pod, address = tenant.pod, self._address(tenant)
         exit_code = tenant.plan.exit_code
-        tenant.last = kubelet_status.termination(tenant.started_at or now, now, exit_code)
+        tenant.last = termination(tenant.started_at or now, now, exit_code)
         policy = pod.spec.get("restartPolicy") or "Always"
         if policy == "Never" or (policy == "OnFailure" and exit_code == 0):
             tenant.stage = _Stage.ENDED
-            return (ReportStatus(kubelet_status.ended(pod, address, tenant.restarts, tenant.last)),)
+            return (ReportStatus(ended(pod, address, tenant.restarts, tenant.last)),)
         if tenant.restarts == 0:
             return self._start(tenant, now)
         wait_s = min(FIRST_BACKOFF_S * 2 ** (tenant.restarts - 1), LONGEST_BACKOFF_S)
         tenant.stage = _Stage.BACKING_OFF
         self._schedule(tenant, now + wait_s)
-        body = kubelet_status.backing_off(pod, address, now, tenant.restarts, tenant.last)
+        body = backing_off(pod, address, now, tenant.restarts, tenant.last)
         return (ReportStatus(body),)
 
     def _stop(self, tenant: _CardTenant, now: float) -> tuple[KubeletStep, ...]:
@@ -265,10 +580,10 @@ class Kubelets:
             return (FinishDeletion(),)
         if tenant.started_at is None:
             # kubelet reports an end of every pod: what waits for it waits no grace period.
-            last = kubelet_status.never_started(now)
+            last = never_started(now)
         else:
-            last = kubelet_status.termination(tenant.started_at, now, kubelet_status.TERMINATED)
-        body = kubelet_status.ended(tenant.pod, self._address(tenant), tenant.restarts, last)
+            last = termination(tenant.started_at, now, TERMINATED)
+        body = ended(tenant.pod, self._address(tenant), tenant.restarts, last)
         return ReportStatus(body), FinishDeletion()
 
     def _address(self, tenant: _CardTenant) -> str:

@@ -12,19 +12,23 @@ from pathlib import Path
 import msgspec
 
 from kubeshare_py.admission.dialect_pods import OptIn
+from kubeshare_py.configuration.inventory import Inventory
 from kubeshare_py.configuration.kube_scheduler import DEFAULT_SCHEDULER
 from kubeshare_py.configuration.scheduler import (
     EnabledDialect,
     Points,
     ProfileConfiguration,
     SchedulerConfiguration,
+    Server,
     isolation_choices,
 )
+from kubeshare_py.edges.kube.certificates import write_private
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.process.configured_dialects import configured
-from kubeshare_py.edges.scheduler.leadership import OnlyScheduler
-from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode
-from kubeshare_py.embedded_cluster.programs.scheduler import running_scheduler
+from kubeshare_py.edges.process.plugin_entry_points import configured
+from kubeshare_py.edges.scheduler.event_logging import ALONE, RunOptions
+from kubeshare_py.edges.scheduler.leadership import OnlyScheduler, connected
+from kubeshare_py.edges.scheduler.writes.kube_api import HAND_OVER_S
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import SimulatedNode
 from kubeshare_py.embedded_cluster.protocol.mutation import environment
 from kubeshare_py.embedded_cluster.serving.cluster import (
     PAUSE_S,
@@ -32,9 +36,84 @@ from kubeshare_py.embedded_cluster.serving.cluster import (
     embedded_cluster,
 )
 from kubeshare_py.embedded_cluster.serving.demo_files import find, read_workloads
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from kubeshare_py.framework.profile_making import PluginFactory
-from kubeshare_py.programs import controller
+from kubeshare_py.programs import controller, scheduler
 from kubeshare_py.scheduling.machine import Machine
+
+# kubeshare-scheduler on an embedded cluster, in the same process: for the demo and stories.
+
+
+#: A short interval (s): cards are only simulated.
+MAX_INTERVAL_S = 1.0
+
+
+@asynccontextmanager
+async def running_scheduler(
+    cluster: EmbeddedCluster,
+    directory: Path,
+    configuration: SchedulerConfiguration,
+    in_tree: Mapping[str, PluginFactory],
+    hand_over_s: float = HAND_OVER_S,
+    options: RunOptions = ALONE,
+) -> AsyncIterator[Machine]:
+    """A scheduler with its own credentials on an embedded cluster, while entered.
+
+    `hand_over_s`: how long (s) it waits if its predecessor did not release the Lease.
+    """
+    server = Server(
+        bind_address="127.0.0.1",
+        port=0,
+        token_file=str(write_private(directory / "state-token", cluster.admin_token())),
+    )
+    configuration = msgspec.structs.replace(
+        configuration, server=server, inventory=_inventory(configuration, cluster)
+    )
+    machine = scheduler.machine(configuration, in_tree)
+    credentials = cluster.server.credentials(SCHEDULER)
+    async with (
+        connected(configuration, credentials, machine.name, hand_over_s) as (
+            client,
+            leadership,
+        ),
+        asyncio.TaskGroup() as group,
+    ):
+        url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        running = group.create_task(
+            scheduler.run(
+                configuration,
+                client,
+                machine,
+                leadership,
+                on_ready=url.set_result,
+                options=options,
+            )
+        )
+        try:
+            await cluster.publish_scheduler(await url)
+            yield machine
+        finally:
+            running.cancel()
+
+
+def _inventory(configuration: SchedulerConfiguration, cluster: EmbeddedCluster) -> Inventory:
+    """The embedded Prometheus, unless cards come from another source.
+
+    It scrapes collectors that have no pods: `auto` looks for pods only if it names a namespace.
+    """
+    given = configuration.inventory
+    if given.source not in ("auto", "prometheus") or (given.source == "auto" and given.namespace):
+        return given
+    interval_s = min(MAX_INTERVAL_S, given.interval_seconds)
+    return Inventory(
+        source="prometheus",
+        url=cluster.collectors.url,
+        interval_seconds=interval_s,
+        cells_file=given.cells_file,
+        unhealthy_config_maps=given.unhealthy_config_maps,
+        scaling=given.scaling,
+    )
+
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _FILES = ("sharepod-crd.yaml", "demo-pod-groups.yaml")
@@ -57,9 +136,10 @@ async def demo_cluster(
     configuration = with_default_scheduler(configuration)
     dialects = configured(configuration)
     mutation = environment(choices, dialects, OptIn.ALL, contested=True)
+    options = RunOptions(dialects=dialects)
     async with (
         embedded_cluster(directory, nodes, port=port, mutation=mutation) as cluster,
-        running_scheduler(cluster, directory, configuration, in_tree, dialects=dialects) as machine,
+        running_scheduler(cluster, directory, configuration, in_tree, options=options) as machine,
         share_pod_controller(cluster, scheduler),
     ):
         await define(cluster)

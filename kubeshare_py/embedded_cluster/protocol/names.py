@@ -3,13 +3,8 @@
 import random
 import re
 
-from kubeshare_py.embedded_cluster.protocol.status import (
-    Json,
-    StatusCause,
-    not_allowed,
-    required,
-    wrong,
-)
+from kubeshare_py.embedded_cluster.protocol.checks import Checked
+from kubeshare_py.embedded_cluster.protocol.status import Json, StatusCause
 
 SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 ANNOTATION_BYTES = 262_144
@@ -61,23 +56,23 @@ def suffix(rng: random.Random) -> str:
 
 def label_problem(text: str) -> str:
     """Why it is no DNS label ("" if it is one)."""
-    if len(text) > LABEL_LENGTH:
-        return "must be no more than 63 characters"
-    return "" if _DNS_LABEL.match(text) else _LABEL_TEXT
+    return _problem(text, LABEL_LENGTH, _DNS_LABEL, _LABEL_TEXT)
 
 
 def label_1035_problem(text: str) -> str:
     """Why it is no DNS label that begins with a letter ("" when it is one)."""
-    if len(text) > LABEL_LENGTH:
-        return "must be no more than 63 characters"
-    return "" if _DNS_LABEL_1035.match(text) else _LABEL_1035_TEXT
+    return _problem(text, LABEL_LENGTH, _DNS_LABEL_1035, _LABEL_1035_TEXT)
 
 
 def subdomain_problem(text: str) -> str:
     """Why it is no DNS subdomain ("" when it is one)."""
-    if len(text) > SUBDOMAIN_LENGTH:
-        return "must be no more than 253 characters"
-    return "" if _DNS_SUBDOMAIN.match(text) else _SUBDOMAIN_TEXT
+    return _problem(text, SUBDOMAIN_LENGTH, _DNS_SUBDOMAIN, _SUBDOMAIN_TEXT)
+
+
+def _problem(text: str, longest: int, pattern: re.Pattern[str], why: str) -> str:
+    if len(text) > longest:
+        return f"must be no more than {longest} characters"
+    return "" if pattern.match(text) else why
 
 
 def qualified_problem(key: str) -> str:
@@ -92,79 +87,53 @@ def qualified_problem(key: str) -> str:
     return "" if _QUALIFIED.match(name) else _QUALIFIED_TEXT
 
 
-def metadata_causes(
-    metadata: Json, *, name_is_label: bool, generated: bool = False
-) -> list[StatusCause]:
-    """Everything wrong with name, labels, annotations."""
-    return [
-        *_name_causes(metadata, name_is_label, generated),
-        *label_causes(metadata.get("labels") or {}, "metadata.labels"),
-        *_annotation_causes(metadata.get("annotations") or {}),
-    ]
-
-
-def label_causes(labels: Json, path: str) -> list[StatusCause]:
-    """Everything wrong with a label map."""
-    causes = []
-    for key, text in sorted(labels.items()):
-        if problem := qualified_problem(key):
-            causes.append(wrong(path, key, problem))
-        if not isinstance(text, str):
-            causes.append(wrong(path, text, "must be a string"))
-        elif len(text) > LABEL_LENGTH:
-            causes.append(wrong(path, text, "must be no more than 63 bytes"))
-        elif not _LABEL_VALUE.match(text):
-            causes.append(wrong(path, text, _VALUE_TEXT))
-    return causes
-
-
-def _name_causes(metadata: Json, name_is_label: bool, generated: bool) -> list[StatusCause]:
-    name = metadata.get("name") or ""
+def check_metadata(metadata: Checked, *, name_is_label: bool) -> None:
+    """Name, labels and annotations."""
     check = label_problem if name_is_label else subdomain_problem
-    if not name:
-        prefix = metadata.get("generateName") or ""
-        if not prefix:
-            return [required("metadata.name", "name or generateName is required")]
-        problem = check(prefix + "x")
-        return [wrong("metadata.generateName", prefix, problem)] if problem else []
-    problem = check(name)
-    if not problem:
-        return []
-    where = "generateName" if generated else "name"
-    return [wrong(f"metadata.{where}", name, problem)]
+    name, prefix = metadata.get("name"), metadata.get("generateName")
+    if name:
+        metadata.valid("name", check)
+    elif not prefix:
+        metadata.lacks("name", "name or generateName is required")
+    elif problem := check(prefix + "x"):
+        metadata.wrong("generateName", prefix, problem)
+    check_labels(metadata.at("labels"))
+    _check_annotations(metadata.at("annotations"))
 
 
-def _annotation_causes(annotations: Json) -> list[StatusCause]:
-    causes = []
+def check_labels(labels: Checked) -> None:
+    """A map of labels."""
+    for key, text in sorted(labels.value.items()):
+        if problem := qualified_problem(key):
+            labels.wrong("", key, problem)
+        if not isinstance(text, str):
+            labels.wrong("", text, "must be a string")
+        elif len(text) > LABEL_LENGTH:
+            labels.wrong("", text, "must be no more than 63 bytes")
+        elif not _LABEL_VALUE.match(text):
+            labels.wrong("", text, _VALUE_TEXT)
+
+
+def _check_annotations(annotations: Checked) -> None:
     size = 0
-    for key, text in sorted(annotations.items()):
+    for key, text in sorted(annotations.value.items()):
         size += len(key.encode()) + len(str(text).encode())
         if problem := qualified_problem(key.lower()):
-            causes.append(wrong("metadata.annotations", key, problem))
+            annotations.wrong("", key, problem)
     if size > ANNOTATION_BYTES:
-        causes.append(
-            StatusCause(
-                field="metadata.annotations",
-                message=f"Too long: may not be more than {ANNOTATION_BYTES} bytes",
-                reason="FieldValueTooLong",
-            )
-        )
-    return causes
+        text = f"Too long: may not be more than {ANNOTATION_BYTES} bytes"
+        cause = StatusCause(field=annotations.path, message=text, reason="FieldValueTooLong")
+        annotations.causes.append(cause)
 
 
-def finalizer_causes(old: Json, new: Json) -> list[StatusCause]:
-    """An object being deleted takes no new finalizers."""
-    if "deletionTimestamp" not in old:
-        return []
+def check_finalizers(new: Checked, old: Json) -> None:
+    """An object that is being deleted takes no new finalizers."""
     held = old.get("finalizers") or []
     added = [entry for entry in new.get("finalizers") or [] if entry not in held]
-    if not added:
-        return []
-    listed = ", ".join(f'"{entry}"' for entry in added)
-    return [
-        not_allowed(
-            "metadata.finalizers",
+    if "deletionTimestamp" in old and added:
+        listed = ", ".join(f'"{entry}"' for entry in added)
+        new.forbid(
+            "finalizers",
             "no new finalizers can be added if the object is being deleted, found new finalizers "
             f"[]string{{{listed}}}",
         )
-    ]

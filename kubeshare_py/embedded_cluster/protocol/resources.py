@@ -1,12 +1,15 @@
 """One row of the kinds table: how a kind is named, served, checked and shown."""
 
 import random
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kubeshare_py.embedded_cluster.protocol import pruning
-from kubeshare_py.embedded_cluster.protocol.list_selectors import FieldPath
-from kubeshare_py.embedded_cluster.protocol.status import Json, StatusCause, StatusSubject
+from kubeshare_py.embedded_cluster.protocol.checks import Checked
+from kubeshare_py.embedded_cluster.protocol.fields import prune
+from kubeshare_py.embedded_cluster.protocol.merge import META_KEYS
+from kubeshare_py.embedded_cluster.protocol.selectors import FieldPath
+from kubeshare_py.embedded_cluster.protocol.status import Json, StatusSubject
 from kubeshare_py.embedded_cluster.protocol.store import ApiStore
 from kubeshare_py.views.ages import age
 
@@ -29,6 +32,19 @@ class PrinterColumn:
     description: str = ""
 
 
+def columns(names: str, wide: str = "") -> tuple[PrinterColumn, ...]:
+    """Columns by their names, separated by commas, and those of `-o wide`.
+
+    `Ready:integer` is one of another type than string.
+    """
+    found = []
+    for priority, part in enumerate((names, wide)):
+        for name in filter(None, part.split(", ")):
+            shown, _, kind = name.partition(":")
+            found.append(PrinterColumn(shown, kind or "string", priority))
+    return tuple(found)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subresource:
     """`status`, `binding`, `eviction`, `log`: its own verbs, and its own kind if it has one."""
@@ -38,6 +54,17 @@ class Subresource:
     kind: str = ""
     group: str = ""
     version: str = ""
+
+
+#: `/status`, as every kind with a status has it, and `/scale`.
+STATUS = Subresource(name="status", verbs=("get", "patch", "update"))
+SCALE = Subresource(
+    name="scale",
+    verbs=("get", "patch", "update"),
+    kind="Scale",
+    group="autoscaling",
+    version="v1",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,16 +93,21 @@ def _no_preparation(_obj: Json, _admission: Admission) -> None:
     return None
 
 
-def _no_causes(_obj: Json) -> list[StatusCause]:
-    return []
+def _no_check(_new: Checked) -> None:
+    return None
 
 
-def _no_update_causes(_new: Json, _old: Json) -> list[StatusCause]:
-    return []
+def _no_update_check(_new: Checked, _old: Json) -> None:
+    return None
+
+
+def age_of(obj: Json, now: float) -> str:
+    """The cell that most kinds have."""
+    return age(obj["metadata"].get("creationTimestamp"), now)
 
 
 def _age_cells(obj: Json, now: float) -> list[object]:
-    return [age(obj["metadata"].get("creationTimestamp"), now)]
+    return [age_of(obj, now)]
 
 
 def _no_time_problem(_obj: Json) -> str:
@@ -109,15 +141,14 @@ class Resource:
     listed_verbs: tuple[str, ...] = ()  # as in discovery, if not `verbs`
     subresources: tuple[Subresource, ...] = ()
     scale: Scale | None = None
-    fields: str = ""  # the object's type in `fields`
+    fields: str = ""  # the object's type in `fields`, if it is not the kind
     pruner: Callable[[Json], Pruned] | None = None  # for types that are not in `fields`
     schema: Json | None = None  # the object's type in OpenAPI documents
     warning: str = ""  # the warning of every answer
     columns: tuple[PrinterColumn, ...] = (PrinterColumn("Age"),)
     cells: TableCells = _age_cells
-    merge_keys: Mapping[str, str] = field(default_factory=dict)
+    merge_keys: Mapping[str, str] = field(default_factory=lambda: META_KEYS)
     selectable: Mapping[str, FieldPath] = field(default_factory=dict)
-    has_status: bool = False
     has_generation: bool = False
     counts_annotations: bool = False  # in metadata.generation, unless /status changes them
     name_is_label: bool = False
@@ -129,16 +160,19 @@ class Resource:
     prepare: Callable[[Json, Admission], None] = _no_preparation  # create only; may refuse
     default: Callable[[Json], None] = _nothing  # create and update; changes obj
     time_problem: Callable[[Json], str] = _no_time_problem  # a MicroTime that does not parse
-    causes: Callable[[Json], list[StatusCause]] = _no_causes
-    update_causes: Callable[[Json, Json], list[StatusCause]] = _no_update_causes
-    changed_causes: Callable[[Json, Json], list[StatusCause]] | None = (
-        None  # instead of both on update
-    )
-    status_causes: Callable[[Json, Json], list[StatusCause]] = _no_update_causes
+    check: Callable[[Checked], None] = _no_check
+    check_update: Callable[[Checked, Json], None] = _no_update_check  # if `check` finds nothing
+    check_changed: Callable[[Checked, Json], None] | None = None  # instead of both on update
+    check_status: Callable[[Checked, Json], None] = _no_update_check
     ending: Callable[[Json, float], None] | None = None  # called when its deletion begins
     apply: Callable[[Json, Json], Json] | None = None  # server-side, if merge_keys do not say how
     present: Callable[[Json], Json] = _same
     absorb: Callable[[Json], Json] = _same
+
+    @property
+    def has_status(self) -> bool:
+        """Whether `/status` alone changes the status."""
+        return STATUS in self.subresources
 
     @property
     def store_bucket(self) -> str:
@@ -161,8 +195,8 @@ class Resource:
         return self.list_kind_name or f"{self.kind}List"
 
     def prune(self, body: Json) -> Pruned:
-        """Raises pruning.WrongType for a known field of another type."""
-        return self.pruner(body) if self.pruner else pruning.prune(self.fields, body)
+        """Raises WrongType for a known field of another type."""
+        return self.pruner(body) if self.pruner else prune(self.fields or self.kind, body)
 
     def head(self) -> Json:
         """The fields that stored objects lack."""
@@ -192,22 +226,27 @@ class Resource:
         return next((sub for sub in self.subresources if sub.name == name), None)
 
 
-def status_subresource() -> Subresource:
-    """`/status`, as every kind with a status has it."""
-    return Subresource(name="status", verbs=("get", "patch", "update"))
-
-
-def scale_subresource() -> Subresource:
-    """`/scale`, as every kind that can be scaled has it."""
-    return Subresource(
-        name="scale",
-        verbs=("get", "patch", "update"),
-        kind="Scale",
-        group="autoscaling",
-        version="v1",
-    )
-
-
 def without_status(obj: Json, _admission: Admission) -> None:
     """Drop what a creator says of the object's status: `prepare` of kinds that start without."""
     obj.pop("status", None)
+
+
+# Versions of an API in the order of their rank: v2, v1, v2beta1, v1alpha1, anything else.
+#
+# https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/
+
+
+_VERSION = re.compile(r"^v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?$")
+_STAGES = ("", "beta", "alpha")
+
+
+def by_rank(versions: Iterable[str]) -> list[str]:
+    """The best first, each once."""
+    return sorted(set(versions), key=_rank)
+
+
+def _rank(version: str) -> tuple[int, int, int, str]:
+    found = _VERSION.match(version)
+    if found is None:
+        return (len(_STAGES), 0, 0, version)
+    return (_STAGES.index(found[2] or ""), -int(found[1]), -int(found[3] or 0), version)

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import msgspec
 
-from kubeshare_py.embedded_cluster.protocol.list_selectors import Predicate
 from kubeshare_py.embedded_cluster.protocol.rendering import (
     Rendering,
     bookmark_body,
@@ -14,6 +13,7 @@ from kubeshare_py.embedded_cluster.protocol.rendering import (
     table,
     watch_line,
 )
+from kubeshare_py.embedded_cluster.protocol.selectors import Predicate
 from kubeshare_py.embedded_cluster.protocol.status import Json
 from kubeshare_py.embedded_cluster.protocol.store import (
     ApiStore,

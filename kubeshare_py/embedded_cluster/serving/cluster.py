@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from kubeshare_py.configuration.scheduler import ConfigurationError
+from kubeshare_py.edges.kube.certificates import API_SERVICES
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError
-from kubeshare_py.edges.kube.self_signed_ca import API_SERVICES
-from kubeshare_py.embedded_cluster.controllers.applied import as_applied
-from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode
+from kubeshare_py.embedded_cluster.controllers.rollouts import as_applied
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import SimulatedNode
 from kubeshare_py.embedded_cluster.protocol.mutation import Mutation, unchanged
 from kubeshare_py.embedded_cluster.serving.server import ADMIN, ApiServer
 from kubeshare_py.embedded_cluster.serving.simulated_collectors import SimulatedCollectors
@@ -118,16 +118,17 @@ async def embedded_cluster(
     port: int = 0,
     clock: Callable[[], float] = time.time,
     mutation: Mutation = unchanged,
+    tls: bool = True,
 ) -> AsyncIterator[EmbeddedCluster]:
     """Run it while entered; the nodes are registered on entering.
 
-    `mutation` is the admission of new pods. Raises ConfigurationError if the directory or the port
-    cannot be used.
+    `mutation` is the admission of new pods; without `tls` the server speaks plain HTTP. Raises
+    ConfigurationError if the directory or the port cannot be used.
     """
     async with AsyncExitStack() as stack:
         try:
             server = await stack.enter_async_context(
-                ApiServer(directory=directory, port=port, clock=clock, mutation=mutation)
+                ApiServer(directory=directory, port=port, clock=clock, mutation=mutation, tls=tls)
             )
         except OSError as error:
             raise ConfigurationError(f"API server in {directory}: {error}") from error
@@ -145,7 +146,7 @@ async def cluster_around(
 ) -> AsyncIterator[EmbeddedCluster]:
     """All other parts around a running server; without `controllers`, others provide them.
 
-    A storage driver (`claims.provisioning`) is there in any case.
+    A storage driver (`controllers.provisioning`) is there in any case.
 
     Raises ConfigurationError if the directory cannot be used.
     """

@@ -12,15 +12,15 @@ import msgspec
 from aiohttp import web
 
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode
-from kubeshare_py.embedded_cluster.nodes.collectors import Collectors
-from kubeshare_py.embedded_cluster.nodes.prometheus_api import (
+from kubeshare_py.embedded_cluster.nodes.collectors import (
+    Collectors,
     PrometheusAnswer,
     query,
     query_range,
     series_list,
 )
-from kubeshare_py.exporters.gpu_capacity import PATH
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import SimulatedNode
+from kubeshare_py.exporters.collector_metrics import PATH
 
 _Parameters = dict[str, list[str]]
 

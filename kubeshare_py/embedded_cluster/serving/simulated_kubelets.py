@@ -15,19 +15,18 @@ from http import HTTPStatus
 from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError
-from kubeshare_py.embedded_cluster.controllers.object_kinds import ObjectKind
-from kubeshare_py.embedded_cluster.controllers.unstructured import Json
-from kubeshare_py.embedded_cluster.nodes.claim_readiness import CLAIM_KINDS
-from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode
-from kubeshare_py.embedded_cluster.nodes.kubelet import Kubelets
-from kubeshare_py.embedded_cluster.nodes.kubelet_steps import (
+from kubeshare_py.embedded_cluster.controllers.unstructured import Json, ObjectKind
+from kubeshare_py.embedded_cluster.nodes.kubelet import (
+    CLAIM_KINDS,
     FinishDeletion,
+    Kubelets,
     KubeletStep,
     PodSteps,
     ReportStatus,
     WriteAnnotations,
 )
-from kubeshare_py.embedded_cluster.nodes.node_objects import (
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import (
+    SimulatedNode,
     conditions,
     lost_conditions,
     lost_taints,
@@ -39,8 +38,7 @@ from kubeshare_py.embedded_cluster.nodes.node_objects import (
     ready_taints,
     taints,
 )
-from kubeshare_py.embedded_cluster.serving.persistence import persist
-from kubeshare_py.embedded_cluster.serving.unstructured_watch import Listener, listen
+from kubeshare_py.embedded_cluster.serving.api_access import Listener, listen, persist
 
 NODES = "/api/v1/nodes"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"

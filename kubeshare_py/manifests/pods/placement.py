@@ -1,38 +1,232 @@
-"""What a pod needs of its node: resources, and where it may run, as a `Shape`.
+"""What a pod needs of its node: resources, and where it may run, as a `Shape`."""
 
-Read are the node selector, node affinity, tolerations, ports of the node, and features that it must
-declare.
-Kubernetes bounds these only by the size of the whole object, and every part of them is evaluated
-for each node. The limits here are far above what people write: lists of some hundred nodes by name,
-one term for each, as controllers make them, are well within them.
-"""
-
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import overload
 
 import msgspec
 
-from kubeshare_py.domain.needs.host_ports import HostPort
-from kubeshare_py.domain.needs.native_resources import NVIDIAS, NativeResources
-from kubeshare_py.domain.needs.node_rules import NodeRule
-from kubeshare_py.domain.pod import NodePreferences, NodeTerm, Shape, Toleration
+from kubeshare_py.dialects.pod_request import unread
+from kubeshare_py.domain.cluster_objects import Requirement
+from kubeshare_py.domain.pod import (
+    ANY_ADDRESS,
+    RESTART_ALL,
+    USERS_ON_HOST_NETWORK,
+    HostPort,
+    InterPodTerms,
+    NodePreferences,
+    NodeRule,
+    NodeTerm,
+    PodVolumes,
+    Shape,
+    Toleration,
+)
+from kubeshare_py.domain.quota import NVIDIAS, NativeResources
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.domain.request import CardRelation, GpuRequest, InvalidRequest
-from kubeshare_py.manifests.label_selector import RequirementFields, requirement
-from kubeshare_py.manifests.pods.effective_requests import demand
-from kubeshare_py.manifests.pods.host_ports import host_ports
-from kubeshare_py.manifests.pods.packed_terms import packed
+from kubeshare_py.manifests.common_definitions import RequirementFields, requirement
+from kubeshare_py.manifests.pods.effective_requests import NOTHING_ASKED, effective_requests
 from kubeshare_py.manifests.pods.pod_fields import (
+    Container,
     NodeAffinityFields,
     NodeSelectorFields,
+    PodFields,
     PodSpec,
-    PodStatus,
     PreferredTermFields,
     TermFields,
     TolerationFields,
 )
-from kubeshare_py.manifests.pods.required_features import required_features
-from kubeshare_py.manifests.pods.summed_requests import Demand
-from kubeshare_py.manifests.pods.unsupported import unread_resources, unsupported_fields
+from kubeshare_py.manifests.pods.pod_volumes import (
+    ANYWHERE_WITH_NAME,
+    pod_device_claims,
+    pod_volumes,
+    unreadable,
+    unreadable_claims,
+)
+
+# Ports of the node that a pod takes while it runs: those of containers and sidecars.
+#
+# Other init containers have ended before. The API server sets `hostPort` of pods on the host's
+# network (GetHostPorts in pkg/scheduler/util/utils.go of github.com/kubernetes/kubernetes).
+
+
+def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
+    """The ports, sorted, each once."""
+    found: dict[HostPort, None] = {}
+    for container in spec.containers or ():
+        if container.ports:
+            found.update(dict.fromkeys(_of(container)))
+    for container in spec.init_containers or ():
+        if container.ports and container.restart_policy == "Always":
+            found.update(dict.fromkeys(_of(container)))
+    return tuple(sorted(found)) if found else ()
+
+
+def _of(container: Container) -> Iterator[HostPort]:
+    for port in container.ports or ():
+        if port.host_port > 0:
+            yield HostPort(port.host_port, port.protocol or "TCP", port.host_ip or ANY_ADDRESS)
+
+
+# Features that a pod needs its node to declare.
+
+
+def required_features(spec: PodSpec) -> tuple[str, ...]:
+    """Their names, sorted; empty for nearly every pod."""
+    found = []
+    for container in (spec.containers or ()) + (spec.init_containers or ()):
+        rules = container.restart_policy_rules
+        if rules and any(one.action == "RestartAllContainers" for one in rules):
+            found.append(RESTART_ALL)
+            break
+    if spec.host_network and spec.host_users is False:
+        found.append(USERS_ON_HOST_NETWORK)
+    return tuple(found)
+
+
+# The terms of a long node affinity as one text, while their pod waits.
+#
+# 5,000 values take 100 KB as text and 500 KB as objects of 64 bytes each. Thousands of such
+# objects, freed when their pod goes, leave arenas of Python's allocator that a few other objects
+# keep from the system.
+
+
+#: Terms with more objects are packed; nearly all pods have fewer.
+MAX_OBJECTS = 40
+
+#: The objects of a term, and of a line without its values; the bytes of an object.
+_OF_TERM, _OF_LINE, _OBJECT = 3, 4, 64
+
+
+@dataclass(frozen=True, slots=True)
+class PackedTerms(Sequence[NodeTerm]):
+    """Terms that are decoded from `text` at each access. Equal if the texts are.
+
+    `text` is JSON: for each term its lines on labels and on fields, each with key, operator and
+    values. `_weight` is the size of the terms as objects (bytes; see `remembered.weight_of`).
+    """
+
+    text: str
+    length: int
+    _weight: int = field(repr=False)
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __iter__(self) -> Iterator[NodeTerm]:
+        for labels, fields in json.loads(self.text):
+            yield NodeTerm(_requirements(labels), _requirements(fields))
+
+    @overload
+    def __getitem__(self, index: int) -> NodeTerm: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[NodeTerm, ...]: ...
+    def __getitem__(self, index: int | slice) -> NodeTerm | tuple[NodeTerm, ...]:
+        return tuple(self)[index]
+
+
+def packed(terms: tuple[NodeTerm, ...]) -> Sequence[NodeTerm]:
+    """The same terms, packed if there are many; equal terms give equal results."""
+    lines = sum(len(term.labels) + len(term.fields) for term in terms)
+    values = sum(len(line.values) for term in terms for line in (*term.labels, *term.fields))
+    objects = _OF_TERM * len(terms) + _OF_LINE * lines + values
+    if objects <= MAX_OBJECTS:
+        return terms
+    written = [(_written(term.labels), _written(term.fields)) for term in terms]
+    text = json.dumps(written, separators=(",", ":"))
+    return PackedTerms(text, len(terms), len(text) + _OBJECT * objects)
+
+
+def _written(lines: tuple[Requirement, ...]) -> list[tuple[str, str, tuple[str, ...]]]:
+    return [(line.key, line.operator, line.values) for line in lines]
+
+
+def _requirements(lines: list[tuple[str, str, list[str]]]) -> tuple[Requirement, ...]:
+    return tuple(Requirement(key, operator, tuple(values)) for key, operator, values in lines)
+
+
+# Fields of a pod that this scheduler does not implement: such a pod is not bound.
+#
+# Placing it would ignore a requirement. Preferences (preferred affinity, ScheduleAnyway) may be
+# ignored, and are. Sources of volumes that are unknown here, those of later Kubernetes releases
+# among them, are unsupported.
+
+
+_NODE_OPERATORS = frozenset({"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"})
+
+#: The domains of resources that ask for GPUs in another dialect.
+_GPU_DOMAINS = ("aliyun.com", "elasticgpu.io", "nano-gpu.io", "4pd.io", "hami.io")
+#: Resources that stand for a claim on a device class (dynamic resource allocation).
+_DEVICE_CLASS = "deviceclass.resource.kubernetes.io"
+_OWNERS = "|".join(one.replace(".", "[.]") for one in (*_GPU_DOMAINS, _DEVICE_CLASS))
+#: Qualified resource names in lower case that ask for GPUs; valid for RE2 too, which the API
+#: server's CEL uses. NVIDIA's device plugin names GPUs `nvidia.com/gpu*` and MIG instances
+#: `nvidia.com/mig-*`; other resources of nvidia.com (the network operator's `hostdev` and `rdma*`)
+#: are ordinary ones: https://github.com/NVIDIA/k8s-device-plugin
+GPU_RESOURCE = f"gpu|(^|[.])nvidia[.]com/mig-|(^|[.])({_OWNERS})/"
+
+
+def unsupported_fields(spec: PodSpec) -> tuple[str, ...]:
+    """The paths of such fields; empty for nearly every pod."""
+    found: list[str] = []
+    if spec.affinity and spec.affinity.node_affinity and spec.affinity.node_affinity.required:
+        found += _node_affinity(spec.affinity.node_affinity.required)
+    for volume in spec.volumes or ():
+        if not volume.keys() <= ANYWHERE_WITH_NAME:
+            found += unreadable(volume)
+    if spec.resource_claims:
+        found += unreadable_claims(spec.resource_claims)
+    group = spec.scheduling_group
+    if group is not None and (group.keys() != {"podGroupName"} or not spec.pod_group):
+        found.append("spec.schedulingGroup")
+    if spec.workload_ref is not None:
+        found.append("spec.workloadRef")
+    return tuple(found)
+
+
+@remembered(4096)
+def unread_resources(
+    resources: tuple[tuple[str, int], ...],
+    own: frozenset[str],
+    foreign: frozenset[str],
+    scheduler: str,
+) -> InvalidRequest | None:
+    """The problem of a pod that asks for GPUs by names that its profile does not read.
+
+    `own` are the resource names that dialects of the pod's profile understand, `foreign` those of
+    other profiles.
+    """
+    found = tuple(
+        name for name, _ in resources if name not in own and (name in foreign or _is_anothers(name))
+    )
+    if not found:
+        return None
+    return unread(found, scheduler, elsewhere=any(name in foreign for name in found))
+
+
+def _is_anothers(resource: str) -> bool:
+    return "/" in resource and re.search(GPU_RESOURCE, resource.lower()) is not None
+
+
+def _node_affinity(required: NodeSelectorFields) -> Iterator[str]:
+    for term in required.node_selector_terms or ():
+        for one in (*(term.match_expressions or ()), *(term.match_fields or ())):
+            if one.operator not in _NODE_OPERATORS:
+                yield f"spec.affinity.nodeAffinity (operator {one.operator})"
+        for one in term.match_fields or ():
+            if one.key != "metadata.name":
+                yield f"spec.affinity.nodeAffinity (matchFields {one.key})"
+
+
+# What a pod needs of its node: resources, and where it may run, as a `Shape`.
+#
+# Read are the node selector, node affinity, tolerations, ports of the node, and features that it
+# must declare. Kubernetes bounds these only by the size of the whole object, and every part of them
+# is evaluated for each node. The limits here are far above what people write: lists of some hundred
+# nodes by name, one term for each, as controllers make them, are well within them.
+
 
 MAX_TERMS = 500
 #: Lines in all terms.
@@ -57,6 +251,8 @@ _LabelPairs = tuple[tuple[str, str], ...]
 _AmountPairs = tuple[tuple[str, int], ...]
 #: The pod's resources, what scores count besides, and its ports of the node.
 _Requested = tuple[_AmountPairs, _AmountPairs, tuple[HostPort, ...]]
+#: What it asks about other pods, and its volumes.
+_Others = tuple[InterPodTerms | None, PodVolumes | None]
 
 
 class NodeNeeds(msgspec.Struct, frozen=True, gc=False):
@@ -85,33 +281,44 @@ NONE_OWNED = OwnedNames()
 
 
 def node_needs(
-    spec: PodSpec,
-    status: PodStatus | None,
+    pod: PodFields,
     request: GpuRequest | None,
+    inter_pod: InterPodTerms | None,
     owned: OwnedNames = NONE_OWNED,
     rules: tuple[NodeRule, ...] = (),
 ) -> NodeNeeds:
-    """What a pod with this request needs. `status` is a bound pod's, else None.
+    """What a pod with this request needs. `inter_pod` is what it asks about other pods.
 
-    `rules` are those of the request's dialect.
+    `rules` are those of the request's dialect. The shape of a pod that cannot be tried says nothing
+    of other pods, volumes and device claims.
     """
+    spec, is_bound = pod.spec, bool(pod.spec.node_name)
     problem = _placement_problem(spec)
-    is_bound = status is not None
     # Of what exceeds a limit nothing more is read, unless it is charged: reading it takes long too.
-    ports = host_ports(spec) if problem is None or is_bound else ()
-    needs = demand(spec, status) if problem is None or is_bound else Demand(())
-    resources = _marked(needs.resources, owned.marks) if owned.marks else needs.resources
-    amounts = resources, needs.unrequested + owned.native.charged(needs.resources), ports
-    if problem is None:
-        shape = _shape_of(spec, amounts, request, rules)
-    else:
-        shape = _shape_without_place(amounts, request)
-    if is_bound:
-        return NodeNeeds(shape)
-    if problem is not None:
-        return NodeNeeds(shape, problem)
-    unread = unread_resources(needs.resources, owned.own, owned.foreign, spec.scheduler_name)
-    return NodeNeeds(shape, unread, needs.problems + unsupported_fields(spec))
+    is_read = problem is None or is_bound
+    asked, unrequested, bad_quantities = (
+        effective_requests(spec, pod.status if is_bound else None) if is_read else NOTHING_ASKED
+    )
+    resources = _marked(asked, owned.marks) if owned.marks else asked
+    ports = host_ports(spec) if is_read else ()
+    amounts = resources, unrequested + owned.native.charged(asked), ports
+    refusal = None
+    if not is_bound:
+        refusal = problem or unread_resources(asked, owned.own, owned.foreign, spec.scheduler_name)
+    others: _Others = (None, None)
+    device_claims = None
+    if refusal is None:
+        statuses = pod.status.resource_claim_statuses
+        others = inter_pod, pod_volumes(pod.metadata, spec.volumes)
+        device_claims = pod_device_claims(pod.metadata, spec.resource_claims, statuses)
+    build = _shape_of if problem is None else _shape_without_place
+    shape = build(spec, amounts, request, rules, others)
+    if device_claims is not None:
+        # No other pod has these, so the shape that is remembered is without them.
+        shape = replace(shape, device_claims=device_claims)
+    if is_bound or problem is not None:
+        return NodeNeeds(shape, refusal)
+    return NodeNeeds(shape, refusal, bad_quantities + unsupported_fields(spec))
 
 
 @remembered(1024)
@@ -188,10 +395,16 @@ def _over(field: str, what: str, count: int, most: int) -> InvalidRequest | None
     return InvalidRequest(field=field, rule=rule)
 
 
-def _shape_without_place(amounts: _Requested, request: GpuRequest | None) -> Shape:
+def _shape_without_place(
+    _spec: PodSpec,
+    amounts: _Requested,
+    request: GpuRequest | None,
+    _rules: tuple[NodeRule, ...],
+    others: _Others,
+) -> Shape:
     """The shape of a pod whose placement fields exceed the limits: no node satisfies it."""
     nowhere = NodeAffinityFields(required=NodeSelectorFields())
-    return _shape(amounts, request, (), nowhere, (), (), ())
+    return _shape(amounts, request, (), nowhere, (), ((), ()), others)
 
 
 def _shape_of(
@@ -199,6 +412,7 @@ def _shape_of(
     amounts: _Requested,
     request: GpuRequest | None,
     rules: tuple[NodeRule, ...],
+    others: _Others,
 ) -> Shape:
     """The pod's shape; the same object for the same content while the cache holds it."""
     affinity, selector = spec.affinity, spec.node_selector
@@ -208,8 +422,8 @@ def _shape_of(
         tuple(sorted(selector.items())) if selector else (),
         affinity.node_affinity if affinity else None,
         spec.tolerations or (),
-        required_features(spec),
-        rules,
+        (required_features(spec), rules),
+        others,
     )
 
 
@@ -220,10 +434,12 @@ def _shape(
     node_selector: _LabelPairs,
     affinity: NodeAffinityFields | None,
     tolerations: tuple[TolerationFields, ...],
-    features: tuple[str, ...],
-    rules: tuple[NodeRule, ...],
+    node_must: tuple[tuple[str, ...], tuple[NodeRule, ...]],
+    others: _Others,
 ) -> Shape:
     resources, unrequested, ports = amounts
+    features, rules = node_must
+    inter_pod, volumes = others
     return Shape(
         resources=resources,
         claims=tuple([one.claim for one in request.claims]) if request else (),
@@ -239,6 +455,8 @@ def _shape(
         host_ports=ports,
         node_rules=rules,
         policy=request.policy if request else None,
+        inter_pod=inter_pod,
+        volumes=volumes,
     )
 
 

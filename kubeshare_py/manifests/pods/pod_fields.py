@@ -10,11 +10,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from kubeshare_py.domain.bounds import INT32
-from kubeshare_py.domain.quantity import Quantity
-from kubeshare_py.manifests.label_selector import RequirementFields
-from kubeshare_py.manifests.metadata import ObjectMeta
-from kubeshare_py.manifests.undecodable import UNDECODABLE
+from kubeshare_py.domain.quantity import INT32, Quantity
+from kubeshare_py.manifests.common_definitions import ObjectMeta, RequirementFields
+from kubeshare_py.manifests.decoding import UNDECODABLE
 
 ResourceList = dict[str, Quantity]
 Int32 = Annotated[int, Meta(ge=INT32.least, le=INT32.most)]
@@ -22,8 +20,8 @@ Int32 = Annotated[int, Meta(ge=INT32.least, le=INT32.most)]
 ABSENT = msgspec.Raw()
 
 
-class _PodFieldsBase(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """Camel case in JSON, no cycles, no changes."""
+class _PodFieldsBase(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """Camel case in JSON, no cycles, no changes; what is not there is not written either."""
 
 
 class ContainerResources(_PodFieldsBase, frozen=True):
@@ -100,7 +98,7 @@ class NodeAffinityFields(_PodFieldsBase, frozen=True):
 
 
 class AffinityFields(_PodFieldsBase, frozen=True):
-    """The three kinds of affinity; `inter_pod_fields` decodes the last two."""
+    """The three kinds of affinity; `inter_pod` decodes the last two."""
 
     node_affinity: NodeAffinityFields | None = None
     pod_affinity: msgspec.Raw = ABSENT

@@ -1,17 +1,63 @@
-"""What a pod mounts, as far as placement depends on it.
+"""The volumes and ResourceClaims that a pod uses, as far as placement depends on them."""
 
-The sources of volumes: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
-"""
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.domain.needs.volumes import InlineDisk, PodClaim, PodVolumes
-from kubeshare_py.manifests.metadata import ObjectMeta
-from kubeshare_py.manifests.pods.in_tree_plugins import PLUGINS
-from kubeshare_py.manifests.undecodable import UNDECODABLE
+from kubeshare_py.domain.pod import DeviceClaimName, DeviceClaims, InlineDisk, PodClaim, PodVolumes
+from kubeshare_py.manifests.common_definitions import ObjectMeta
+from kubeshare_py.manifests.decoding import UNDECODABLE
+
+# Volume plugins that were part of Kubernetes and whose volumes CSI drivers now attach.
+#
+# https://kubernetes.io/docs/concepts/storage/volumes/#csi-migration. The names are those of
+# k8s.io/csi-translation-lib; only plugins whose volumes kube-scheduler counts are here.
+
+
+@dataclass(frozen=True, slots=True)
+class InTreePlugin:
+    """A plugin's name in CSINodes and StorageClasses, its driver, and the field of a disk's name.
+
+    `disk` is a field of the volume's source. `zone_label` is the driver's label of nodes in place
+    of Kubernetes' zone, "" if volumes keep that.
+    """
+
+    name: str
+    driver: str
+    disk: str
+    zone_label: str = ""
+
+
+#: By the field of the source in a pod's volume or in the spec of a PersistentVolume.
+PLUGINS: Mapping[str, InTreePlugin] = {
+    "awsElasticBlockStore": InTreePlugin(
+        "kubernetes.io/aws-ebs", "ebs.csi.aws.com", "volumeID", "topology.ebs.csi.aws.com/zone"
+    ),
+    "azureDisk": InTreePlugin("kubernetes.io/azure-disk", "disk.csi.azure.com", "diskURI"),
+    "cinder": InTreePlugin(
+        "kubernetes.io/cinder",
+        "cinder.csi.openstack.org",
+        "volumeID",
+        "topology.cinder.csi.openstack.org/zone",
+    ),
+    "gcePersistentDisk": InTreePlugin(
+        "kubernetes.io/gce-pd", "pd.csi.storage.gke.io", "pdName", "topology.gke.io/zone"
+    ),
+    "portworxVolume": InTreePlugin("kubernetes.io/portworx-volume", "pxd.portworx.com", "volumeID"),
+}
+#: The CSI driver in place of a plugin, by the plugin's name.
+REPLACED_BY: Mapping[str, str] = {one.name: one.driver for one in PLUGINS.values()}
+
+
+# What a pod mounts, as far as placement depends on it.
+#
+# The sources of volumes:
+# https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
+
 
 #: Sources that no plugin of kube-scheduler asks about: such a volume is on every node, or the
 #: kubelet reports what is wrong with it.
@@ -125,3 +171,78 @@ def _name(volume: PodVolumeFields) -> str:
         return msgspec.json.decode(volume["name"], type=str) if "name" in volume else ""
     except UNDECODABLE:
         return ""
+
+
+# The ResourceClaims that a pod uses: spec.resourceClaims, and the names that its status gives.
+#
+# https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/#resources
+
+
+#: More claims are not read; Kubernetes has no bound of its own.
+MAX_CLAIMS = 64
+
+
+class _PodClaimFields(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    name: str
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class _ClaimStatusFields(msgspec.Struct, frozen=True, rename="camel"):
+    """`resource_claim_name` None: the pod turned out to need no claim."""
+
+    name: str
+    resource_claim_name: str | None = None
+
+
+_ClaimEntries = Annotated[tuple[_PodClaimFields, ...], Meta(max_length=MAX_CLAIMS)]
+
+
+def pod_device_claims(
+    meta: ObjectMeta, entries: Sequence[msgspec.Raw] | None, statuses: Sequence[msgspec.Raw] | None
+) -> DeviceClaims | None:
+    """The claims of a pod; None for nearly all pods, and if `unreadable_claims` names a field."""
+    if not entries or unreadable_claims(entries):
+        return None
+    made = {one.name: one.resource_claim_name for one in _statuses(statuses)}
+    names = []
+    for one in _read(entries):
+        if one.resource_claim_name is not None:
+            names.append(DeviceClaimName(one.name, one.resource_claim_name))
+        elif one.name not in made:
+            names.append(DeviceClaimName(one.name, "", generated=True))
+        else:
+            claim = made[one.name]
+            if claim is not None:
+                names.append(DeviceClaimName(one.name, claim, generated=True))
+    if not names:
+        return None
+    return DeviceClaims(namespace=meta.namespace, pod=meta.name, uid=meta.uid, names=tuple(names))
+
+
+def unreadable_claims(entries: Sequence[msgspec.Raw]) -> tuple[str, ...]:
+    """The field, if what it has is not understood."""
+    try:
+        found = _read(entries)
+    except UNDECODABLE:
+        return ("spec.resourceClaims",)
+    return tuple(
+        f"spec.resourceClaims[{one.name}]"
+        for one in found
+        if (one.resource_claim_name is None) == (one.resource_claim_template_name is None)
+    )
+
+
+def _read(entries: Sequence[msgspec.Raw]) -> _ClaimEntries:
+    return msgspec.json.decode(_list(entries), type=_ClaimEntries)
+
+
+def _statuses(statuses: Sequence[msgspec.Raw] | None) -> tuple[_ClaimStatusFields, ...]:
+    try:
+        return msgspec.json.decode(_list(statuses or ()), type=tuple[_ClaimStatusFields, ...])
+    except UNDECODABLE:
+        return ()
+
+
+def _list(entries: Sequence[msgspec.Raw]) -> bytes:
+    return b"[" + b",".join(bytes(one) for one in entries) + b"]"

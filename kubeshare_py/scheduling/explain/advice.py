@@ -1,29 +1,145 @@
-"""What would make a waiting pod fit: sentences for people.
+"""What would make a waiting pod fit: sentences for people, the cards it waits for, and a plan.
 
 The profile's own plugins are asked, on rows of a what-if: nothing is cached and nothing changes.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress, islice
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kubeshare_py.cluster.charge import Charge
+from kubeshare_py.cluster.columns import CORDONED, FOREIGN, HELD_BACK, UNHEALTHY, IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import AllRows, SomeRows
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.pod import Pod, Shape, Toleration
+from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.boundary import PluginFailed
-from kubeshare_py.framework.cluster_reading import ClusterReading
+from kubeshare_py.framework.diagnosis import cards_there
 from kubeshare_py.framework.evaluator import Evaluator
-from kubeshare_py.scheduling.explain.steps import Steps
-from kubeshare_py.scheduling.explain.visibility import UNNAMED, Sees, reservation_name, sees_all
+from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.framework.snapshot import ClusterReading
+from kubeshare_py.scheduling.explain.question import (
+    UNNAMED,
+    Sees,
+    Steps,
+    reservation_name,
+    sees_all,
+)
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.pod_groups.gang_reports import missing_members
+from kubeshare_py.scheduling.queue.gangs import Gangs
 from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.scheduling.queue.reservations import ReservationCause
+from kubeshare_py.views.view import NominatedPlaceView, PreemptionView, VictimView
+
+# Which cards a waiting pod waits for, in one sentence, if it lacks nothing else.
+
+
+#: The most nodes whose pods are looked at, and the most nodes and pods that are named.
+_MAX_SEARCHED, _MAX_NAMED = 16, 3
+#: Flags of cards that would take no pod if they were idle.
+_OF_NO_USE = UNHEALTHY | HELD_BACK | CORDONED | FOREIGN
+
+
+def held_cards(shape: Shape, ledger: Ledger, records: Mapping[PodUid, Record], sees: Sees) -> str:
+    """`a Tesla-T4: all 4 (t4-1) are held by default/a`; "" if the pod lacks something else.
+
+    Each card of a model that the pod takes must be in use, and have too little for the pod. Cards
+    that take no pod at all (cordoned, faulty, reserved) are another matter.
+    """
+    claim = shape.claim
+    if claim is None or not (claim.models or claim.preferred) or claim.is_named:
+        return ""
+    columns = ledger.columns
+    cards = cards_there(claim, columns).fitting
+    rows = np.flatnonzero(cards.any(1))
+    if not len(rows) or not _are_full(claim, ledger, rows, cards[rows]):
+        return ""
+    names = sorted(columns.names[row] or "" for row in rows.tolist())
+    count = int(cards.sum())
+    others = int(columns.present.sum()) - len(rows)
+    held = _holders(names, ledger, cards, records, sees)
+    return f"{_wanted(claim)}: {_all(count)} ({_named(names, 'node')}) {held}{_elsewhere(others)}"
+
+
+def _are_full(claim: GpuClaim, ledger: Ledger, rows: IntArray, cards: NDArray[np.bool_]) -> bool:
+    """Whether each of these cards is in use and has too little left; `cards` is (k, width)."""
+    columns = ledger.columns
+    names = columns.model_names
+    milli = np.array([claim.milli_on(name) for name in names])[columns.model[rows]]
+    lacks = columns.free_milli[rows] < milli
+    if claim.exclusive:
+        lacks |= columns.tenants[rows] > 0
+    lacks |= columns.free_bytes[rows] < (claim.memory_bytes or 0)
+    is_held = (columns.tenants[rows] > 0) & (columns.flags[rows] & _OF_NO_USE == 0)
+    is_kept = columns.reserved_milli[rows] > 0
+    return bool((lacks & is_held & ~is_kept)[cards].all())
+
+
+def _holders(
+    names: Sequence[str],
+    ledger: Ledger,
+    cards: NDArray[np.bool_],
+    records: Mapping[PodUid, Record],
+    sees: Sees,
+) -> str:
+    """By which pods they are held."""
+    if len(names) > _MAX_SEARCHED:
+        return "are held by other pods"
+    columns = ledger.columns
+    keys: set[str] = set()
+    hidden = 0
+    for name in names:
+        row = columns.row_of[NodeName(name)]
+        uuids = {uuid for slot, uuid in enumerate(columns.uuids[row]) if cards.item(row, slot)}
+        for uid, charge in ledger.pods_on(NodeName(name)).items():
+            held = charge.allocation.cards if charge.allocation is not None else ()
+            if uid not in records or uuids.isdisjoint(card.uuid for card in held):
+                continue
+            key = records[uid].pod.key
+            if sees(key.namespace):
+                keys.add(str(key))
+            else:
+                hidden += 1
+    named = [*sorted(keys), *([UNNAMED] if hidden == 1 else [])]
+    if hidden > 1:
+        named.append(f"{hidden} pods of other namespaces")
+    verb = "is" if int(cards.sum()) == 1 else "are"
+    return f"{verb} held by {_named(named, 'pod')}" if named else f"{verb} in use"
+
+
+def _wanted(claim: GpuClaim) -> str:
+    model = " or ".join(claim.models) or str(claim.preferred)
+    return f"{claim.count} cards of {model}" if claim.count > 1 else f"a card of {model}"
+
+
+def _all(count: int) -> str:
+    return {1: "the only one", 2: "both"}.get(count, f"all {count:,}")
+
+
+def _named(names: Sequence[str], thing: str) -> str:
+    if len(names) <= _MAX_NAMED:
+        return ", ".join(names)
+    more = len(names) - _MAX_NAMED
+    return f"{', '.join(names[:_MAX_NAMED])} and {more:,} more {thing}{'' if more == 1 else 's'}"
+
+
+def _elsewhere(others: int) -> str:
+    if not others:
+        return ""
+    nodes = "1 other node has" if others == 1 else f"{others:,} other nodes have"
+    return f"; {nodes} other cards or none"
+
+
+# What would make a waiting pod fit: sentences for people.
+#
+# The profile's own plugins are asked, on rows of a what-if: nothing is cached and nothing changes.
+
 
 #: The dialect whose pods can change the label that is named.
 SHAREDGPU = "sharedgpu"
@@ -95,7 +211,7 @@ def _reserved(machine: Machine, uid: PodUid, sees: Sees) -> Iterator[str]:
         cards = {card.uuid for one in allocations if one is not None for card in one.cards}
         if cards:
             kept = "1 card is" if len(cards) == 1 else f"{len(cards)} cards are"
-            since = f"for {machine.age_s(reservation.since):.0f} s now"
+            since = f"for {machine.time_since_s(reservation.since):.0f} s now"
             if uid in reservation.uids:
                 yield f"{kept} reserved for it, {since}: it starts when those who hold them end"
             else:
@@ -109,7 +225,7 @@ def _leavers(machine: Machine, record: Record, sees: Sees) -> Steps[list[str]]:
     """
     shape, reading = record.shape, machine.reading()
     evaluator, ledger = reading.evaluators[record.pod.scheduler_name], reading.ledger
-    names = (ledger.columns.names[row] for row in evaluator.within_reach(shape).tolist())
+    names = (ledger.columns.names[row] for row in evaluator.evictable_rows(shape).tolist())
     nodes = sorted(name for name in names if name is not None)
     every = ((node, uid) for node in nodes for uid in sorted(ledger.pods_on(node)))
     pods, changes = list(islice(every, MAX_TRIED)), machine.changes
@@ -183,9 +299,9 @@ def _smaller(read: _ReadCluster, record: Record) -> Steps[list[str]]:
     rows = np.flatnonzero(evaluator.fits(smaller, AllRows(columns)))
     if not len(rows):  # some steps ago it did
         return []
-    keys, slots = evaluator.rate(smaller, SomeRows(columns, rows))
+    scores, slots = evaluator.score_rows(smaller, SomeRows(columns, rows))
     assert slots is not None
-    best = int(keys.argmax())
+    best = int(scores.argmax())
     row = rows.item(best)
     where = f"{columns.names[row]} ({columns.uuids[row][slots.item(best)]})"
     label, alone = "a share of", "cards of its own"
@@ -285,3 +401,65 @@ def _with_share(shape: Shape, milli: int) -> Shape:
 
 def _share(milli: int) -> str:
     return f"{milli / WHOLE_MILLI:g}"
+
+
+# The preemption plan for a waiting pod, before it happens, as people see it.
+
+
+NEVER = "its preemptionPolicy is Never"
+REFUSED = "the API server refuses its Bindings, and may do so for a freed place, too"
+OFF = "its profile evicts no pods"
+SPENT = "pods were evicted for it {} times already"
+
+
+def preemption_view(
+    machine: Machine, record: Record, sees: Sees = sees_all
+) -> Steps[PreemptionView | None]:
+    """The plan, even if it will not be carried out; None if no eviction would help.
+
+    A victim that may not be named has the namespace "" and the name "".
+    """
+    if not machine.ready or not machine.inventory_read:
+        return None
+    found = yield from machine.preemption.dry_run(record, machine.reading)
+    if found is None:
+        return None
+    plan, under_way = found
+    return PreemptionView(
+        in_flight=under_way,
+        obstacle=_obstacle(machine.profiles, machine.gangs, record),
+        victims=tuple(
+            VictimView(
+                namespace=victim.key.namespace if sees(victim.key.namespace) else "",
+                name=victim.key.name if sees(victim.key.namespace) else "",
+                node=victim.node,
+                priority=victim.priority,
+                cards=tuple(victim.cards),
+                answer=machine.preemption.evictions.answer_about(victim.uid),
+            )
+            for victim in plan.victims
+        ),
+        nominations=tuple(
+            NominatedPlaceView(
+                namespace=place.key.namespace,
+                name=place.key.name,
+                node=place.node,
+                cards=tuple(dict.fromkeys(place.cards)),
+            )
+            for place in plan.nominations
+        ),
+        leaving=len(plan.awaited),
+        violations=plan.violations,
+    )
+
+
+def _obstacle(profiles: Mapping[str, Profile], gangs: Gangs, record: Record) -> str:
+    if not record.pod.preempts:
+        return NEVER
+    if record.shape.avoided:
+        return REFUSED
+    if not profiles[record.pod.scheduler_name].post_filters:
+        return OFF
+    gang = gangs.of(record.pod.uid)
+    owner = gang if gang is not None and gang.needs_quorum else record
+    return SPENT.format(owner.plans) if owner.remark else ""

@@ -8,22 +8,22 @@ from dataclasses import replace
 from typing import TypeVar
 
 from kubeshare_py.domain.identity import PodKey, PodUid
-from kubeshare_py.framework.cluster_reading import ClusterReading
-from kubeshare_py.scheduling.binding.holdings import with_indexes
-from kubeshare_py.scheduling.explain.advice import advice
-from kubeshare_py.scheduling.explain.card_holders import held_cards
-from kubeshare_py.scheduling.explain.card_topology import ring
-from kubeshare_py.scheduling.explain.lesser_choice import lesser_choice
+from kubeshare_py.framework.snapshot import ClusterReading
+from kubeshare_py.scheduling.charges.holdings import with_indexes
+from kubeshare_py.scheduling.explain.advice import advice, held_cards, preemption_view
 from kubeshare_py.scheduling.explain.node_verdicts import node_whys
-from kubeshare_py.scheduling.explain.node_view import node_view
-from kubeshare_py.scheduling.explain.placement_view import placement_view
-from kubeshare_py.scheduling.explain.pod_view import QueueMessages, message_now, pod_view
-from kubeshare_py.scheduling.explain.preemption_view import preemption_view
-from kubeshare_py.scheduling.explain.steps import Steps, completed
-from kubeshare_py.scheduling.explain.visibility import Sees, sees_all
+from kubeshare_py.scheduling.explain.node_view import node_view, ring
+from kubeshare_py.scheduling.explain.pod_view import (
+    QueueMessages,
+    lesser_choice,
+    message_now,
+    placement_view,
+    pod_view,
+)
+from kubeshare_py.scheduling.explain.question import Sees, Steps, completed, sees_all
 from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.queue.asked_shapes import RefusedBinds
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
-from kubeshare_py.scheduling.queue.refused_binds import RefusedBinds
 from kubeshare_py.views.ages import duration
 from kubeshare_py.views.natural_order import NaturalKey, natural_order
 from kubeshare_py.views.view import ClusterView, NodeView, PodView, WhyView
@@ -164,9 +164,9 @@ def _why(machine: Machine, record: Record, sees: Sees) -> Steps[WhyView]:
         return WhyView(pod=view, message=view.message)
     message = message_now(machine, reading, record, view.message)
     message = " ".join(
-        filter(None, (message, _refused(machine.refused, record.pod.uid, machine.left_s)))
+        filter(None, (message, _refused(machine.refused, record.pod.uid, machine.time_until_s)))
     )
-    waits_for = _waits_for(machine, reading, record, sees)
+    waits_for = cards_waited_for(machine, reading, record, sees)
     yield
     nodes = yield from node_whys(machine, record, sees)
     suggestions = yield from advice(machine, record, sees)
@@ -184,7 +184,7 @@ def _why(machine: Machine, record: Record, sees: Sees) -> Steps[WhyView]:
     return with_indexes(machine.ledger, answer)
 
 
-def _waits_for(machine: Machine, reading: ClusterReading, record: Record, sees: Sees) -> str:
+def cards_waited_for(machine: Machine, reading: ClusterReading, record: Record, sees: Sees) -> str:
     """Which cards it waits for, in words; "" for a pod that fits, and for members of gangs."""
     gang = machine.gangs.of(record.pod.uid)
     if gang is not None and gang.needs_quorum:
@@ -224,12 +224,12 @@ def _where(
     return WhyView(pod=view, message=message, ring=held, placement=placement)
 
 
-def _refused(refused: RefusedBinds, uid: PodUid, left_s: Callable[[float], int]) -> str:
+def _refused(refused: RefusedBinds, uid: PodUid, time_until_s: Callable[[float], int]) -> str:
     """Which nodes the pod avoids because the API server refused them, and for how long."""
     until = [one.until for one in refused.of(uid).values() if one.is_avoided]
     if not until:
         return ""
-    left = duration(left_s(min(until)))
+    left = duration(time_until_s(min(until)))
     return f"{refused.in_words(uid)} Other nodes are tried for {left} more."
 
 

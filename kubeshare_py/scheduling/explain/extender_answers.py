@@ -14,8 +14,8 @@ from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.reasons import NO_NODE
 from kubeshare_py.framework.scheduler_profile import Profile
-from kubeshare_py.scheduling.binding.delegated_pods import as_delegated, refusal_of
-from kubeshare_py.scheduling.binding.extender_binds import UNREAD, not_delegated
+from kubeshare_py.scheduling.enqueue import as_delegated, refusal_of
+from kubeshare_py.scheduling.extender_binds import UNREAD, not_delegated
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.pod_records import PodState
 

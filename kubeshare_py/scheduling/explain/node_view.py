@@ -1,22 +1,115 @@
-"""A node as people see it: its cards, which pods hold what of them, and problems."""
+"""A node as people see it: its cards, how they are joined, what pods hold of them, problems."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
 
 from kubeshare_py.cluster.columns import ABSENT, CORDONED, UNHEALTHY
 from kubeshare_py.cluster.ledger import Ledger
-from kubeshare_py.domain.gpu import WHOLE_MILLI
-from kubeshare_py.domain.identity import NodeName, PodUid
-from kubeshare_py.domain.isolation import IsolationBackend, Part
-from kubeshare_py.domain.readiness import NEEDY, ReadinessReport, in_words, not_ready_reason
+from kubeshare_py.domain.card_reading import (
+    NEEDY,
+    IsolationBackend,
+    Part,
+    ReadinessReport,
+    in_words,
+    not_ready_reason,
+)
+from kubeshare_py.domain.gpu import WHOLE_MILLI, Gpu
+from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid
+from kubeshare_py.domain.pod import Pod
 from kubeshare_py.framework.scheduler_profile import Profile
-from kubeshare_py.scheduling.binding.device_claims import ClaimedDevices
-from kubeshare_py.scheduling.explain.card_topology import node_topology
-from kubeshare_py.scheduling.explain.container_views import container_parts
-from kubeshare_py.scheduling.explain.visibility import Sees, reservation_name, sees_all
+from kubeshare_py.scheduling.charges.device_claims import ClaimedDevices
+from kubeshare_py.scheduling.explain.pod_view import container_parts
+from kubeshare_py.scheduling.explain.question import Sees, reservation_name, sees_all
 from kubeshare_py.scheduling.machine import Machine
-from kubeshare_py.scheduling.queue.isolation_hold import hold_on
+from kubeshare_py.scheduling.queue.asked_shapes import hold_on
 from kubeshare_py.scheduling.queue.pod_records import Record
-from kubeshare_py.views.view import BackendView, CardView, LingeringView, NodeView, TenantView
+from kubeshare_py.topology.card_sets import PositionSet, members
+from kubeshare_py.topology.node_topology import in_order
+from kubeshare_py.views.view import (
+    BackendView,
+    CardView,
+    IslandView,
+    LingeringView,
+    LinkView,
+    NodeView,
+    RingView,
+    TenantView,
+    TopologyView,
+)
+
+# How a node's cards are joined, for people: from the boards that decisions are based on.
+#
+# Reads; decides nothing.
+
+
+def node_topology(ledger: Ledger, name: NodeName) -> TopologyView | None:
+    """The links, NUMA nodes and islands of a node; None if its cards are unknown."""
+    columns, row = ledger.columns, ledger.columns.row_of[name]
+    sets = columns.boards.sets[columns.board.item(row)]
+    cards = in_order(ledger.inventory.get(name, ()))
+    if not cards or sets.board.count != len(cards):
+        return None
+    uuids = [card.uuid for card in cards]
+    idle = columns.idle_cards.item(row)
+    return TopologyView(
+        cards=tuple(uuids),
+        numa_nodes=tuple(card.numa_node for card in cards),
+        links=tuple(_links(ledger, row, cards, range(len(cards)))),
+        islands=tuple(
+            IslandView(
+                bandwidth=min(
+                    sets.board.bandwidth[one][other] for one, other in combinations(inside, 2)
+                ),
+                cards=tuple(uuids[at] for at in inside),
+                intact=island & idle == island,
+            )
+            for level in sets.islands
+            for island in level
+            for inside in [members(island)]
+        ),
+    )
+
+
+def ring(ledger: Ledger, name: NodeName, uuids: Iterable[GpuUuid]) -> RingView | None:
+    """How several cards of a node are joined; None if some of them are not known any more."""
+    columns, row = ledger.columns, ledger.columns.row_of.get(name)
+    chosen = {*uuids}
+    if row is None or len(chosen) <= 1:
+        return None
+    cards = in_order(ledger.inventory.get(name, ()))
+    sets = columns.boards.sets[columns.board.item(row)]
+    places = [at for at, card in enumerate(cards) if card.uuid in chosen]
+    if sets.board.count != len(cards) or len(places) != len(chosen):
+        return None
+    return RingView(
+        slowest_hop=sets.slowest_hop(PositionSet(sum(1 << at for at in places))),
+        links=tuple(_links(ledger, row, cards, places)),
+    )
+
+
+def _links(ledger: Ledger, row: int, cards: list[Gpu], places: Iterable[int]) -> Iterable[LinkView]:
+    columns = ledger.columns
+    bandwidth = columns.boards.sets[columns.board.item(row)].board.bandwidth
+    for one, other in combinations(places, 2):
+        kind = _kind(cards[one], cards[other]) or _kind(cards[other], cards[one])
+        if kind or bandwidth[one][other]:
+            yield LinkView(
+                uuid=cards[one].uuid,
+                peer=cards[other].uuid,
+                kind=kind,
+                bandwidth=bandwidth[one][other],
+            )
+
+
+def _kind(one: Gpu, other: Gpu) -> str:
+    """The word of `nvidia-smi topo -m`; "" if unknown."""
+    if one.parent is not None or other.parent is not None:
+        return ""
+    return next((link.kind for link in one.links if link.peer == other.index), "")
+
+
+# A node as people see it: its cards, which pods hold what of them, and problems.
+
 
 #: The node controller's taints, which it sets by the Node's condition Ready:
 #: https://kubernetes.io/docs/reference/labels-annotations-taints/#node-kubernetes-io-not-ready
@@ -115,7 +208,8 @@ def _tenants(
     """The pods' parts of cards, by the card's uuid."""
     tenants: dict[str, list[TenantView]] = {}
     for uid, charge in ledger.pods_on(name).items():
-        key = records[uid].pod.key
+        pod = records[uid].pod
+        key = pod.key
         seen = sees(key.namespace)
         hold = hold_on(ledger, name, charge.allocation)
         not_enforced = {uuid for uuid, _ in hold.not_ready}
@@ -133,11 +227,18 @@ def _tenants(
                     exclusive=card.exclusive,
                     dialect=charge.allocation.dialect if seen else "",
                     card_name=card.name if seen else "",
+                    share_pod=_share_pod(pod) if seen else "",
                     unheld=hold.unheld if card.uuid in not_enforced else by_nature,
                     containers=parts.get(card.uuid, ()),
                 )
             )
     return tenants
+
+
+def _share_pod(pod: Pod) -> str:
+    """The SharePod that the pod was made of; "" if its controller is another object, or none."""
+    kind, _, name = pod.owner_title.partition(" ")
+    return name if kind == "sharepod" else ""
 
 
 def _claims(
@@ -171,7 +272,7 @@ def _lingering(machine: Machine, name: NodeName, sees: Sees) -> dict[str, list[L
                     name=one.key.name if seen else "",
                     milli=card.milli,
                     memory_bytes=card.memory_bytes,
-                    for_s=machine.left_s(one.until),
+                    for_s=machine.time_until_s(one.until),
                 )
             )
     return found

@@ -1,36 +1,36 @@
-"""The scheduling cycles of gangs: which are complete, decided, or wait for room."""
+"""The scheduling cycles of gangs: which are complete, decided, or wait for room.
+
+Late members that must be in one domain with their gang wait in shape queues of their own.
+"""
 
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.ledger import ANYWHERE
 from kubeshare_py.domain.diagnosis import Diagnosis, WaitingReason
 from kubeshare_py.domain.effects import Effect
+from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.remembered import MAX_BYTES, weight_of
-from kubeshare_py.framework.choice import Choice
-from kubeshare_py.framework.profiles_in_use import ProfilesInUse
-from kubeshare_py.framework.result_cache import SHAPES_KEPT
-from kubeshare_py.scheduling.binding.iteration_budget import IterationBudget
-from kubeshare_py.scheduling.binding.pre_bind_cycles import NotCommitted
-from kubeshare_py.scheduling.binding.scheduler_state import Charges, PodLifecycle, Pods, Queues
-from kubeshare_py.scheduling.binding.wake_sweeps import ROWS_WORTH_SWEEPING
-from kubeshare_py.scheduling.pod_groups.constrained_members import ConstrainedMembers
-from kubeshare_py.scheduling.pod_groups.gang_models import fix_models, wants_one_model
-from kubeshare_py.scheduling.pod_groups.gang_places import GangPlaces
+from kubeshare_py.framework.result_cache import SHAPES_KEPT, Choice
+from kubeshare_py.scheduling.enqueue import Enqueuer
+from kubeshare_py.scheduling.iteration_budget import ROWS_WORTH_SWEEPING, IterationBudget
+from kubeshare_py.scheduling.pod_cycle import Assumer, BindingCycles
+from kubeshare_py.scheduling.pod_groups.gang_places import GangPlaces, fix_models, wants_one_model
 from kubeshare_py.scheduling.pod_groups.gang_plan import Forbidden, GangPlan, Placed
 from kubeshare_py.scheduling.pod_groups.gang_repair import GangRepair, RepairRules
 from kubeshare_py.scheduling.pod_groups.gang_reports import GangReports, too_varied
-from kubeshare_py.scheduling.queue import queue_moves
-from kubeshare_py.scheduling.queue.attempts import Tried, count
+from kubeshare_py.scheduling.pre_bind import NotCommitted, PreBindCycles
+from kubeshare_py.scheduling.queue import pod_records
 from kubeshare_py.scheduling.queue.gang_queue import CompositionQueue
 from kubeshare_py.scheduling.queue.gangs import Composition, Gang, MemberRole, Shortage
-from kubeshare_py.scheduling.queue.pod_queue import SortKey
-from kubeshare_py.scheduling.queue.pod_records import Record
+from kubeshare_py.scheduling.queue.pod_queue import ShapeQueue, SortKey
+from kubeshare_py.scheduling.queue.pod_records import Record, Tried, count
 from kubeshare_py.scheduling.queue.reservations import contender_of
-from kubeshare_py.scheduling.queue.timers import Timers
+from kubeshare_py.scheduling.queue.timers import Alarms, Timers
 from kubeshare_py.scheduling.queue.waiting_reports import (
     INVENTORY_PATIENCE_S,
     PODS_A_SECOND,
@@ -38,6 +38,76 @@ from kubeshare_py.scheduling.queue.waiting_reports import (
     UNASKED_S,
     UNREAD,
 )
+from kubeshare_py.scheduling.state import (
+    State,
+)
+
+# Late members of a gang that must be in one domain with it and find no room there.
+#
+# They wait in shape queues of their own, because room elsewhere does not help them. Such a shape
+# queue is woken when a row of its domain improves, and when the domain changes: members left or
+# came, or labels of nodes changed.
+
+
+class ConstrainedMembers:
+    """Knows which gangs have such members."""
+
+    def __init__(self, state: State, places: GangPlaces) -> None:
+        self._ledger, self._gangs = state.ledger, state.gangs
+        self._queue, self._moves = state.queue, state.moves
+        self._places = places
+        #: The nodes of the other members when such members were last tried.
+        self._nodes: dict[Gang, frozenset[NodeName]] = {}
+        self._relabelled = 0
+
+    def unschedulable(self, shape_queue: ShapeQueue, record: Record) -> None:
+        """The first pod of a shape queue was tried and does not fit."""
+        gang = self._gangs.of(record.pod.uid)
+        if shape_queue.place_of is not None and gang is not None:
+            self._nodes[gang] = frozenset(gang.nodes())
+
+    def clear(self) -> None:
+        """Forget all gangs."""
+        self._nodes.clear()
+
+    def among(self, shape_queue: ShapeQueue, rows: IntArray) -> IntArray:
+        """Those of the rows, (k,) int64, where the pods of this shape queue may be."""
+        head = shape_queue.head()
+        gang = self._gangs.of(head[1]) if head is not None else None
+        if shape_queue.place_of is None or gang is None:
+            return rows
+        at = self._places.rows_of(gang.nodes())
+        found: IntArray = rows[self._places.allowed(shape_queue.place_of[2], at).take(rows)]
+        return found
+
+    def look(self) -> None:
+        """Wake the shape queues if labels of nodes changed, because domains may have changed."""
+        if self._relabelled != self._ledger.relabelled.end:
+            self._relabelled = self._ledger.relabelled.end
+            for gang in list(self._nodes):
+                self._wake(gang)
+
+    def changed(self, gang: Gang) -> None:
+        """Wake the shape queues of a gang that is on other nodes now."""
+        nodes = self._nodes.get(gang)
+        if nodes is not None and (not gang.waiting or nodes != frozenset(gang.nodes())):
+            self._wake(gang)
+
+    def _wake(self, gang: Gang) -> None:
+        del self._nodes[gang]
+        for uid in gang.waiting:
+            shape_queue = self._queue.queue_of(uid)
+            if (
+                shape_queue is not None
+                and shape_queue.unschedulable
+                and shape_queue.place_of is not None
+            ):
+                self._moves.woken(len(shape_queue.waiting))
+                self._queue.activate(shape_queue)
+
+
+# The scheduling cycles of gangs: which are complete, decided, or wait for room.
+
 
 #: The most compositions whose shortage is cached.
 SHORTAGES_KEPT = 256
@@ -68,61 +138,44 @@ class GangCycles:
 
     def __init__(
         self,
-        pods: Pods,
-        queues: Queues,
-        charges: Charges,
-        profiles: ProfilesInUse,
-        steps: PodLifecycle,
+        state: State,
+        enqueuer: Enqueuer,
+        assumer: Assumer,
+        pre_binds: PreBindCycles,
+        binding_cycles: BindingCycles,
         budget: IterationBudget,
         rules: RepairRules,
     ) -> None:
-        self._records, self._gangs = pods.records, pods.gangs
-        self._pod_queue, self.queue, self._shares = queues.pods, queues.gangs, queues.shares
-        self._moves, self._attempts = queues.moves, queues.attempts
-        self._ledger, self._reservations = charges.ledger, charges.reservations
-        self._enqueuer, self._binding_cycles = steps.enqueuer, steps.binding_cycles
-        self._pre_binds = steps.pre_binds
-        self._evaluators, self._budget = profiles.evaluators, budget
-        self._snapshots = profiles.snapshots
-        places = self.places = GangPlaces(charges.ledger, profiles.profiles, profiles.boundary)
-        self._plan = GangPlan(steps.assumer, profiles.work, places, charges.ledger)
-        self.constrained = ConstrainedMembers(
-            charges.ledger, queues.pods, queues.moves, pods.gangs, places
-        )
-        self.reports = GangReports()
-        self._repair = GangRepair(
-            pods.table, pods.gangs, steps.enqueuer, steps.binding_cycles, rules
-        )
-        self._rested: Timers[Gang] = Timers()
-        self._look: Timers[Composition] = Timers()
-        self._quiet: Timers[Gang] = Timers()
+        self._records, self._gangs = state.records, state.gangs
+        self._pod_queue, self.queue, self._shares = state.queue, state.gang_queue, state.shares
+        self._moves, self._attempts = state.moves, state.attempts
+        self._ledger, self._reservations = state.ledger, state.reservations
+        self._enqueuer, self._binding_cycles = enqueuer, binding_cycles
+        self._pre_binds, self._budget = pre_binds, budget
+        in_use = state.profiles
+        self._evaluators, self._snapshots = in_use.evaluators, in_use.snapshots
+        places = self.places = GangPlaces(state.ledger, in_use.profiles, in_use.boundary)
+        self._plan = GangPlan(state, assumer, places)
+        self.constrained = ConstrainedMembers(state, places)
+        #: Those of gangs alone: nothing is due while there is no gang. To be read.
+        alarms = self.alarms = Alarms()
+        self.reports = GangReports(alarms)
+        self._repair = GangRepair(state, enqueuer, binding_cycles, rules, alarms)
+        self._rested: Timers[Gang] = Timers(alarms)
+        self._look: Timers[Composition] = Timers(alarms)
+        self._quiet: Timers[Gang] = Timers(alarms)
         self._known: OrderedDict[Composition, _KnownShortage] = OrderedDict()
         self._swept = 0
-        #: Composition queues to be looked at after rows improved, and the remaining questions
-        #: about the last of them.
-        self._sweep: list[CompositionQueue] = []
+        #: Composition queues to be looked at after rows improved; to be read.
+        self.unswept: list[CompositionQueue] = []
+        #: The remaining questions about the last of them.
         self._looks: Iterator[bool] | None = None
         self._inventory_read = False
 
     @property
-    def next_at(self) -> float:
-        """When (s) time alone changes something; infinity if it does not."""
-        if not self._gangs.by_key:
-            return math.inf
-        parts = (self._repair, self._rested, self._look, self._quiet, self.reports)
-        return min(part.next_at for part in parts)
-
-    @property
-    def has_gangs(self) -> bool:
-        """Whether any gang has members."""
-        return bool(self._gangs.by_key)
-
-    @property
     def unfinished(self) -> bool:
         """Whether an iteration would find work without any further event."""
-        if not self._gangs.by_key:
-            return False  # nearly always, and asked in every iteration
-        if self._sweep or self._gangs.touched or self.queue.has_more:
+        if self.unswept or self._gangs.touched or self.queue.has_more:
             return True
         # Rows may have improved while composition queues were looked at for earlier improvements.
         is_behind = self._swept != self._ledger.improved.end
@@ -131,10 +184,10 @@ class GangCycles:
     def start_anew(self) -> None:
         """Empty the queue; all gangs are looked at again."""
         self.queue.clear()
-        self._sweep.clear()
+        self.unswept.clear()
         self._looks = None
         self.constrained.clear()
-        self._reservations.doubt_all()
+        self._reservations.replan_all()
         self._known.clear()
         for gang in self._gangs.all():
             # Pods of a gang that needs no quorum are about to enter shape queues of their own.
@@ -170,20 +223,15 @@ class GangCycles:
         read_just_now = inventory_read and not self._inventory_read
         self._inventory_read = inventory_read
         improved = self._ledger.improved.end
-        if read_just_now or (improved != self._swept and not self._sweep):
+        if read_just_now or (improved != self._swept and not self.unswept):
             since = self._ledger.improved.since(self._swept, ROWS_WORTH_SWEEPING)
             no_row = not read_just_now and since is not None and bool((since == ANYWHERE).all())
             self._swept = improved
-            self._sweep, self._looks = self._fewest_last(cluster_wide=no_row), None
-        while self._sweep and self._budget.may_look_on():
-            self._look_on(self._sweep[-1])
-        self._shares.unswept.update(composition_queue.owner for composition_queue in self._sweep)
+            self.unswept, self._looks = self._fewest_last(cluster_wide=no_row), None
+        while self.unswept and self._budget.may_look_on():
+            self._look_on(self.unswept[-1])
+        self._shares.unswept.update(composition_queue.owner for composition_queue in self.unswept)
         self.queue.let_on()
-
-    @property
-    def sweeps(self) -> bool:
-        """Whether composition queues are yet to be looked at."""
-        return bool(self._sweep)
 
     def is_prepared(self, gang: Gang) -> bool:
         """Whether all its shapes were asked about; asks about some, as far as cost allows."""
@@ -208,7 +256,7 @@ class GangCycles:
             return None
         effects: list[Effect] = []
         for record in stale:
-            effects += self._enqueuer.enqueue(record, now, queue_moves.FORCE_ACTIVATE)
+            effects += self._enqueuer.enqueue(record, now, pod_records.FORCE_ACTIVATE)
         self._settle(now)
         return effects
 
@@ -262,6 +310,10 @@ class GangCycles:
         if wants_one_model(shape) and self._gangs.touched:
             self._settle(now)
 
+    def late_member_waits(self, shape_queue: ShapeQueue, record: Record) -> None:
+        """The first pod of a shape queue that is tied to a gang's domain does not fit there."""
+        self.constrained.unschedulable(shape_queue, record)
+
     # --- inside --------------------------------------------------------------------------------
 
     def _look_on(self, composition_queue: CompositionQueue) -> None:
@@ -282,7 +334,7 @@ class GangCycles:
             if may_fit:
                 self._moves.woken(sum(len(gang.waiting) for gang in composition_queue.gangs))
                 self.queue.activate(composition_queue)
-        self._sweep.pop()
+        self.unswept.pop()
         self._looks = None
 
     def _fewest_last(self, *, cluster_wide: bool) -> list[CompositionQueue]:
@@ -390,7 +442,7 @@ class GangCycles:
         if gang.queued_by != gang.first:
             for uid, record in gang.waiting.items():
                 self._pod_queue.remove(uid)
-                self._enqueuer.join_queue(record, gang, queue_moves.FORCE_ACTIVATE)
+                self._enqueuer.join_queue(record, gang, pod_records.FORCE_ACTIVATE)
             gang.queued_by = gang.first
             gang.unreported.clear()
             gang.diagnosis = None
@@ -403,7 +455,7 @@ class GangCycles:
 
     def _mark_unschedulable(self, gang: Gang, shortage: Shortage | None, now: float) -> None:
         self._moves.entered(
-            queue_moves.UNSCHEDULABLE, queue_moves.ATTEMPT_FAILURE, len(gang.waiting)
+            pod_records.UNSCHEDULABLE, pod_records.ATTEMPT_FAILURE, len(gang.waiting)
         )
         for record in gang.waiting.values():
             record.flushed = False
@@ -457,4 +509,4 @@ class GangCycles:
         gang.tries += 1
         gang.rests_until = now + self._enqueuer.backoff.after(gang.tries)
         self._rested.add(gang.rests_until, gang)
-        self._moves.entered(queue_moves.BACKOFF, queue_moves.ATTEMPT_FAILURE, len(gang.waiting))
+        self._moves.entered(pod_records.BACKOFF, pod_records.ATTEMPT_FAILURE, len(gang.waiting))

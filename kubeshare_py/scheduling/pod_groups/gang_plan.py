@@ -1,40 +1,261 @@
 """Plans a whole gang on one state of the cluster: all members that it needs, or none.
 
-Members are tried one after the other in a trial of the cluster: first within one domain that may
-hold them all, then anywhere. Only a complete plan is charged. This is greedy. Of members of one
-shape, as many find a place as there are places. Where shapes differ, several orders are tried, and
-a way to fit them all may still be missed. Members that must have cards of one model are planned on
-each model, and placed on the best.
+Gangs that the cluster could not hold even if it were empty are found first.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kubeshare_py.cluster.charge import Charge
-from kubeshare_py.cluster.columns import IntArray
+from kubeshare_py.cluster.columns import Columns, IntArray
 from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.boundary import PluginFailed
-from kubeshare_py.framework.choice import Choice
-from kubeshare_py.framework.evaluation_cost import EvaluationWork
-from kubeshare_py.framework.shape_diagnosis import failed
+from kubeshare_py.framework.claim_fit import names_cards
+from kubeshare_py.framework.diagnosis import CardsThere, cards_there, failed, impossible_sentence
+from kubeshare_py.framework.points import MAX_PODS
+from kubeshare_py.framework.result_cache import Choice
 from kubeshare_py.framework.snapshot import Snapshot, Trial
-from kubeshare_py.scheduling.binding.assume import Assumer
-from kubeshare_py.scheduling.binding.iteration_budget import LOOK
-from kubeshare_py.scheduling.pod_groups.gang_attempt import Attempt, Run
-from kubeshare_py.scheduling.pod_groups.gang_cards import GangCards
-from kubeshare_py.scheduling.pod_groups.gang_limits import too_large
-from kubeshare_py.scheduling.pod_groups.gang_models import (
+from kubeshare_py.scheduling.iteration_budget import LOOK
+from kubeshare_py.scheduling.pod_cycle import Assumer
+from kubeshare_py.scheduling.pod_groups.gang_places import (
+    GangCards,
+    GangPlaces,
     ProfileShape,
+    Some,
     kind_of,
     models_for,
     narrowed_all,
 )
-from kubeshare_py.scheduling.pod_groups.gang_places import GangPlaces
+from kubeshare_py.scheduling.queue.asked_shapes import with_terms
 from kubeshare_py.scheduling.queue.gangs import Gang, Shapes, Shortage
-from kubeshare_py.scheduling.queue.inter_pod_shapes import with_terms
 from kubeshare_py.scheduling.queue.pod_records import Record
+from kubeshare_py.scheduling.state import State
+from kubeshare_py.topology.card_sets import GangContext
+
+# One attempt to place a gang's members one after the other: what is left to place, and where.
+
+
+@dataclass(slots=True)
+class Run:
+    """The members of one shape under one profile."""
+
+    shape: Shape
+    #: The rows to fill, the next one last; empty where scores decide.
+    order: list[int]
+    #: An upper bound of how many fit on each row, (rows,), as of the beginning.
+    headroom: IntArray
+    #: How many have no place yet.
+    left: int
+    full: bool = False
+    #: The row that is being filled, and how many of them it still gets at most.
+    row: int = -1
+    here: int = 0
+
+
+@dataclass(slots=True)
+class Attempt:
+    """Places members until `need` more have a place, on `rows`, (k,) int64, or on any rows."""
+
+    need: int
+    rows: IntArray | None
+    shapes: Shapes
+    cards: GangCards
+    runs: dict[tuple[str, Shape], Run] = field(default_factory=dict)
+
+    def gang_context(self, run: Run, row: int) -> GangContext | None:
+        """The cards that this run's next member should be near on this row, if that matters."""
+        if run.row != row:
+            run.row, run.here = row, min(run.left, self.need, run.headroom.item(row))
+        one_node = self.rows is not None and len(self.rows) == 1
+        others = [*self._others(run)] if one_node and len(self.shapes) > 1 else ()
+        return self.cards.gang_context(row, run.shape, run.here, others)
+
+    def count_of(self, kind: tuple[str, Shape]) -> int:
+        """How many members are of this kind; one, if its labels matter only in this attempt."""
+        return self.shapes.get(kind, 1)
+
+    def record_place(self, run: Run, choice: Choice) -> None:
+        """Record that a member of this run got a place."""
+        self.need -= 1
+        run.left -= 1
+        run.here -= 1
+        self.cards.record_cards(choice.row, choice.slots)
+
+    def try_again(self) -> bool:
+        """Try members again whose places depend on those of others; False if there are none."""
+        again = [run for run in self.runs.values() if run.full and run.shape.is_cluster_wide]
+        for run in again:
+            run.full = False
+        return bool(again)
+
+    def _others(self, current: Run) -> Iterator[Some]:
+        """Members of other runs that have no place yet."""
+        for kind, count in self.shapes.items():
+            run = self.runs.get(kind)
+            if run is None:
+                yield kind[1], count
+            elif run is not current and not run.full:
+                yield run.shape, run.left
+
+
+# Finds gangs that the cluster could not hold even if it were empty, and says how much it has.
+#
+# What counts as being there is defined in `diagnosis`.
+
+
+def too_large(
+    shapes: Iterable[tuple[Shape, int]],
+    need: int,
+    ledger: Ledger,
+    within: str = "",
+    places: Sequence[IntArray] = (),
+) -> str:
+    """A sentence if no such cluster, or none of its domains, holds `need` of these pods; else "".
+
+    `within` is the label of domains, whose rows are `places`, (k,) int64 each; with "" pods may be
+    anywhere.
+    """
+    kinds = Counter(dict(shapes))
+    columns = ledger.columns
+    if not all(shape.claims for shape in kinds) or not columns.present.any():
+        return ""
+    claims = {claim for shape in kinds for claim in shape.claims}
+    there = {claim: cards_there(claim, columns) for claim in claims}
+    somewhere = list(places) if within else [np.flatnonzero(columns.present)]
+    has = f"the largest {within} has" if within else "the cluster has"
+    alike = {claim for claim in claims if claim.one_model}
+    for asking in [alike, claims] if alike and alike != claims else [claims]:
+        parts = {claim: there[claim] for claim in asking}
+        cards = [_cards_in(columns, parts, rows) for rows in somewhere]
+        much = _too_much(_asked(kinds, need, asking), asking, max(cards, default=(0, 0)))
+        if much:
+            of = " of one model" if asking != claims else ""
+            asks, there_is = much
+            return impossible_sentence(f"they ask for {asks}{of} in all; {has} {there_is}", ledger)
+    room = max((_room(kinds, columns, there, rows) for rows in somewhere), default=0)
+    if room >= need:
+        return ""
+    return impossible_sentence(f"if no pod held anything {has} room for {room} of them", ledger)
+
+
+def _too_much(
+    asked: int, claims: Collection[GpuClaim], cards: tuple[int, int]
+) -> tuple[str, str] | None:
+    """What these claims ask for and what there is, if that is less; the latter as `_cards_in`."""
+    most, milli = cards
+    if asked <= milli:
+        return None
+    there = str(most)
+    if all(claim.one_model for claim in claims):
+        there = f"at most {most} of one model"
+    elif any(_is_choosy(claim) for claim in claims):
+        there = f"{most} that they may be put on"
+    if milli != most * WHOLE_MILLI:
+        there += f", with scaled cores for {milli / WHOLE_MILLI:g}"
+    return f"{asked / WHOLE_MILLI:g} GPUs", there
+
+
+def _asked(kinds: Counter[Shape], need: int, claims: Collection[GpuClaim]) -> int:
+    """What the `need` smallest of them ask for by these claims, in milli."""
+    sizes = sorted(
+        sum(_least(claim) for claim in shape.claims if claim in claims)
+        for shape in kinds.elements()
+    )
+    return sum(sizes[:need])
+
+
+def _least(claim: GpuClaim) -> int:
+    """The least that a claim asks for on any model, in milli."""
+    if claim.share_of:
+        return claim.count * min((milli for _, milli in claim.shares), default=claim.milli)
+    return claim.count * (WHOLE_MILLI if claim.exclusive else claim.milli)
+
+
+def _is_choosy(claim: GpuClaim) -> bool:
+    named = bool(claim.models) or claim.preferred is not None or bool(claim.share_of)
+    return named or bool(claim.memory_bytes) or names_cards(claim)
+
+
+def _cards_in(
+    columns: Columns, there: dict[GpuClaim, CardsThere], rows: IntArray
+) -> tuple[int, int]:
+    """How many cards of these rows at least one of the claims may be put on, and their milli.
+
+    A card counts as one GPU at least, because a claim of whole cards takes all of any card. If all
+    claims ask for one model, those of the model with the most.
+    """
+    union = np.any([cards.fitting[rows] for cards in there.values()], axis=0)
+    milli = np.maximum(columns.capacity_milli[rows][union], WHOLE_MILLI)
+    if not all(claim.one_model for claim in there):
+        return int(union.sum()), int(milli.sum())
+    models = columns.model[rows][union]
+    if not len(models):
+        return 0, 0
+    sums = [(int(milli[models == model].sum()), model) for model in np.unique(models).tolist()]
+    most, model = max(sums)
+    return int((models == model).sum()), most
+
+
+def _room(
+    kinds: Counter[Shape], columns: Columns, there: dict[GpuClaim, CardsThere], rows: IntArray
+) -> int:
+    """An upper bound of how many of these pods fit on these rows, summed over shapes."""
+    return sum(
+        min(count, int(_room_on(shape, columns, there, rows).sum()))
+        for shape, count in kinds.items()
+    )
+
+
+def _room_on(
+    shape: Shape, columns: Columns, there: dict[GpuClaim, CardsThere], rows: IntArray
+) -> IntArray:
+    """An upper bound of how many pods of a shape fit on each of these rows, (k,)."""
+    rooms = [_claims_on(claim, columns, there[claim].fitting[rows], rows) for claim in shape.claims]
+    room: IntArray = np.min(rooms, axis=0)
+    for name, amount in shape.resources:
+        column = columns.resources.get(name)
+        if amount > 0 and column is not None:
+            room = np.minimum(room, columns.allocatable[rows, column] // amount)
+    return room
+
+
+def _claims_on(
+    claim: GpuClaim, columns: Columns, fitting: NDArray[np.bool_], rows: IntArray
+) -> IntArray:
+    """An upper bound of how many such claims fit on each of these rows, (k,).
+
+    `fitting` are the cards that one may be put on, (k, width).
+    """
+    each: IntArray | int = 1
+    if not claim.exclusive:
+        least = _least(claim) // claim.count
+        each = columns.capacity_milli[rows] // least if least else MAX_PODS
+    on_card = np.where(fitting, each, 0)
+    if claim.asks_memory and not claim.exclusive:
+        capacity = columns.capacity_bytes[rows]
+        asked = capacity * (claim.memory_milli or 0) // WHOLE_MILLI + (claim.memory_bytes or 0)
+        on_card = np.where(
+            asked > 0, np.minimum(on_card, capacity // np.maximum(asked, 1)), on_card
+        )
+    room: IntArray = on_card.sum(1) // claim.count
+    return room
+
+
+# Plans a whole gang on one state of the cluster: all members that it needs, or none.
+#
+# Members are tried one after the other in a trial of the cluster: first within one domain that may
+# hold them all, then anywhere. Only a complete plan is charged. This is greedy. Of members of one
+# shape, as many find a place as there are places. Where shapes differ, several orders are tried,
+# and a way to fit them all may still be missed. Members that must have cards of one model are
+# planned on each model, and placed on the best.
+
 
 #: The cost of a placement, in rows asked about.
 ROWS_A_PLACEMENT = 100
@@ -69,14 +290,10 @@ class Forbidden:
 class GangPlan:
     """Plans in trials of a snapshot of the cluster, and charges complete plans."""
 
-    def __init__(
-        self, assumer: Assumer, work: EvaluationWork, places: GangPlaces, ledger: Ledger
-    ) -> None:
-        self._work = work
-        self._places = places
-        self._assumer = assumer
-        self._ledger = ledger
-        self._columns = ledger.columns
+    def __init__(self, state: State, assumer: Assumer, places: GangPlaces) -> None:
+        self._ledger, self._columns = state.ledger, state.ledger.columns
+        self._charges, self._work = state.charges, state.profiles.work
+        self._assumer, self._places = assumer, places
 
     def may_fit(self, snapshot: Snapshot, shapes: Shapes, need: int) -> bool:
         """False only if so many pods of these shapes certainly do not fit now; cheap."""
@@ -297,11 +514,11 @@ class GangPlan:
             return False
         if model:
             profile, shape = kind
-            draft.score += trial.evaluators[profile].keys(shape).item(choice.row)
+            draft.score += trial.evaluators[profile].row_scores(shape).item(choice.row)
         charge = trial.charge_at(choice, record.shape, record.pod.placed)
         trial.place(choice, charge)
         draft.places.append((record, choice, charge))
-        attempt.took(run, choice)
+        attempt.record_place(run, choice)
         self._work.rows += ROWS_A_PLACEMENT
         return True
 
@@ -346,7 +563,7 @@ class GangPlan:
             sentence = self._assumer.place(record, choice, snapshot.tables, cards)
             if sentence is not None:
                 for one in reversed(placed):
-                    self._assumer.take_back(one)
+                    self._charges.undo(one)
                 return Forbidden(record, sentence)
             placed.append(record)
             snapshot.follow()  # or several members could be charged to what is free for one

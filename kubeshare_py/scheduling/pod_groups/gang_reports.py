@@ -1,6 +1,5 @@
 """Reports on waiting gangs: what members show, and how often. All members show the same."""
 
-import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +11,7 @@ from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.scheduling.queue.gangs import Gang, MemberRole, Shortage
-from kubeshare_py.scheduling.queue.timers import Timers
+from kubeshare_py.scheduling.queue.timers import Alarms, Timers
 from kubeshare_py.scheduling.queue.waiting_reports import (
     NEWCOMERS_S,
     PODS_A_SECOND,
@@ -32,21 +31,13 @@ RUNS_NAMED, OWNERS_NAMED = 2, 2
 class GangReports:
     """Produces reports in small portions."""
 
-    def __init__(self) -> None:
+    def __init__(self, alarms: Alarms) -> None:
         self._pending: deque[tuple[Gang, PodUid]] = deque()
-        self._due: Timers[Gang] = Timers()
+        self._due: Timers[Gang] = Timers(alarms)
         self._waited_for: set[Gang] = set()
         self._warnings: list[ReportPodWarning] = []
-
-    @property
-    def more(self) -> bool:
-        """Whether a further portion is ready now."""
-        return bool(self._pending or self._warnings)
-
-    @property
-    def next_at(self) -> float:
-        """When the next report is due; infinity if none is."""
-        return self._due.next_at if self._waited_for else math.inf
+        #: Of what a further portion is ready now; to be read.
+        self.at_once = self._pending, self._warnings
 
     def incomplete(self, gang: Gang, now: float) -> None:
         """Members are missing. Mostly they are about to be created, so the report waits."""

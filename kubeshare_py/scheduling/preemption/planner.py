@@ -12,30 +12,273 @@ import numpy as np
 
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.ledger import Ledger
-from kubeshare_py.domain.budget import Budget
+from kubeshare_py.domain.cluster_objects import Budget
+from kubeshare_py.domain.effects import NominatedPlace, PreemptionPlan, Preemptor, Victim
 from kubeshare_py.domain.events import BudgetEvent, BudgetGone, BudgetSeen, BudgetsListed
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
-from kubeshare_py.domain.pod import Pod
-from kubeshare_py.domain.preemption import NominatedPlace, PreemptionPlan, Preemptor, Victim
-from kubeshare_py.framework.boundary import Boundary, PluginFailed
-from kubeshare_py.framework.cluster_reading import ClusterReading
-from kubeshare_py.framework.plugin_calls import gives_way
+from kubeshare_py.domain.pod import Pod, Shape
+from kubeshare_py.framework.boundary import Boundary, PluginFailed, gives_way
 from kubeshare_py.framework.points import lower_priority
 from kubeshare_py.framework.scheduler_profile import Profile
-from kubeshare_py.framework.snapshot import Snapshots
-from kubeshare_py.scheduling.pod_groups.gang_models import models_for
-from kubeshare_py.scheduling.pod_groups.gang_places import NOWHERE, places_by
+from kubeshare_py.framework.snapshot import ClusterReading, Snapshot, Snapshots
+from kubeshare_py.scheduling.pod_groups.gang_places import (
+    NOWHERE,
+    ProfileShape,
+    kind_of,
+    models_for,
+    places_by,
+)
 from kubeshare_py.scheduling.preemption.potential_victims import (
     EvictionGroup,
     PotentialVictims,
     cost,
     importance,
 )
-from kubeshare_py.scheduling.preemption.search import DraftPlan, PreemptionSearch
-from kubeshare_py.scheduling.preemption.survey import Survey
-from kubeshare_py.scheduling.preemption.victim_search import Portion
+from kubeshare_py.scheduling.preemption.victim_search import (
+    Candidate,
+    Portion,
+    Reprieve,
+    TrialPlacement,
+    TrialRows,
+    VictimSearch,
+)
 from kubeshare_py.scheduling.queue.gangs import Gangs
 from kubeshare_py.scheduling.queue.pod_records import Record
+
+# Plans a preemption: places for pods that fit nowhere, and the fewest victims.
+#
+# Pure: it reads the machine's state and works on private rows. First all pods that leave anyhow are
+# removed. Then each pod is put where it fits, or where the least important pods would have to go.
+# In the end victims that turn out not to be needed are reprieved. For several pods the search is
+# greedy: no single victim could stay, but a quite different choice may do with fewer.
+
+
+#: The most nodes searched for one pod, others next time; kube-scheduler takes a tenth of all.
+MAX_NODES = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftPlan:
+    """A draft plan.
+
+    The nodes of its rows, the pods with their places there, and the eviction groups to evict.
+    """
+
+    names: Sequence[NodeName]
+    placements: Sequence[TrialPlacement]
+    groups: Sequence[EvictionGroup]
+
+
+class PreemptionSearch:
+    """One search for one preemptor's pods; `leaving` are pods that are expected to leave."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        potential_victims: PotentialVictims,
+        leaving: Sequence[Record] = (),
+        model: str = "",
+    ) -> None:
+        """`model` is the model for pods that want one model and leave it open; "" if none."""
+        self._snapshot = snapshot
+        self._ledger, self._evaluators = snapshot.ledger, snapshot.evaluators
+        self._potential_victims = potential_victims
+        self._leaving = leaving
+        self._model = model
+
+    def find(
+        self,
+        members: Sequence[Record],
+        start: int = 0,
+        among: IntArray | None = None,
+        *,
+        fitting: bool = False,
+        portion: Portion | None = None,
+    ) -> DraftPlan | None:
+        """Places for all of these pods, or None.
+
+        `start` selects the nodes where there are many. `among`, (k,) int64, are the only acceptable
+        rows. `fitting`: for one pod, also places where it fits without victims. `portion`: for one
+        pod, the part of the rows to search.
+        """
+        kinds: dict[ProfileShape, list[Record]] = {}
+        for record in members:
+            kinds.setdefault(kind_of(record, self._model), []).append(record)
+        index = self._rows_for(list(kinds), start if len(members) == 1 else None, among)
+        if fitting and len(members) == 1:
+            free = self._fitting(list(kinds), among)
+            index = np.union1d(index, np.roll(free, -(start % max(1, len(free))))[:MAX_NODES])
+        trial = TrialRows(self._snapshot, index, self._model)
+        self._potential_victims.gone.update(record.pod.uid for record in self._leaving)
+        trial.take_away(self._leaving)
+        groups: list[EvictionGroup] = []
+        for kind, records in sorted(kinds.items(), key=_hardest_first):
+            if not self._place_all(trial, kind, records, groups, portion):
+                return None
+        if len(members) > 1 or any(group.whole for group in groups):
+            groups = Reprieve(self._snapshot, self._potential_victims, trial, groups).reprieve()
+        return DraftPlan(names=trial.names(), placements=trial.placements, groups=groups)
+
+    # --- the rows ------------------------------------------------------------------------------
+
+    def _rows_for(
+        self, kinds: Sequence[ProfileShape], start: int | None, among: IntArray | None
+    ) -> IntArray:
+        """For one pod some rows that evictions may help; for several, all where any may fit."""
+        near = [self._evaluators[profile].evictable_rows(shape) for profile, shape in kinds]
+        if among is not None:
+            near = [np.intersect1d(rows, among) for rows in near]
+        if start is not None:
+            rows = near[0]
+            some = np.roll(rows, -(start % max(1, len(rows))))[:MAX_NODES]
+            return np.union1d(some, self._refused_later(kinds[0], rows, among, len(some)))
+        return np.unique(np.concatenate([*near, self._fitting(kinds, among)]))
+
+    def _refused_later(
+        self, kind: ProfileShape, near: IntArray, among: IntArray | None, taken: int
+    ) -> IntArray:
+        """Rows that a later filter refuses, whatever is evicted; kube-scheduler tries them, too.
+
+        They are for what is said of a search in vain.
+        """
+        rows = np.setdiff1d(
+            self._evaluators[kind[0]].evictable_rows_by_first_refusal(kind[1]), near
+        )
+        if among is not None:
+            rows = np.intersect1d(rows, among)
+        return rows[: MAX_NODES - taken]
+
+    def _fitting(self, kinds: Sequence[ProfileShape], among: IntArray | None) -> IntArray:
+        """The rows where pods of one of these kinds fit without victims."""
+        fitting = [
+            np.flatnonzero(self._evaluators[profile].row_scores(shape) >= 0)
+            for profile, shape in kinds
+        ]
+        rows: IntArray = np.unique(np.concatenate(fitting))
+        return rows if among is None else np.intersect1d(rows, among)
+
+    # --- places --------------------------------------------------------------------------------
+
+    def _place_all(
+        self,
+        trial: TrialRows,
+        kind: ProfileShape,
+        records: Sequence[Record],
+        groups: list[EvictionGroup],
+        portion: Portion | None,
+    ) -> bool:
+        """Find places for pods of one kind, with victims where they fit nowhere else."""
+        left = list(records)
+        trial.fill(kind, left, trial.everywhere)
+        search = VictimSearch(
+            self._ledger, self._evaluators[kind[0]], trial.rows, self._potential_victims
+        )
+        known: dict[int, list[Candidate]] = {}
+        stale = set(trial.everywhere.tolist())
+        while left:
+            for position in stale:
+                known.pop(position, None)
+            for candidate in search.candidates(kind[1], sorted(stale), portion):
+                known.setdefault(candidate.position, []).append(candidate)
+            stale = self._evict(trial, known, len(left), groups)
+            if not stale:
+                return False
+            before = len(left)
+            trial.fill(kind, left, np.array(sorted(stale), np.int64), one_each=True)
+            if len(left) == before:
+                return False
+        return True
+
+    def _evict(
+        self,
+        trial: TrialRows,
+        known: Mapping[int, Sequence[Candidate]],
+        most: int,
+        groups: list[EvictionGroup],
+    ) -> set[int]:
+        """Take the best candidates that do not affect each other; the positions that changed."""
+        ranked = (
+            sorted(
+                (candidate.cost, number, position, candidate)
+                for position, candidates in known.items()
+                for number, candidate in enumerate(candidates)
+                if number < most
+            )
+            if most > 1
+            else sorted(
+                (candidates[0].cost, 0, position, candidates[0])
+                for position, candidates in known.items()
+                if candidates
+            )
+        )
+        taken: dict[int, Candidate] = {}
+        gangs: set[object] = set()
+        for _, _, position, candidate in ranked:
+            shared = {group.gang for group in candidate.groups if group.gang is not None}
+            if len(taken) == most or position in taken or shared & gangs:
+                break
+            taken[position] = candidate
+            gangs |= shared
+        going = [group for candidate in taken.values() for group in candidate.groups]
+        self._potential_victims.take(going)
+        groups += going
+        changed = trial.take_away([record for group in going for record in group.records])
+        if gangs:
+            # How many members of a gang may go has changed now, at every position with members.
+            changed |= {
+                position
+                for position, candidates in known.items()
+                if any(
+                    group.gang in gangs for candidate in candidates for group in candidate.groups
+                )
+            }
+        return changed | set(taken)
+
+
+def _hardest_first(entry: tuple[ProfileShape, Sequence[Record]]) -> tuple[int, int, int]:
+    """Sorts shapes that take most of a node first."""
+    shape = entry[0][1]
+    cpu = sum(amount for name, amount in shape.resources if name == "cpu")
+    cards = sum(claim.count for claim in shape.claims)
+    return -cards, -sum(claim.milli for claim in shape.claims), -cpu
+
+
+# The progress of the search for one pod, of which each iteration does a portion.
+
+
+@dataclass(slots=True)
+class Survey:
+    """The search for a pod of this shape.
+
+    `number` is that of `Where`. `node` is the best node yet, and `cost` the cost of its victims.
+    `refused` says why no eviction helps on the nodes looked at; None if the search was not made.
+    """
+
+    number: int
+    shape: Shape
+    model: int = 0
+    begin: int = 0
+    node: NodeName | None = None
+    cost: tuple[int, ...] = ()
+    refused: dict[NodeName, tuple[str, ...]] | None = None
+    is_done: bool = False
+
+    def looked(self, draft: DraftPlan | None, portion: Portion, models: int) -> bool:
+        """Record the outcome of a portion; whether that portion was the whole search."""
+        if draft is not None and (self.node is None or cost(draft.groups) < self.cost):
+            self.node, self.cost = draft.names[draft.placements[0].position], cost(draft.groups)
+        self.refused = {**(self.refused or {}), **portion.refused}
+        is_all = not self.begin and portion.end is None and models == 1
+        self.begin = portion.end or 0
+        self.model += portion.end is None
+        self.is_done = self.model >= models
+        return is_all
+
+
+# Makes preemption plans, for the machine to carry out or for a dry run.
+#
+# Reads the machine's state. A plan is a value, and making one changes nothing.
+
 
 #: The most topology domains that are searched for pods that must share one; others next time.
 MAX_PLACES = 64

@@ -1,20 +1,24 @@
-"""Which pods may be evicted for a preemptor, and which of them only together.
+"""Which pods may be evicted for a preemptor, which only together, and the lowest rank of all."""
 
-They are pods of this scheduler that are bound or wait for PreBind plugins, that are not leaving,
-and that the profile's PostFilter plugins give up. A gang keeps its minimum or goes whole: members
-above the minimum are evicted one by one, and all others are one unit, on whatever nodes they are.
-"""
-
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, islice, product
 
 from kubeshare_py.cluster.ledger import Ledger
-from kubeshare_py.domain.budget import Budget
+from kubeshare_py.domain.cluster_objects import Budget
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.scheduling.queue.gangs import PLACED, Gang, Gangs
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
+from kubeshare_py.scheduling.queue.pod_table import BOUND_STATES
+
+# Which pods may be evicted for a preemptor, and which of them only together.
+#
+# They are pods of this scheduler that are bound or wait for PreBind plugins, that are not leaving,
+# and that the profile's PostFilter plugins give up. A gang keeps its minimum or goes whole: members
+# above the minimum are evicted one by one, and all others are one unit, on whatever nodes they are.
+
 
 #: Whether a pod may be evicted: what all PostFilter plugins of a profile answer.
 MayBeEvicted = Callable[[Pod], bool]
@@ -236,3 +240,51 @@ def _in_order(groups: Sequence[EvictionGroup]) -> list[EvictionGroup]:
             ordered[group.after] = None
         ordered[group] = None
     return list(ordered)
+
+
+# The lowest rank of all pods that may be victims, known without looking at all pods.
+
+
+#: spec.priority, and whether `sharedgpu/priority` is above 0.
+Rank = tuple[int, bool]
+
+
+class LowestPriority:
+    """Counts pods that may be victims and are not leaving, by rank; follows the table of pods.
+
+    They are bound, or wait for PreBind plugins.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[PodUid, Rank] = {}
+        self._counts: Counter[Rank] = Counter()
+
+    def changed(self, record: Record, before: PodState) -> None:
+        """Count a pod that is bound or prebinding, or was."""
+        pod = record.pod
+        stays = record.state in BOUND_STATES and not is_leaving(record)
+        rank = (pod.priority, pod.label_priority > 0) if stays else None
+        if pod.uid in self._of:
+            if self._of[pod.uid] == rank:
+                return
+            self.removed(pod.uid)
+        if rank is not None:
+            self._of[pod.uid] = rank
+            self._counts[rank] += 1
+
+    def removed(self, uid: PodUid) -> None:
+        """Forget a pod, which may be unknown."""
+        if uid not in self._of:
+            return
+        rank = self._of[uid]
+        del self._of[uid]
+        self._counts[rank] -= 1
+        if not self._counts[rank]:
+            del self._counts[rank]
+
+    def lowest(self) -> Rank | None:
+        """The lowest rank; None if no pod is bound.
+
+        Takes time in proportion to the number of ranks.
+        """
+        return min(self._counts, default=None)

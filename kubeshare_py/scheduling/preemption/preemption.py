@@ -7,29 +7,42 @@ holds, if the nominee does not fit although all victims have left, or if victims
 time. Without another plan the nominee gives up.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Protocol
+
+import numpy as np
 
 from kubeshare_py.cluster.charge import Charge
-from kubeshare_py.domain.effects import Effect, Evict, Preempt
+from kubeshare_py.configuration.scheduler import SchedulerConfiguration
+from kubeshare_py.domain.diagnosis import UNCOUNTED, Diagnosis, histogram
+from kubeshare_py.domain.effects import Effect, Evict, Preempt, PreemptionPlan, Preemptor
 from kubeshare_py.domain.identity import NodeName, PodUid
-from kubeshare_py.domain.preemption import PreemptionPlan, Preemptor
-from kubeshare_py.framework.cluster_reading import ClusterReading
-from kubeshare_py.framework.profiles_in_use import ProfilesInUse
-from kubeshare_py.scheduling.binding.iteration_budget import IterationBudget
-from kubeshare_py.scheduling.binding.pre_bind_cycles import PreBindCycles
-from kubeshare_py.scheduling.binding.scheduler_state import Charges, Pods, Queues
-from kubeshare_py.scheduling.preemption.evictions_in_flight import EvictionsInFlight
-from kubeshare_py.scheduling.preemption.hold import Evicted, PreemptionHold
-from kubeshare_py.scheduling.preemption.lowest_priority import LowestPriority
-from kubeshare_py.scheduling.preemption.nominations import Nominations
-from kubeshare_py.scheduling.preemption.planner import Planner, Where, preemptor_of
-from kubeshare_py.scheduling.preemption.post_filter_text import PostFilterTexts, searched_in_vain
+from kubeshare_py.framework.boundary import PluginFailed
+from kubeshare_py.framework.evaluator import Evaluator
+from kubeshare_py.framework.scheduler_profile import Profile
+from kubeshare_py.framework.snapshot import ClusterReading
+from kubeshare_py.scheduling.iteration_budget import IterationBudget
+from kubeshare_py.scheduling.pre_bind import PreBindCycles
+from kubeshare_py.scheduling.preemption.nominations import (
+    Evicted,
+    EvictionsInFlight,
+    Nominations,
+    PreemptionHold,
+    Resumption,
+)
+from kubeshare_py.scheduling.preemption.planner import (
+    MAX_NODES,
+    Planner,
+    Survey,
+    Where,
+    preemptor_of,
+)
+from kubeshare_py.scheduling.preemption.potential_victims import LowestPriority
 from kubeshare_py.scheduling.preemption.preemptor_queue import PreemptionQueue
-from kubeshare_py.scheduling.preemption.resumption import Resumption
-from kubeshare_py.scheduling.preemption.rules import PreemptionRules
-from kubeshare_py.scheduling.preemption.survey import Survey
+from kubeshare_py.scheduling.preemption.victim_search import NO_VICTIMS
 from kubeshare_py.scheduling.queue.gangs import Gang
 from kubeshare_py.scheduling.queue.pod_queue import ShapeQueue
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
@@ -38,9 +51,150 @@ from kubeshare_py.scheduling.queue.reservations import (
     Reservation,
     ReservationCause,
     contender_of,
+    contender_with,
     needed,
 )
 from kubeshare_py.scheduling.queue.timers import Timers
+from kubeshare_py.scheduling.state import State
+
+# How long a plan waits for its victims, and how many plans one preemptor gets.
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionRules:
+    """`patience_s`: how long (s) a plan waits for victims that do not leave.
+
+    `most_plans`: how many times one pod or gang may evict others before it is bound.
+    """
+
+    patience_s: float = 120.0
+    most_plans: int = 5
+
+
+def preemption_rules(configuration: SchedulerConfiguration) -> PreemptionRules:
+    """The rules of a configuration."""
+    return PreemptionRules(
+        configuration.preemption_patience_seconds, configuration.preemptions_per_pod
+    )
+
+
+# The text about evictions for a pod that fits nowhere, after the reasons of its nodes.
+#
+# kube-scheduler's PostFilter plugins speak there, DynamicResources before DefaultPreemption. While
+# pods are evicted for the pod, they say nothing. The texts are those of v1.36:
+# pkg/scheduler/framework/plugins/defaultpreemption and dynamicresources, and
+# pkg/scheduler/framework/preemption.
+
+
+NOT_HELPFUL = "Preemption is not helpful for scheduling"
+NEVER = "not eligible due to preemptionPolicy=Never."
+REFUSED = "not eligible while the API server refuses its Bindings."
+TERMINATING = "not eligible due to a terminating pod on the nominated node."
+#: Of a pod without device claims, and of one with some.
+NO_CLAIMS, STILL_HELD = "no new claims to deallocate", "still not schedulable"
+#: Of nodes beyond those that one search looks at.
+NOT_SEARCHED = "node(s) not searched for preemption victims yet"
+_DEVICES = "DynamicResources"
+
+
+class _UnderWay(Protocol):
+    """A preemption under way: whether its pod was tried again, and the pods that have to leave."""
+
+    was_tried: bool
+    awaited: set[PodUid]
+
+
+class PostFilterTexts:
+    """Words for the reports of pods, from searches that were made anyhow."""
+
+    def __init__(
+        self,
+        profiles: Mapping[str, Profile],
+        queue: PreemptionQueue,
+        under_way: Mapping[Nominee, _UnderWay],
+    ) -> None:
+        self._profiles = profiles
+        self._queue = queue
+        self._under_way = under_way
+
+    def text(self, record: Record, diagnosis: Diagnosis) -> str:
+        """The text about evictions for this pod; "" while its search is not done."""
+        if not diagnosis.counts or not diagnosis.nodes:
+            return ""
+        profile = self._profiles[record.pod.scheduler_name]
+        said = []
+        if any(plugin.name == _DEVICES for plugin in profile.filters):
+            of_pod, devices = diagnosis.counts[0][1] == UNCOUNTED, record.shape.device_claims
+            if of_pod and _DEVICES not in diagnosis.plugins:
+                return ""  # kube-scheduler does not come so far: "not found" is all that it says
+            # Nothing of claims for a pod that has GPUs and no claims.
+            if devices is not None or not record.shape.claims:
+                said.append(NO_CLAIMS if of_pod or devices is None else STILL_HELD)
+        if profile.post_filters:
+            preemption = self._of_preemption(record, diagnosis)
+            if preemption is None:
+                return ""
+            if preemption:
+                said.append(f"preemption: {preemption}")
+        return ", ".join(said)
+
+    def _of_preemption(self, record: Record, diagnosis: Diagnosis) -> str | None:
+        """None while it is not known; "" where there is nothing that a pod with GPUs needs to know.
+
+        Pods without GPUs get kube-scheduler's whole message.
+        """
+        plan = self._under_way.get(record.pod.uid)
+        if not record.pod.preempts:
+            return NEVER
+        if record.shape.avoided:
+            return REFUSED
+        if plan is not None:
+            return TERMINATING if plan.was_tried and plan.awaited else None
+        return self._of_search(record, diagnosis)
+
+    def _of_search(self, record: Record, diagnosis: Diagnosis) -> str | None:
+        nodes, near = diagnosis.nodes, diagnosis.in_reach
+        is_above = self._queue.is_above_another(record.pod.uid)
+        if record.shape.claims and not (near and is_above):
+            return ""  # no pod ranks lower, or none is in the way
+        if not near:
+            return histogram(nodes, [(NOT_HELPFUL, nodes)])
+        if not is_above:
+            return histogram(nodes, _present({NO_VICTIMS: near, NOT_HELPFUL: nodes - near}))
+        found = self._queue.searched(record)
+        return found.text if found is not None and found.nodes == nodes else None
+
+
+def searched_in_vain(survey: Survey, evaluator: Evaluator) -> tuple[int, str]:
+    """The number of nodes, and what is said of each after a search without result.
+
+    No text if some node was not looked at, or would have had room.
+    """
+    columns = evaluator.tables.columns
+    nodes = int(columns.present.sum())
+    try:
+        near = evaluator.evictable_rows_by_first_refusal(survey.shape)
+    except PluginFailed:
+        return nodes, ""
+    is_near = np.zeros(columns.rows, np.bool_)
+    is_near[near] = True
+    counts: Counter[str] = Counter()
+    seen = 0
+    for name, texts in (survey.refused or {}).items():
+        row = columns.row_of.get(name)
+        if row is not None and is_near[row] and texts:
+            seen += 1
+            counts.update(texts)
+    missing = len(near) - seen
+    if missing and len(near) <= MAX_NODES:
+        return nodes, ""
+    counts[NOT_HELPFUL], counts[NOT_SEARCHED] = nodes - len(near), missing
+    return nodes, histogram(nodes, _present(counts))
+
+
+def _present(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    return [(text, count) for text, count in counts.items() if count]
+
 
 #: The reason in the victims' condition, and that of their event, as kube-scheduler has them.
 REASON, EVENT = "PreemptionByScheduler", "Preempted"
@@ -77,48 +231,40 @@ class Preemption:
 
     def __init__(
         self,
-        pods: Pods,
-        queues: Queues,
-        charges: Charges,
-        profiles: ProfilesInUse,
+        state: State,
+        pre_binds: PreBindCycles,
         budget: IterationBudget,
         rules: PreemptionRules,
-        pre_binds: PreBindCycles,
     ) -> None:
-        self._records, self._gangs = pods.records, pods.gangs
-        self._ledger, self._reservations = charges.ledger, charges.reservations
-        self._lingering = charges.lingering
-        self._attempts, self._work = queues.attempts, profiles.work
-        self._snapshots = profiles.snapshots
-        records = pods.records
+        records, gangs, in_use = state.records, state.gangs, state.profiles
+        self._records, self._gangs = records, gangs
+        self._ledger, self._reservations = state.ledger, state.reservations
+        self._lingering = state.lingering
+        self._attempts, self._work = state.attempts, in_use.work
+        self._snapshots = in_use.snapshots
         planner = self.planner = Planner(
-            charges.ledger,
-            records,
-            pods.gangs,
-            profiles.snapshots,
-            profiles.profiles,
-            profiles.boundary,
+            state.ledger, records, gangs, in_use.snapshots, in_use.profiles, in_use.boundary
         )
-        self._kept = PreemptionHold(charges.ledger, records, planner)
+        self._kept = PreemptionHold(state.ledger, records, planner)
         self._patience_s = rules.patience_s
         self._pre_binds = pre_binds
-        self._given_up: Timers[PreemptionInFlight] = Timers()
+        self._given_up: Timers[PreemptionInFlight] = Timers(state.alarms)
         self.under_way: dict[Nominee, PreemptionInFlight] = {}
         self.ranks = LowestPriority()
-        pods.table.follow(self.ranks)
-        self.evictions = EvictionsInFlight(pods.table, pods.gangs)
-        self._nominations = Nominations(records, profiles.profiles)
-        self._resumption = Resumption(records, pods.gangs)
-        #: Plans whose nominee was placed but is not bound yet, with its place.
-        self._placed: dict[PodUid, tuple[PreemptionInFlight, Charge]] = {}
+        state.table.follow_bound(self.ranks)
+        self.evictions = EvictionsInFlight(state.table, gangs)
+        self._nominations = Nominations(state.table, in_use.profiles)
+        #: Pods that the API server shows with a nomination; to be read.
+        self.shown = self._nominations.shown
+        self.resumption = Resumption(records, gangs)
+        #: Plans whose nominee was placed but is not bound yet, with its place; to be read.
+        self.placed: dict[PodUid, tuple[PreemptionInFlight, Charge]] = {}
         most = rules.most_plans
-        self.queue = PreemptionQueue(
-            records, queues, planner, budget, self.under_way, self.ranks, most
-        )
+        self.queue = PreemptionQueue(state, planner, budget, self.under_way, self.ranks, most)
         self._now = 0.0
-        #: Called with a pod about which something else is to be said now.
-        self.told: Callable[[PodUid, float], None] = lambda uid, now: None
-        self.texts = PostFilterTexts(profiles.profiles, self.queue, self.under_way)
+        #: Called with a pod whose text about evictions has changed.
+        self.report_anew: Callable[[PodUid, float], None] = lambda uid, now: None
+        self.texts = PostFilterTexts(in_use.profiles, self.queue, self.under_way)
         self._searched = False
         #: Searches that take several iterations.
         self._surveys: dict[Nominee, Survey] = {}
@@ -126,30 +272,20 @@ class Preemption:
     @property
     def is_due(self) -> bool:
         """Whether an iteration would search, or find that a plan or nomination has ended."""
-        if self.queue.is_due or self._searched or self._nominations.is_due:
+        if self.queue.is_due or self._searched or self._nominations.doubtful:
             return True
-        return any(reservation.is_broken for reservation in self._reservations.holders)
+        holders = self._reservations.holders
+        return bool(holders) and any(reservation.is_broken for reservation in holders)
 
-    @property
-    def next_at(self) -> float:
-        """When time alone changes something; infinity if it does not."""
-        return min(
-            self._given_up.next_at,
-            self.queue.next_at,
-            self.evictions.next_at,
-            self._nominations.next_at,
-        )
-
-    def seen(self, record: Record | None, now: float) -> None:
-        """Take a pod as the API server shows it."""
-        if record is None:
-            return
+    def seen(self, record: Record, now: float) -> None:
+        """Take a pod as the API server shows it: one that is leaving, or is or was nominated."""
         self.evictions.seen(record, now)
         self._nominations.seen(record)
 
     def gone(self, uid: PodUid) -> None:
         """Forget a pod. It may still hold something until `left` is called."""
-        self._surveys.pop(uid, None)
+        if uid in self._surveys:
+            del self._surveys[uid]
         self._nominations.gone(uid)
         self.evictions.gone(uid)
 
@@ -163,7 +299,8 @@ class Preemption:
         """The plan that would be made for a waiting pod, also if the pod may not preempt.
 
         With it, whether that plan is being carried out. The search is made in portions, as that of
-        decisions; for each, nothing is asked but a new `reading`. A gang's is one portion.
+        decisions; for each, nothing is asked but a new `reading`. A gang's is one portion. The
+        record of a pod without a gang need not be one of the machine's.
         """
         gang = self._gangs.of(record.pod.uid)
         nominee: Nominee = gang if gang is not None and gang.needs_quorum else record.pod.uid
@@ -172,18 +309,20 @@ class Preemption:
             return known.plan, True
         if isinstance(nominee, Gang) and len(nominee.waiting) < max(1, nominee.need):
             return None
-        if not self.queue.is_above_another(nominee):
+        members = needed(nominee, self._records) if isinstance(nominee, Gang) else [record]
+        if not self.queue.ranks_above_another(_preemptor_of(nominee, members)):
             return None  # it would not be searched for
         number = self._attempts.preemptions
         survey = None if gang is not None else Survey(number, record.shape)
         plan: PreemptionPlan | None = None
         while survey is None or not survey.is_done:
             now = reading()
-            contender = contender_of(nominee, self._records)
-            if not self._reservations.show_in(now.snapshots, contender):
+            if isinstance(nominee, Gang):
+                members = needed(nominee, self._records)
+            if not self._reservations.show_in(now.snapshots, contender_with(nominee, members)):
                 return None
             planner, leaving = self.planner.for_reading(now), self._leaving(self._now)
-            preemptor, members = self._preemptor(nominee), needed(nominee, self._records)
+            preemptor = _preemptor_of(nominee, members)
             if survey is None:
                 plan = planner.plan(preemptor, members, leaving, where=Where(number))
                 break
@@ -206,11 +345,11 @@ class Preemption:
 
     def begin_iteration(self, now: float) -> None:
         """Give a nominee whose Binding was refused its place back, before others are tried."""
-        for uid, (one, charge) in list(self._placed.items()):
+        for uid, (one, charge) in list(self.placed.items()):
             record = self._records.get(uid)
             if record is not None and record.state in _PLACED:
                 continue
-            del self._placed[uid]
+            del self.placed[uid]
             is_refused = record is not None and record.state in (PodState.BACKOFF, PodState.WAITING)
             if is_refused and now < one.until:
                 self._hold(one, {uid: charge}, now)
@@ -218,7 +357,7 @@ class Preemption:
 
     def resumes(self, *, cards_known: bool) -> bool:
         """Whether plans of an earlier scheduler process must be made anew."""
-        return self._resumption.is_due(cards_known=cards_known)
+        return self.resumption.is_due(cards_known=cards_known)
 
     def resume(self, now: float, *, cards_known: bool) -> list[Effect]:
         """Make anew some plans of an earlier scheduler process.
@@ -227,8 +366,8 @@ class Preemption:
         freed for those.
         """
         effects: list[Effect] = []
-        self._resumption.begin(self._nominations.shown)
-        for nominee, nodes in self._resumption.portion(cards_known=cards_known):
+        self.resumption.begin(self._nominations.shown)
+        for nominee, nodes in self.resumption.portion(cards_known=cards_known):
             if nominee not in self.under_way and self.queue.may_plan(nominee):
                 plan = self._search(nominee, now, nodes, fitting=True)
                 if plan is not None:
@@ -238,6 +377,23 @@ class Preemption:
     def run(self, now: float) -> Sequence[Effect]:
         """At the end, before all reservations are shown: end plans, and make at most one."""
         self._now = now
+        if self.queue.is_idle and not self.under_way and not self._nominations.doubtful:
+            self._searched = False
+            return ()
+        return self._renew_or_search(now)
+
+    def does_not_fit(self, shape_queue: ShapeQueue, now: float) -> None:
+        """Take note of a shape queue that fits nowhere: its pods may preempt others."""
+        alone = shape_queue.key.alone
+        plan = None if alone is None else self.under_way.get(alone)
+        if alone is not None and plan is not None and not plan.was_tried:
+            plan.was_tried = True
+            self.report_anew(alone, now)
+        self.queue.unschedulable(shape_queue)
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _renew_or_search(self, now: float) -> Sequence[Effect]:
         self._note_ends()
         doubtful = self._doubtful(now)
         if doubtful is not None:
@@ -246,7 +402,9 @@ class Preemption:
         nominee = self.queue.take(now)
         self._searched = nominee is not None
         if nominee is None:
-            return [] if self.queue.is_behind else self._nominations.take_back(now)
+            if not self._nominations.doubtful or self.queue.is_behind:
+                return []
+            return self._nominations.clear_unplanned(now)
         survey = self._survey(nominee)
         before = self._work.cost
         plan = self._search(nominee, now, survey=survey)
@@ -262,19 +420,8 @@ class Preemption:
             evaluators = self._snapshots.shown.evaluators
             evaluator = evaluators[self._records[nominee].pod.scheduler_name]
             self.queue.futile(nominee, now, searched_in_vain(survey, evaluator))
-            self.told(nominee, now)
+            self.report_anew(nominee, now)
         return []
-
-    def does_not_fit(self, shape_queue: ShapeQueue, now: float) -> None:
-        """A shape queue was tried and does not fit."""
-        alone = shape_queue.key.alone
-        plan = None if alone is None else self.under_way.get(alone)
-        if alone is not None and plan is not None and not plan.was_tried:
-            plan.was_tried = True
-            self.told(alone, now)
-        self.queue.unschedulable(shape_queue)
-
-    # --- inside --------------------------------------------------------------------------------
 
     def _survey(self, nominee: Nominee) -> Survey | None:
         """The unfinished search for this pod; None for members of gangs."""
@@ -299,7 +446,7 @@ class Preemption:
             self._end(one)
             charge = None if record is None else self._ledger.charge_of(record.pod.uid)
             if record is not None and record.state in _PLACED and charge is not None:
-                self._placed[record.pod.uid] = one, charge
+                self.placed[record.pod.uid] = one, charge
 
     def _doubtful(self, now: float) -> PreemptionInFlight | None:
         """The first plan that no longer holds, or that gave its nominee nothing."""
@@ -346,21 +493,17 @@ class Preemption:
         `survey`, only a portion is searched, and there is no plan until it is done.
         """
         members, leaving = needed(nominee, self._records), self._leaving(now)
-        if self._reservations.show_to(contender_of(nominee, self._records)) is not None:
+        if self._reservations.show_as_seen_by(contender_of(nominee, self._records)) is not None:
             if survey is not None:
                 survey.is_done = True
             return None  # that holder is tried first, and this nominee again afterwards
-        preemptor = self._preemptor(nominee)
+        preemptor = _preemptor_of(nominee, members)
         where = Where(self._attempts.preemptions, nodes, fitting=fitting)
         if survey is not None:
             plan = self.planner.look_on(preemptor, members[0], leaving, survey)
         else:
             plan = self.planner.plan(preemptor, members, leaving, where=where)
         return plan if plan is None or fitting or plan.makes_room else None
-
-    def _preemptor(self, nominee: Nominee) -> Preemptor:
-        name = nominee.name if isinstance(nominee, Gang) else ""
-        return preemptor_of([record.pod for record in needed(nominee, self._records)], name)
 
     def _leaving(self, now: float) -> list[Record]:
         """The pods that are expected to leave without another eviction."""
@@ -409,7 +552,7 @@ class Preemption:
         reservations, nominee, plan = self._reservations, one.nominee, one.plan
         for place in places.values():
             cards = place.allocation.cards if place.allocation is not None else ()
-            reservations.took(place.node, {card.uuid for card in cards})
+            reservations.break_on_cards(place.node, {card.uuid for card in cards})
         reservation = reservations.of(nominee)
         if reservation is None or reservation.cause is not ReservationCause.PREEMPTS:
             reservations.end(nominee)
@@ -446,6 +589,12 @@ class Preemption:
         """No plan waits for this pod any more: it has left, or it stays."""
         for one in self.under_way.values():
             one.awaited.discard(uid)
+
+
+def _preemptor_of(nominee: Nominee, members: Sequence[Record]) -> Preemptor:
+    """The nominee as a preemptor; its members are the pods that it needs."""
+    name = nominee.name if isinstance(nominee, Gang) else ""
+    return preemptor_of([record.pod for record in members], name)
 
 
 def _eviction(record: Record, plan: PreemptionPlan) -> Evict:

@@ -4,20 +4,19 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from kubeshare_py.domain.effects import PreemptionPlan, Preemptor
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.domain.preemption import PreemptionPlan
 from kubeshare_py.domain.remembered import MAX_BYTES, weight_of
-from kubeshare_py.scheduling.binding.iteration_budget import IterationBudget
-from kubeshare_py.scheduling.binding.scheduler_state import Queues
-from kubeshare_py.scheduling.preemption.lowest_priority import LowestPriority
+from kubeshare_py.scheduling.iteration_budget import IterationBudget
 from kubeshare_py.scheduling.preemption.planner import Planner, preemptor_of
-from kubeshare_py.scheduling.queue.fair_share import FairHeap, Shares
+from kubeshare_py.scheduling.preemption.potential_victims import LowestPriority
 from kubeshare_py.scheduling.queue.gangs import Gang
-from kubeshare_py.scheduling.queue.pod_queue import ShapeQueue, SortKey
+from kubeshare_py.scheduling.queue.pod_queue import FairHeap, ShapeQueue, Shares, SortKey
 from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.scheduling.queue.reservations import Nominee, needed
 from kubeshare_py.scheduling.queue.timers import Timers, backoff_s
+from kubeshare_py.scheduling.state import State
 
 #: The most failed searches that are remembered.
 FUTILE_KEPT = 4096
@@ -56,8 +55,7 @@ class PreemptionQueue:
 
     def __init__(
         self,
-        records: Mapping[PodUid, Record],
-        queues: Queues,
+        state: State,
         planner: Planner,
         budget: IterationBudget,
         under_way: Mapping[Nominee, object],
@@ -65,9 +63,9 @@ class PreemptionQueue:
         most_plans: int,
     ) -> None:
         """`most_plans`: how many times one nominee may evict others."""
-        self._records = records
-        self._pod_queue, self._gang_queue = queues.pods, queues.gangs
-        self._queue_shares, self._attempts = queues.shares, queues.attempts
+        self._records = state.records
+        self._pod_queue, self._gang_queue = state.queue, state.gang_queue
+        self._queue_shares, self._attempts = state.shares, state.attempts
         self._budget = budget
         self._planner = planner
         self._under_way = under_way
@@ -78,13 +76,13 @@ class PreemptionQueue:
         self._due: dict[ShapeQueue | Gang, SortKey] = {}
         self._shares = Shares()
         self._candidates: FairHeap[ShapeQueue | Gang] = FairHeap(
-            self._shares, self._stands_at, lambda: len(self._due)
+            self._shares, self._stands_at, self._due.__len__
         )
         #: Candidates that were found under a former owner.
         self._moved: dict[ShapeQueue | Gang, None] = {}
         #: Candidates still to be looked at, some in each iteration.
         self._unlooked: list[ShapeQueue | Gang] = []
-        self._retry: Timers[ShapeQueue | Gang] = Timers()
+        self._retry: Timers[ShapeQueue | Gang] = Timers(state.alarms)
         self._futile: dict[_Alike, Futile] = {}
         self._futile_bytes = 0
         #: The lowest bound rank when a candidate that could evict no pod was passed over; the
@@ -99,13 +97,13 @@ class PreemptionQueue:
             or self._unlooked
             or self._pod_queue.newcomers
             or self._gang_queue.newcomers
-            or self._lowest() < self._passed_over_at
+            or (self._passed_over_at is not NOTHING and self._lowest() < self._passed_over_at)
         )
 
     @property
-    def next_at(self) -> float:
-        """When a failed search is due again."""
-        return self._retry.next_at
+    def is_idle(self) -> bool:
+        """Whether `take` would change nothing: there is no candidate, and no round to end."""
+        return not (self._shares.spent or self.is_due)
 
     @property
     def is_behind(self) -> bool:
@@ -185,7 +183,7 @@ class PreemptionQueue:
 
         A namespace that has used its share of searches lets all others pass.
         """
-        if self._lowest() < self._passed_over_at:
+        if self._passed_over_at is not NOTHING and self._lowest() < self._passed_over_at:
             self._look_at_all()
         for newcomers in (self._pod_queue.newcomers, self._gang_queue.newcomers):
             self._unlooked.extend(newcomers)
@@ -234,7 +232,12 @@ class PreemptionQueue:
 
     def is_above_another(self, nominee: Nominee) -> bool:
         """Whether some pod that may be evicted ranks lower."""
-        preemptor = preemptor_of([one.pod for one in needed(nominee, self._records)])
+        return self.ranks_above_another(
+            preemptor_of([one.pod for one in needed(nominee, self._records)])
+        )
+
+    def ranks_above_another(self, preemptor: Preemptor) -> bool:
+        """The same of a preemptor that need not wait."""
         return self._lowest() < (preemptor.priority, preemptor.guarantee)
 
     def searched(self, record: Record) -> Futile | None:

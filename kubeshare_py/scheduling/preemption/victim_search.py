@@ -1,9 +1,4 @@
-"""Finds the victims that make room for one more pod: all candidates at once, on private rows.
-
-A candidate begins with all evictable pods removed from the cards that it is about, or from the
-node if more than cards is short. Then pods are reprieved, the most important first, while the
-plugins say that the preemptor still fits. The pods that remain are needed: none of them could stay.
-"""
+"""Finds the victims that make room for pods, on private rows, and reprieves those not needed."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,18 +6,181 @@ from itertools import combinations, islice
 
 import numpy as np
 
+from kubeshare_py.cluster.charge import card_charges
 from kubeshare_py.cluster.columns import ABSENT, CORDONED, UNHEALTHY, IntArray
 from kubeshare_py.cluster.ledger import Ledger
-from kubeshare_py.cluster.what_if import Amounts, WhatIf
+from kubeshare_py.cluster.overlay import WhatIf
+from kubeshare_py.cluster.usage_accounting import Amounts
+from kubeshare_py.domain.gpu import exclusions
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.evaluator import Evaluator
+from kubeshare_py.framework.snapshot import Snapshot
+from kubeshare_py.scheduling.pod_groups.gang_places import ProfileShape, kind_of
 from kubeshare_py.scheduling.preemption.potential_victims import (
     EvictionGroup,
     PotentialVictims,
     cost,
 )
+from kubeshare_py.scheduling.queue.gangs import Gang
 from kubeshare_py.scheduling.queue.pod_records import Record
+
+# Private rows on which a preemption is tried: pods are removed, and others get places.
+
+
+@dataclass(slots=True, eq=False)
+class TrialPlacement:
+    """A pod with its place in the plan: the row's position, and its cards' slots."""
+
+    record: Record
+    position: int
+    slots: tuple[int, ...]
+
+
+class TrialRows:
+    """Copies of some rows. A position is a row's index among them."""
+
+    def __init__(self, snapshot: Snapshot, index: IntArray, model: str) -> None:
+        """`index`, (k,) int64, are the rows of the tables to copy."""
+        self.rows = snapshot.tables.what_if(index)
+        self.rows.be_one_plan()
+        self.everywhere = np.arange(len(index))
+        self.placements: list[TrialPlacement] = []
+        self._model = model
+        self._ledger, self._evaluators = snapshot.ledger, snapshot.evaluators
+        self._position = {row: position for position, row in enumerate(index.tolist())}
+
+    def names(self) -> list[NodeName]:
+        """The nodes of the rows, by position."""
+        names = (self._ledger.columns.names[row] for row in self.rows.index.tolist())
+        return [name for name in names if name is not None]
+
+    def kind_of(self, record: Record) -> ProfileShape:
+        """The profile and shape by which this pod is placed."""
+        return kind_of(record, self._model)
+
+    def positions_of(self, records: Sequence[Record]) -> set[int]:
+        """The positions of these pods; pods on other rows are left out."""
+        found = (self._position_of(record.node) for record in records if record.node is not None)
+        return {position for position in found if position is not None}
+
+    def take_away(self, records: Sequence[Record]) -> set[int]:
+        """Remove pods from the rows; the positions that changed."""
+        return self._change(records, -1)
+
+    def put_back(self, records: Sequence[Record]) -> None:
+        """Return pods that were removed."""
+        self._change(records, 1)
+
+    def _change(self, records: Sequence[Record], sign: int) -> set[int]:
+        by_position: dict[int, list[PodUid]] = {}
+        for record in records:
+            assert record.node is not None
+            position = self._position_of(record.node)
+            if position is not None:
+                by_position.setdefault(position, []).append(record.pod.uid)
+        if by_position:
+            positions = np.array(list(by_position), np.int64)
+            amounts = self._ledger.amounts(list(by_position.values()))
+            self.rows.add(positions, amounts, np.arange(len(positions)), sign)
+            self.rows.derive(positions)
+        return set(by_position)
+
+    def _position_of(self, node: NodeName) -> int | None:
+        """The position of a node; None for other rows, and for a node without a row."""
+        row = self._ledger.columns.row_of.get(node)
+        return None if row is None else self._position.get(row)
+
+    # --- places --------------------------------------------------------------------------------
+
+    def fill(
+        self, kind: ProfileShape, left: list[Record], positions: IntArray, *, one_each: bool = False
+    ) -> None:
+        """Give pods from the front of `left` places at these positions, (k,) int64, the best first.
+
+        `one_each`: first one pod at each position where it fits, all at once.
+        """
+        if not len(positions):
+            return
+        evaluator, shape = self._evaluators[kind[0]], kind[1]
+        scores, slots = evaluator.score_rows(shape, self.rows.take(positions))
+        if one_each and len(positions) > 1:
+            fitting = np.flatnonzero(scores >= 0)[: len(left)]
+            self._place(kind, left, positions[fitting], _some(slots, fitting))
+            scores, slots = evaluator.score_rows(shape, self.rows.take(positions))
+        while left:
+            best = int(scores.argmax())
+            if scores[best] < 0:
+                return
+            here = np.array([best])
+            self._place(kind, left, positions[here], _some(slots, here))
+            scores[here], card = evaluator.score_rows(shape, self.rows.take(positions[here]))
+            if slots is not None and card is not None:
+                slots[here] = card
+
+    def _place(
+        self, kind: ProfileShape, left: list[Record], positions: IntArray, slots: IntArray | None
+    ) -> None:
+        """Give the next pods these places, one each."""
+        seated = []
+        for number, position in enumerate(positions.tolist()):
+            if slots is not None:
+                chosen: tuple[int, ...] = (slots.item(number),)
+            else:
+                row = self.rows.take(positions[number : number + 1])
+                chosen = self._evaluators[kind[0]].cards_of(kind[1], row)
+            seated.append(TrialPlacement(left[number], position, chosen))
+        del left[: len(seated)]
+        self.occupy(seated, 1)
+        self.placements += seated
+
+    def occupy(self, seated: Sequence[TrialPlacement], sign: int) -> None:
+        """Charge pods to their places (sign 1), or remove them (-1)."""
+        while seated:
+            # A row can be changed only once per call.
+            first = {one.position: number for number, one in reversed([*enumerate(seated)])}
+            now = [seated[number] for number in sorted(first.values())]
+            positions = np.array([one.position for one in now], np.int64)
+            self.rows.add(positions, self.amounts(now), np.arange(len(now)), sign)
+            self.rows.derive(positions)
+            done = set(first.values())
+            seated = [one for number, one in enumerate(seated) if number not in done]
+
+    def amounts(self, seated: Sequence[TrialPlacement]) -> Amounts:
+        """What pods take at their places, one line each."""
+        columns = self._ledger.columns
+        amounts = Amounts.none(len(seated), columns.free.shape[1], columns.width)
+        for line, one in enumerate(seated):
+            _, shape = self.kind_of(one.record)
+            row = self.rows.index.item(one.position)
+            amounts.free[line] = self._ledger.vector(shape.charged, shape.needs_port)
+            amounts.pods[line] = [one.record.pod.placed]
+            # A plugin may take an empty slot for a card: such a place becomes no plan.
+            uuids = columns.uuids[row]
+            slots = one.slots if max(one.slots, default=0) < len(uuids) else ()
+            for card in card_charges(columns, row, slots, shape.claims):
+                slot = uuids.index(card.uuid)
+                amounts.milli[line, slot] = card.milli
+                amounts.memory[line, slot] = card.memory_bytes
+                amounts.tenants[line, slot] = 1
+                amounts.exclusive[line, slot] = card.exclusive
+                if card.tags:
+                    amounts.excluding[line, slot] = bool(exclusions(card.tags))
+                    amounts.tags.setdefault(line, []).append((slot, card.tags))
+        return amounts
+
+
+def _some(slots: IntArray | None, index: IntArray) -> IntArray | None:
+    return None if slots is None else slots[index]
+
+
+# Finds the victims that make room for one more pod: all candidates at once, on private rows.
+#
+# A candidate begins with all evictable pods removed from the cards that it is about, or from the
+# node if more than cards is short. Then pods are reprieved, the most important first, while the
+# plugins say that the preemptor still fits. The pods that remain are needed: none of them could
+# stay.
+
 
 #: A portion of a search ends after so many candidates (about 60 µs each).
 CANDIDATES_AT_ONCE = 96
@@ -248,3 +406,143 @@ def _distinct(sets: Iterable[list[Record]]) -> list[list[Record]]:
     """The sets without duplicates, which pods with several cards cause."""
     known = {tuple(record.pod.uid for record in records): records for records in sets}
     return list(known.values())
+
+
+# Reprieves victims: returns eviction groups, the most important first, while all pods fit.
+#
+# As in kube-scheduler, which reprieves the victims of a candidate node in this order.
+
+
+class Reprieve:
+    """Reprieves the eviction groups of one search, on its rows."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        potential_victims: PotentialVictims,
+        trial: TrialRows,
+        groups: Sequence[EvictionGroup],
+    ) -> None:
+        self._ledger, self._evaluators = snapshot.ledger, snapshot.evaluators
+        self._potential_victims = potential_victims
+        self._trial = trial
+        self._units = list(groups)
+
+    def reprieve(self) -> list[EvictionGroup]:
+        """Reprieve eviction groups, the most important first; returns those that must go."""
+        hopeless = self._hopeless(self._units)
+        left = sorted(self._units, key=lambda group: group.importance)
+        wholly_gone = {group.gang: None for group in left if group.whole}
+        again = True
+        while again:
+            again = False
+            for group in [group for group in left if group.whole or group.gang not in wholly_gone]:
+                left.remove(group)
+                if group not in hopeless and self._can_stay(group):
+                    self._units.remove(group)
+                    self._potential_victims.reprieve(group)
+                    # Members above its minimum may stay only now.
+                    wholly_gone.pop(group.gang, None)
+                    again |= group.whole
+        for gang in wholly_gone:
+            if gang is not None and gang.quorum_met:
+                self._reprieve_quorum(gang)
+        return self._units
+
+    def _reprieve_quorum(self, gang: Gang) -> None:
+        """Let members of a gang that goes whole stay, if its minimum can; any of them."""
+        groups = [group for group in self._units if group.gang is gang]
+        records = [record for group in groups for record in group.records]
+        least = gang.min_member - gang.completed
+        singles = sorted(
+            (EvictionGroup((record,), gang=gang) for record in records),
+            key=lambda group: group.importance,
+        )
+        if least >= len(singles):
+            return
+        hopeless = self._hopeless(singles)
+        before = self._trial.placements
+        staying: list[EvictionGroup] = []
+        for number, group in enumerate(singles):
+            if len(staying) + len(singles) - number < least or len(hopeless) > len(singles) - least:
+                break
+            if group not in hopeless and self._can_stay(group):
+                staying.append(group)
+        if len(staying) < least:
+            self._trial.occupy(self._trial.placements, -1)
+            self._trial.take_away([group.records[0] for group in staying])
+            self._trial.placements = before
+            self._trial.occupy(before, 1)
+            return
+        violations = sum(group.violations for group in groups) - len(staying)
+        going = [group for group in singles if group not in staying]
+        for group in staying:
+            self._potential_victims.reprieve(group)
+        for group in going[: max(0, violations)]:
+            group.violations = 1
+        self._units = [group for group in self._units if group not in groups] + going
+
+    def _hopeless(self, groups: Sequence[EvictionGroup]) -> set[EvictionGroup]:
+        """Units that certainly have to go, found in one step, because mostly all of them do.
+
+        Only for plans whose pods have one shape, and for eviction groups on one node.
+        """
+        trial = self._trial
+        kinds = {trial.kind_of(one.record) for one in trial.placements}
+        places = {group: trial.positions_of(group.records) for group in groups}
+        local = [group for group in groups if len(places[group]) == 1]
+        if len(kinds) > 1 or not local:
+            return set()
+        ((profile, shape),) = kinds
+        evaluator = self._evaluators[profile]
+        at = [position for group in local for position in places[group]]
+        rows, every = trial.rows.take(np.array(at, np.int64)), np.arange(len(at))
+        lines: dict[int, list[int]] = {position: [] for position in at}
+        for line, one in enumerate(trial.placements):
+            lines.setdefault(one.position, []).append(line)
+        amounts = trial.amounts(trial.placements)
+        for number in range(max(map(len, lines.values()))):
+            some = [index for index in every.tolist() if len(lines[at[index]]) > number]
+            which = [lines[at[index]][number] for index in some]
+            rows.add(np.array(some, np.int64), amounts, np.array(which, np.int64), -1)
+        here = [
+            [one.pod.uid for one in group.records if trial.positions_of([one])] for group in local
+        ]
+        rows.add(every, self._ledger.amounts(here), every)
+        rows.derive(every)
+        elsewhere = int(evaluator.headroom(shape, trial.rows).sum())
+        room = evaluator.headroom(shape, rows).tolist()
+        return {
+            group
+            for group, position, most in zip(local, at, room, strict=True)
+            if most + elsewhere < len(lines[position])
+        }
+
+    def _can_stay(self, group: EvictionGroup) -> bool:
+        """Whether all pods still fit with this unit back; if so, it is put back."""
+        trial = self._trial
+        touched = trial.positions_of(group.records)
+        before = trial.placements
+        moved = [one for one in before if one.position in touched]
+        trial.occupy(moved, -1)
+        trial.put_back(group.records)
+        trial.placements = [one for one in before if one.position not in touched]
+        kept = len(trial.placements)
+        if self._reseat(moved):
+            return True
+        trial.occupy(trial.placements[kept:], -1)
+        trial.take_away(group.records)
+        trial.placements = before
+        trial.occupy(moved, 1)
+        return False
+
+    def _reseat(self, moved: Sequence[TrialPlacement]) -> bool:
+        for one in moved:
+            kind = self._trial.kind_of(one.record)
+            left = [one.record]
+            self._trial.fill(kind, left, np.array([one.position]))
+            if left:
+                self._trial.fill(kind, left, self._trial.everywhere)
+            if left:
+                return False
+        return True

@@ -6,12 +6,11 @@ exceptions, as for pods (`pod_queue`).
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from kubeshare_py.scheduling.queue.fair_share import FairHeap, Shares
 from kubeshare_py.scheduling.queue.gangs import Composition, Gang, Shapes, Shortage
-from kubeshare_py.scheduling.queue.pod_queue import SortKey
+from kubeshare_py.scheduling.queue.pod_queue import FairHeap, Shares, SortKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +46,12 @@ class GangQueue:
     """Gangs with enough members: in queue order, or unschedulable in composition queues."""
 
     def __init__(self, shares: Shares | None = None) -> None:
+        self._entry: dict[Gang, int] = {}
         #: Gangs by their entry. Those of a composition that became unschedulable stay in it until
         #: they come first: then they join the composition queue.
         self._active: FairHeap[tuple[Gang, int]] = FairHeap(
-            shares or Shares(), self._is_current, lambda: len(self._entry)
+            shares or Shares(), self._is_current, self._entry.__len__
         )
-        self._entry: dict[Gang, int] = {}
         self._entries = 0
         self._queue_of: dict[Gang, CompositionQueue] = {}
         self._queues: dict[CompositionKey, CompositionQueue] = {}
@@ -61,6 +60,8 @@ class GangQueue:
         self._key: dict[Gang, CompositionKey] = {}
         #: No unschedulable gang was tried before (s).
         self.unschedulable_from = math.inf
+        #: Called when that is earlier than it was.
+        self.blocked: Callable[[], None] = lambda: None
         #: Gangs that joined an unschedulable composition queue, and were not reported on yet.
         self.joined: list[Gang] = []
         #: Gangs that were unschedulable, or joined such gangs, since they were last taken.
@@ -140,7 +141,9 @@ class GangQueue:
         composition_queue = self._add_queue(
             CompositionQueue(key, gang.need, gang.shapes.copy(), owner=gang.namespace, since=now)
         )
-        self.unschedulable_from = min(self.unschedulable_from, now)
+        if now < self.unschedulable_from:
+            self.unschedulable_from = now
+            self.blocked()
         self._join(gang)
         return composition_queue
 

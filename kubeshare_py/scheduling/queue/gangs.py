@@ -13,18 +13,172 @@ succeeded and were deleted, and gangs of which all pods were deleted for a while
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from itertools import islice
-from typing import TypeVar
+from typing import TypeVar, assert_never
 
+from kubeshare_py.domain.cluster_objects import GroupApi, GroupReference, PodGroupObject
 from kubeshare_py.domain.diagnosis import Diagnosis
-from kubeshare_py.domain.events import FinishedMember
+from kubeshare_py.domain.events import (
+    FinishedMember,
+    PodGroupEvent,
+    PodGroupGone,
+    PodGroupSeen,
+    PodGroupsListed,
+)
 from kubeshare_py.domain.identity import NodeName, PodUid
-from kubeshare_py.domain.pod import Pod, Shape
-from kubeshare_py.scheduling.queue.group_objects import GangKey, GroupObjects
+from kubeshare_py.domain.pod import Pod, PodGroup, Shape
+from kubeshare_py.domain.printable import listed
 from kubeshare_py.scheduling.queue.pod_queue import SortKey
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
+
+# The known PodGroup objects, and the groups of pods that name one.
+#
+# Pods may come before their PodGroup, and it may be changed or deleted at any time. A pod whose
+# PodGroup is unknown is gated; a bound pod stays in its gang, whatever happens to the object.
+
+
+GangKey = tuple[str, str]
+
+
+class GroupObjects:
+    """The known PodGroups, and the APIs that have been listed."""
+
+    def __init__(self) -> None:
+        self._objects: dict[GangKey, PodGroupObject] = {}
+        #: Why an API may have no PodGroups; no entry for APIs that were not listed yet.
+        self._trouble: dict[GroupApi, str] = {}
+        #: Gangs whose pods name an unknown object, by API.
+        self._missed: dict[GangKey, GroupApi] = {}
+
+    def change(self, event: PodGroupEvent) -> list[GangKey]:
+        """Take in an event; the gangs whose pods are affected."""
+        match event:
+            case PodGroupSeen(group=group):
+                return self._put(group)
+            case PodGroupGone(api=api, namespace=namespace, name=name):
+                key = _gang(api, namespace, name)
+                return [key] if self._objects.pop(key, None) is not None else []
+            case PodGroupsListed():
+                return self._listed(event)
+            case _:
+                assert_never(event)
+
+    def min_member(self, key: GangKey) -> int | None:
+        """The minimum of a gang's object; None if there is none."""
+        known = self._objects.get(key)
+        return None if known is None or known.unsupported else known.min_member
+
+    def wanted(self, api: GroupApi, gangs: Container[GangKey]) -> bool:
+        """Whether pods of one of these gangs wait for an object of this API."""
+        return any(missed is api and key in gangs for key, missed in self._missed.items())
+
+    def listed(self) -> dict[GroupApi, tuple[tuple[PodGroupObject, ...], str]]:
+        """By API that was listed: its known objects, and why there may be none."""
+        return {
+            api: (tuple(one for one in self._objects.values() if one.api is api), problem)
+            for api, problem in self._trouble.items()
+        }
+
+    def forget(self, key: GangKey) -> None:
+        """The gang has no pods any more."""
+        self._missed.pop(key, None)
+
+    def resolved(self, pod: Pod) -> Pod:
+        """The pod with the group of its object; pods that name none are unchanged.
+
+        A bound pod's group is that of its allocation.
+        """
+        reference = pod.group_reference
+        if reference is None or pod.node_name is not None:
+            return pod
+        known = self._objects.get((pod.key.namespace, reference.gang))
+        group = None
+        if known is not None and not known.unsupported:
+            least = known.min_member
+            group = PodGroup(
+                name=reference.gang, headcount=least, min_available=least, within=known.within
+            )
+        return pod if pod.group == group else replace(pod, group=group)
+
+    def reason(self, pod: Pod) -> str | None:
+        """Why a pod is gated because of its object, None if it is not.
+
+        Empty until the API was listed: nothing is reported then.
+        """
+        reference = pod.group_reference
+        if reference is None:
+            return None
+        key = (pod.key.namespace, reference.gang)
+        known = self._objects.get(key)
+        if known is None:
+            self._missed[key] = reference.api
+            trouble = self._trouble.get(reference.api)
+            if trouble is None:
+                return ""
+            missing = f'PodGroup "{reference.name}" of {reference.api} is not there'
+            return f"{missing}: its API {trouble}" if trouble else missing
+        if known.unsupported:
+            fields = listed(known.unsupported)
+            return f'PodGroup "{reference.name}" of {reference.api}: not supported yet: {fields}'
+        return None
+
+    def _put(self, group: PodGroupObject) -> list[GangKey]:
+        key = _key(group)
+        self._missed.pop(key, None)
+        if self._objects.get(key) == group:
+            return []
+        self._objects[key] = group
+        return [key]
+
+    def _listed(self, event: PodGroupsListed) -> list[GangKey]:
+        changed: list[GangKey] = []
+        if self._trouble.get(event.api) != event.problem:
+            self._trouble[event.api] = event.problem
+            changed += self._missing(event.api)
+        if event.groups is not None:
+            found = {_key(group) for group in event.groups}
+            found.update(_gang(event.api, *name) for name in event.unreadable)
+            gone = [
+                key
+                for key, known in self._objects.items()
+                if known.api is event.api and key not in found
+            ]
+            for key in gone:
+                del self._objects[key]
+            changed += gone
+            for group in event.groups:
+                changed += self._put(group)
+        return list(dict.fromkeys(changed))
+
+    def _missing(self, api: GroupApi) -> Iterator[GangKey]:
+        """Drop and yield gangs that miss an object of this API; they register again if needed."""
+        missing = [key for key, missed in self._missed.items() if missed is api]
+        for key in missing:
+            del self._missed[key]
+        yield from missing
+
+
+def _key(group: PodGroupObject) -> GangKey:
+    return _gang(group.api, group.namespace, group.name)
+
+
+def _gang(api: GroupApi, namespace: str, name: str) -> GangKey:
+    return namespace, GroupReference(api, name).gang
+
+
+# Pod groups whose members must start together: their members, and how many more they need.
+#
+# A group may be run several times, also at the same time: by the Jobs of a CronJob, for example.
+# Each run is a gang of its own, of the pods of one owner, or of several owners that are too small
+# alone. Only its own members count for it (docs/decisions/0028-runs-of-a-gang.md).
+#
+# It records, and decides nothing. Nearly all of it follows from the existing pods, so a restarted
+# scheduler finds what its predecessor knew: a bound pod's gang, minimum and owners are those in its
+# allocation, an unbound pod's those of its labels. What only this process remembers are members
+# that succeeded and were deleted, and gangs of which all pods were deleted for a while.
+
 
 K = TypeVar("K")
 #: The most runs of a group that are compared, and the most owners that are remembered after their
@@ -49,6 +203,8 @@ class MemberRole(Enum):
     ASSUMED = auto()  # its Binding has no answer yet
     BOUND = auto()
     LEAVING = auto()  # is being deleted or evicted: no longer a member
+
+    __hash__ = object.__hash__  # as that of PodState
 
 
 #: Members without a place: the largest minimum of them counts.
@@ -327,14 +483,15 @@ class Gangs:
         #: The PodGroup objects, and the minimum of each of their gangs.
         self.objects = GroupObjects()
         self._declared: dict[GangKey, int] = {}
-        self._of: dict[PodUid, Gang] = {}
+        #: The gang of each member; to be read. Looked at for every pod, and nearly always empty.
+        self.by_pod: dict[PodUid, Gang] = {}
         self._of_finished: dict[PodUid, Gang] = {}
         self._of_owner: dict[tuple[GangKey, str], Gang] = {}
         self._past: OrderedDict[tuple[GangKey, str], _PastRun] = OrderedDict()
 
     def of(self, uid: PodUid) -> Gang | None:
         """The gang of a pod, or None."""
-        return self._of.get(uid)
+        return self.by_pod.get(uid)
 
     def all(self) -> Iterator[Gang]:
         """All gangs, group by group."""
@@ -360,24 +517,23 @@ class Gangs:
         gang = _with_members(self.by_key.get(key, {}))
         return gang is not None and gang.pauses
 
-    def file(self, record: Record) -> Gang | None:
-        """Record a pod's present state; its gang, or None."""
+    def record_member(self, record: Record) -> Gang | None:
+        """Record the present state of a pod that names a group or is a member.
+
+        Its gang, or None.
+        """
         pod, allocation = record.pod, record.allocation
-        named = pod.group is not None or pod.group_reference is not None
-        named = named or (allocation is not None and allocation.group is not None)
-        if not named and (not self._of or pod.uid not in self._of):
-            return None  # nearly always
         key, member = _membership(record)
-        gang = self._of.get(pod.uid)
+        gang = self.by_pod.get(pod.uid)
         if gang is not None and (member is None or key != (gang.namespace, gang.name)):
             self._leave(gang, pod.uid)
             gang = None
         if member is None:
             return None
         if gang is None:
-            gang = self._of[pod.uid] = self._joined_by(key, pod.owner)
+            gang = self.by_pod[pod.uid] = self._find_or_create_gang(key, pod.owner)
         if record.node is not None and allocation is not None and allocation.group_owners:
-            self._owned_by(gang, allocation.group_owners)
+            self._join_owners(gang, allocation.group_owners)
         known = gang.members.get(pod.uid)
         if known is None or known != member:
             gang.put(pod.uid, member)
@@ -389,13 +545,13 @@ class Gangs:
 
     def gone(self, uid: PodUid) -> None:
         """The pod was deleted, or has finished; in the latter case `finish` comes first."""
-        gang = self._of.get(uid)
+        gang = self.by_pod.get(uid)
         if gang is not None:
             self._leave(gang, uid)
 
     def drop(self, uid: PodUid) -> None:
-        """Remove a pod that changed, before it is filed anew."""
-        gang = self._of.get(uid)
+        """Remove a pod that changed, before it is recorded anew."""
+        gang = self.by_pod.get(uid)
         if gang is not None:
             gang.drop(uid)
             self.touched[gang] = None
@@ -407,11 +563,11 @@ class Gangs:
             if known is not None:
                 self._forget(uid)
         elif known is None or known.finished[uid] != member:
-            gang = known or self._of.get(uid)
+            gang = known or self.by_pod.get(uid)
             key = (member.namespace, member.group)
             if gang is None or (gang.namespace, gang.name) != key:
                 gang = self._of_owner.get((key, member.owner)) or self._new(key, member.owner)
-            self._owned_by(gang, member.group_owners)
+            self._join_owners(gang, member.group_owners)
             before = gang.finished.get(uid)
             gang.done += member.succeeded - (before is not None and before.succeeded)
             self._of_finished[uid], gang.finished[uid] = gang, member
@@ -474,8 +630,8 @@ class Gangs:
 
     # --- inside --------------------------------------------------------------------------------
 
-    def _joined_by(self, key: GangKey, owner: str) -> Gang:
-        """The gang that a new member of this owner belongs to."""
+    def _find_or_create_gang(self, key: GangKey, owner: str) -> Gang:
+        """The gang that a new member of this owner joins; a new one if there is none."""
         gang = self._of_owner.get((key, owner))
         if "/" in key[1]:  # an object says that all belong together, whatever their owners
             gang = _with_members(self.by_key.get(key, {})) or gang
@@ -505,8 +661,8 @@ class Gangs:
         gang.owners[owner] = None
         self._of_owner[(gang.namespace, gang.name), owner] = gang
 
-    def _owned_by(self, gang: Gang, owners: Iterable[str]) -> None:
-        """The allocation of a bound member says that these owners run the gang together."""
+    def _join_owners(self, gang: Gang, owners: Iterable[str]) -> None:
+        """Let these owners run the gang together, as the allocation of a bound member says."""
         for owner in owners:
             other = self._of_owner.get(((gang.namespace, gang.name), owner))
             if other is None:
@@ -519,7 +675,7 @@ class Gangs:
         for uid, member in [*part.members.items()]:
             part.drop(uid)
             whole.put(uid, member)
-            self._of[uid] = whole
+            self.by_pod[uid] = whole
         for uid, finished in part.finished.items():
             whole.finished[uid] = finished
             self._of_finished[uid] = whole
@@ -543,7 +699,7 @@ class Gangs:
 
     def _leave(self, gang: Gang, uid: PodUid) -> None:
         gang.drop(uid)
-        del self._of[uid]
+        del self.by_pod[uid]
         self._lost_one(gang)
 
     def _lost_one(self, gang: Gang) -> None:
@@ -576,7 +732,7 @@ def _with_members(runs: Iterable[Gang]) -> Gang | None:
 
 
 def _is_uid(owner: str) -> bool:
-    """Whether the owner can have no successor of the same name (`pod_owners.run_owner`)."""
+    """Whether the owner can have no successor of the same name (`manifests.pods.pod.run_owner`)."""
     return bool(owner) and "/" not in owner
 
 

@@ -1,25 +1,202 @@
 """The queue of pods. Pods of one shape wait in one shape queue.
 
-Whether a pod fits depends on its shape alone. So if the first of a shape queue fits nowhere,
-neither do the pods behind it: the shape queue is *unschedulable* (kube-scheduler's unschedulable
-queue) until a row improves that may fit its shape. Fifty thousand pods waiting in twenty shapes
-cost no more than twenty.
-
-What is kept for preemptors makes exceptions, and these pods have other shape queues: pods that
-never preempt may take less of it than others, and a preemptor whose plan is carried out may take
-what pods before it may not.
+Namespaces have fair shares of the scheduling work.
 """
 
 import math
 from collections.abc import Callable, Container, Iterator
-from dataclasses import dataclass, field, replace
-from heapq import heapify, heappop, heappush
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush, heapreplace
+from typing import Generic, NamedTuple, TypeVar
 
 from kubeshare_py.domain.diagnosis import Diagnosis
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.remembered import HEAVY, MAX_BYTES, weight_of
-from kubeshare_py.scheduling.queue.fair_share import SHARED, FairHeap, Shares
+
+# Fair shares of scheduling work, so that no namespace keeps all others waiting.
+#
+# The cost of an attempt counts toward the namespace of its pods; if it finds a place, only what it
+# costs above a pod of a known shape. A namespace that has used its share of a round lets all others
+# pass; a round ends when only such namespaces have anything to try. Within a namespace, and while
+# no share is used up, the order of the queue holds. A namespace that is alone is not delayed.
+
+
+T = TypeVar("T")
+#: As `pod_queue.SortKey`.
+_Key = tuple[tuple[int | str, ...] | int, ...]
+
+#: The cost that one namespace may use in a round, and the cost of a successful attempt that is not
+#: counted: in rows of about 0.4 µs (`framework.evaluation_cost`).
+A_SHARE, A_PLACE = 25_000, 1_000
+#: Invalid entries are dropped beyond twice the valid ones and this many.
+SPARE_ENTRIES = 64
+#: The owner of shape queues with pods of many namespaces.
+SHARED = ""
+
+
+class Shares:
+    """What each namespace has used in this round, and which must wait.
+
+    They are either `done` for this round, or have shape queues yet to be looked at (`unswept`).
+    """
+
+    def __init__(self) -> None:
+        #: What each namespace has used, in rows; to be read.
+        self.spent: dict[str, int] = {}
+        self.done: set[str] = set()
+        self.unswept: set[str] = set()
+
+    def spend(self, owner: str, cost: int, *, placed: int = 0) -> None:
+        """Charge an attempt: its cost in rows, less an allowance for each pod `placed`."""
+        cost -= placed * A_PLACE
+        if cost <= 0:
+            return
+        spent = self.spent[owner] = self.spent.get(owner, 0) + cost
+        if spent >= A_SHARE:
+            self.done.add(owner)
+
+    def must_wait(self, owner: str) -> bool:
+        """Whether other namespaces come first."""
+        return owner in self.done or owner in self.unswept
+
+    def new_round(self) -> bool:
+        """Begin a new round; False if no namespace waits for one."""
+        had_to_wait = bool(self.done)
+        self.spent.clear()
+        self.done.clear()
+        return had_to_wait
+
+
+class FairHeap(Generic[T]):
+    """Entries by key, without those of namespaces that must wait.
+
+    Entries are not removed: `is_valid` says whether one still counts under its owner and key (it
+    changes no queue), and `most` how many can. About as many invalid entries are kept: a standby
+    scheduler pushes for weeks, and never looks at the first.
+    """
+
+    def __init__(
+        self,
+        shares: Shares,
+        is_valid: Callable[[T, str, _Key], bool],
+        most: Callable[[], int],
+    ) -> None:
+        self._shares = shares
+        self._is_valid = is_valid
+        self._most = most
+        self._count = self._entries = 0
+        self._of: dict[str, list[tuple[_Key, int, T]]] = {}
+        #: The first keys of all owners; an entry counts only while `_first` has the same key.
+        self._firsts: list[tuple[_Key, str]] = []
+        self._first: dict[str, _Key] = {}
+        #: Namespaces that were passed over, because they must wait; to be read.
+        self.held_back: dict[str, None] = {}
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there is a first entry, or there may be some of namespaces that must wait.
+
+        Unlike `first` it changes nothing.
+        """
+        if self.held_back:
+            return True
+        for owner in self._first:
+            if self._shares.must_wait(owner):
+                return True
+            for key, _, entry in self._of[owner]:
+                if self._is_valid(entry, owner, key):
+                    return True
+        return False
+
+    def push(self, owner: str, key: _Key, entry: T) -> None:
+        """Add an entry."""
+        if self._entries > 2 * self._most() + SPARE_ENTRIES:
+            self._compact()
+        if owner not in self._of:
+            self._of[owner] = []
+        heap = self._of[owner]
+        self._count += 1
+        self._entries += 1
+        heappush(heap, (key, self._count, entry))
+        if heap[0][1] == self._count and owner not in self.held_back:
+            self._first[owner] = key
+            heappush(self._firsts, (key, owner))
+
+    def first(self) -> T | None:
+        """The first entry among namespaces that need not wait."""
+        firsts, shares = self._firsts, self._shares
+        while firsts:
+            key, owner = firsts[0]
+            if owner not in self._first or self._first[owner] != key:
+                heappop(firsts)
+                continue
+            if (shares.done or shares.unswept) and shares.must_wait(owner):
+                heappop(firsts)
+                del self._first[owner]
+                self.held_back[owner] = None
+                continue
+            heap = self._of[owner]
+            while heap and not self._is_valid(heap[0][2], owner, heap[0][0]):
+                heappop(heap)
+                self._entries -= 1
+            if not heap:
+                heappop(firsts)
+                del self._first[owner], self._of[owner]
+            elif heap[0][0] == key:
+                return heap[0][2]
+            else:
+                self._first[owner] = heap[0][0]
+                heapreplace(firsts, (heap[0][0], owner))
+        return None
+
+    def let_on(self) -> None:
+        """Look again at namespaces that need not wait any more."""
+        for owner in [one for one in self.held_back if not self._shares.must_wait(one)]:
+            del self.held_back[owner]
+            heap = self._of[owner]
+            self._first[owner] = heap[0][0]
+            heappush(self._firsts, (heap[0][0], owner))
+
+    def clear(self) -> None:
+        """Remove all entries."""
+        for index in (self._of, self._first, self.held_back):
+            index.clear()
+        self._firsts.clear()
+        self._entries = 0
+
+    def _compact(self) -> None:
+        """Keep each valid entry once."""
+        self._entries = 0
+        for owner, heap in list(self._of.items()):
+            kept = {
+                (key, entry): number
+                for key, number, entry in sorted(heap, key=lambda one: one[:2], reverse=True)
+                if self._is_valid(entry, owner, key)
+            }
+            heap[:] = [(key, number, entry) for (key, entry), number in kept.items()]
+            heapify(heap)
+            self._entries += len(heap)
+            if not heap:
+                del self._of[owner]
+                self.held_back.pop(owner, None)
+        heaps = self._of.items()
+        self._first = {one: heap[0][0] for one, heap in heaps if one not in self.held_back}
+        self._firsts = [(key, owner) for owner, key in self._first.items()]
+        heapify(self._firsts)
+
+
+# The queue of pods. Pods of one shape wait in one shape queue.
+#
+# Whether a pod fits depends on its shape alone. So if the first of a shape queue fits nowhere,
+# neither do the pods behind it: the shape queue is *unschedulable* (kube-scheduler's unschedulable
+# queue) until a row improves that may fit its shape. Fifty thousand pods waiting in twenty shapes
+# cost no more than twenty.
+#
+# What is kept for preemptors makes exceptions, and these pods have other shape queues: pods that
+# never preempt may take less of it than others, and a preemptor whose plan is carried out may take
+# what pods before it may not.
+
 
 #: The QueueSort plugin's key, then the pod's arrival; for a gang's members first that of its first
 #: one. () if it is not computed yet.
@@ -36,8 +213,7 @@ QUEUES_KEPT = 4096
 MAX_OWNERS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class ShapeQueueKey:
+class ShapeQueueKey(NamedTuple):
     """What the pods of one shape queue share.
 
     The profile, the shape, the domain if they are tied to one, and whether they preempt. `alone` is
@@ -74,9 +250,9 @@ class ShapeQueue:
     diagnosed_from: int = -1
     look_again_at: float = math.inf
     reason_set: int = 0
-    #: By priority: the last report on evictions that its pods got. `told_at`: when (s) one changed.
-    told: dict[int, str] = field(default_factory=dict)
-    told_at: float = 0.0
+    #: By priority: the last text about evictions in its pods' reports, and when (s) one changed.
+    eviction_texts: dict[int, str] = field(default_factory=dict)
+    eviction_text_at: float = 0.0
     #: Pods without a report yet.
     unreported: dict[PodUid, None] = field(default_factory=dict)
 
@@ -135,13 +311,13 @@ class PodQueue:
         self._queue_of: dict[PodUid, ShapeQueue] = {}
         self._namespace_of: dict[PodUid, str] = {}
         #: By number, because an empty shape queue may be dropped at once.
-        self._active: FairHeap[int] = FairHeap(
-            self.shares, self._is_first, lambda: len(self._numbered)
-        )
-        #: Unschedulable queues by owner, then by number.
-        self._unschedulable: dict[str, dict[int, ShapeQueue]] = {}
+        self._active: FairHeap[int] = FairHeap(self.shares, self._is_first, self._numbered.__len__)
+        #: Unschedulable queues by owner, then by number; to be read.
+        self.unschedulable_of: dict[str, dict[int, ShapeQueue]] = {}
         #: No unschedulable queue was tried before (s).
         self.unschedulable_from = math.inf
+        #: Called when that is earlier than it was.
+        self.blocked: Callable[[], None] = lambda: None
         self._next_number = 0
         #: Unschedulable queues whose owner changed since they were last looked at.
         self.moved: dict[ShapeQueue, None] = {}
@@ -169,9 +345,14 @@ class PodQueue:
         shape_queue.unreported[uid] = None
         self._queue_of[uid] = shape_queue
         self._namespace_of[uid] = namespace
-        count = shape_queue.of_namespace.get(namespace, 0)
-        shape_queue.of_namespace[namespace] = count + 1
-        is_new = not count and self._changes_owner(shape_queue)
+        of_namespace = shape_queue.of_namespace
+        is_new = False
+        if namespace in of_namespace:
+            of_namespace[namespace] += 1
+        else:
+            was_of_others = bool(of_namespace) or shape_queue.owner != namespace
+            of_namespace[namespace] = 1
+            is_new = was_of_others and self._changes_owner(shape_queue)
         if shape_queue.unschedulable:
             self.newcomers[shape_queue] = None
         elif is_new or shape_queue.heap[0][1] == uid:
@@ -180,15 +361,15 @@ class PodQueue:
 
     def remove(self, uid: PodUid) -> None:
         """Remove a pod, which may be unknown."""
-        shape_queue = self._queue_of.pop(uid, None)
-        if shape_queue is None:
+        if uid not in self._queue_of:
             return
-        del shape_queue.waiting[uid]
-        namespace = self._namespace_of.pop(uid)
+        shape_queue, namespace = self._queue_of[uid], self._namespace_of[uid]
+        del shape_queue.waiting[uid], self._queue_of[uid], self._namespace_of[uid]
         shape_queue.of_namespace[namespace] -= 1
         if not shape_queue.of_namespace[namespace]:
             del shape_queue.of_namespace[namespace]
-        shape_queue.unreported.pop(uid, None)
+        if uid in shape_queue.unreported:
+            del shape_queue.unreported[uid]
         if shape_queue.waiting:
             was_first = shape_queue.heap[0][1] == uid
             shape_queue.drop_stale_entries()
@@ -197,12 +378,12 @@ class PodQueue:
             return
         # An empty shape queue is kept, with what is known of its shape, but is not maintained: of
         # most shapes, one pod after the other comes into an empty queue.
-        shape_queue.heap.clear()
+        del shape_queue.heap[:]
         shape_queue.flushed = False
         if shape_queue.unschedulable:
             self._unmark(shape_queue)
-        is_heavy = shape_queue.weight > HEAVY
-        if shape_queue.place_of is not None or shape_queue.key.alone is not None or is_heavy:
+        is_heavy, key = shape_queue.weight > HEAVY, shape_queue.key
+        if key.place_of is not None or key.alone is not None or is_heavy:
             self._drop(shape_queue)
             if is_heavy:
                 self._forget(shape_queue.profile, shape_queue.shape)
@@ -235,7 +416,7 @@ class PodQueue:
         shape_queue = self._queue_of.get(uid)
         if shape_queue is None or alone == (shape_queue.key.alone is not None):
             return
-        target = replace(shape_queue.key, alone=uid if alone else None)
+        target = shape_queue.key._replace(alone=uid if alone else None)
         is_new = target not in self._queues or not self._queues[target].waiting
         was_unschedulable = shape_queue.unschedulable
         is_reported = uid not in shape_queue.unreported
@@ -268,7 +449,7 @@ class PodQueue:
         self._empty_bytes = 0
         self.newcomers.clear()
         self.moved.clear()
-        self._unschedulable.clear()
+        self.unschedulable_of.clear()
         self._active.clear()
 
     def queue_of(self, uid: PodUid) -> ShapeQueue | None:
@@ -291,17 +472,20 @@ class PodQueue:
 
     def let_on(self) -> None:
         """Look again at namespaces that need not wait any more."""
-        self._active.let_on()
+        if self._active.held_back:
+            self._active.let_on()
 
     def mark_unschedulable(self, shape_queue: ShapeQueue, now: float) -> None:
         """Block this shape queue, whose first pod fits nowhere, until it is woken."""
         shape_queue.unschedulable_since, shape_queue.flushed = now, False
-        self.unschedulable_from = min(self.unschedulable_from, now)
+        if now < self.unschedulable_from:
+            self.unschedulable_from = now
+            self.blocked()
         self._mark(shape_queue)
 
     def _mark(self, shape_queue: ShapeQueue) -> None:
         shape_queue.unschedulable = True
-        self._unschedulable.setdefault(shape_queue.owner, {})[shape_queue.number] = shape_queue
+        self.unschedulable_of.setdefault(shape_queue.owner, {})[shape_queue.number] = shape_queue
 
     def activate(self, shape_queue: ShapeQueue) -> None:
         """Activate the shape queue."""
@@ -313,7 +497,7 @@ class PodQueue:
         """Unschedulable queues, the oldest first within one owner."""
         return [
             shape_queue
-            for shape_queues in self._unschedulable.values()
+            for shape_queues in self.unschedulable_of.values()
             for shape_queue in shape_queues.values()
         ]
 
@@ -321,7 +505,7 @@ class PodQueue:
         """Unschedulable queues by owner, without those of some owners."""
         return [
             (owner, list(shape_queues.values()))
-            for owner, shape_queues in self._unschedulable.items()
+            for owner, shape_queues in self.unschedulable_of.items()
             if owner not in without
         ]
 
@@ -357,10 +541,10 @@ class PodQueue:
 
     def _unmark(self, shape_queue: ShapeQueue) -> None:
         shape_queue.unschedulable = False
-        shape_queues = self._unschedulable[shape_queue.owner]
+        shape_queues = self.unschedulable_of[shape_queue.owner]
         del shape_queues[shape_queue.number]
         if not shape_queues:
-            del self._unschedulable[shape_queue.owner]
+            del self.unschedulable_of[shape_queue.owner]
 
     def _push(self, shape_queue: ShapeQueue) -> None:
         head = shape_queue.head()
@@ -368,9 +552,10 @@ class PodQueue:
             self._active.push(shape_queue.owner, head[0], shape_queue.number)
 
     def _is_first(self, number: int, owner: str, key: SortKey) -> bool:
-        """Whether the shape queue is active with this key of its first pod and this owner."""
-        shape_queue = self._numbered.get(number)
-        if shape_queue is None or shape_queue.unschedulable or shape_queue.owner != owner:
+        """Whether a heap entry is current: the queue is active, and has this owner and key."""
+        if number not in self._numbered:
             return False
-        head = shape_queue.head()
-        return head is not None and head[0] == key
+        shape_queue = self._numbered[number]
+        if shape_queue.unschedulable or shape_queue.owner != owner:
+            return False
+        return bool(shape_queue.heap) and shape_queue.heap[0][0] == key

@@ -1,16 +1,20 @@
-"""The machine's record of a pod."""
+"""The machine's record of a pod, and what metrics count of pods: moves and attempts."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
 
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.diagnosis import Diagnosis
+from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.scheduling.queue.pod_queue import SortKey
+
+# The machine's record of a pod.
 
 
 class PodState(Enum):
@@ -25,6 +29,9 @@ class PodState(Enum):
     ASSUMED = auto()  # placed and charged, the binding is not answered yet
     UNCONFIRMED = auto()  # the API server has bound it, the watch has not shown it yet
     BOUND = auto()  # seen with a node
+
+    # By identity: Enum's own hash is two calls in Python, and each pod is looked up by its state.
+    __hash__ = object.__hash__
 
 
 #: Pods without a place, which changes of the pod or its PodGroup concern.
@@ -72,18 +79,18 @@ class Record:
     attempts: int = 0
     #: For a gang's member: its binding was refused and is to be sent again; it will not be sent
     #: again after the next refusal; it will be evicted.
-    refused: bool = False
+    is_refused: bool = False
     last_try: bool = False
     evicted: bool = False
     #: The owners of its gang's members, which the gang keeps; None without a gang.
     gang_owners: Mapping[str, None] | None = None
     #: Its last placement had to wait for a PreBind plugin: another one needs a place among those
-    #: that wait (`pre_bind_limits`). `is_held`: it is gated until there is one.
+    #: that wait (`pre_bind`). `is_held`: it is gated until there is one.
     pre_binds: bool = False
     is_held: bool = False
     #: What its placement waits for, while it is PREBINDING.
     waits_for: str = ""
-    #: Its place was found because of the flush (`unschedulable_flush`), and is not bound yet.
+    #: Its place was found because of the flush (`retries`), and is not bound yet.
     flushed: bool = False
     #: How many preemption plans evicted others for it, and the remark once they are used up.
     plans: int = 0
@@ -110,9 +117,103 @@ class Record:
     @property
     def shape(self) -> Shape:
         """The shape by which a place is searched and found."""
-        return self.fixed or self.own_shape
+        return self.fixed or self.asked or self.pod.shape
 
     def progress(self) -> PodProgress:
         """How far the pod is."""
         is_assumed = self.state is PodState.ASSUMED
         return PodProgress(self.pod.scheduler_name, is_assumed, self.queued_at, self.attempts)
+
+
+# Counts pods that entered a queue, by queue and event, for the metrics.
+#
+# Queues and events have kube-scheduler's names (pkg/scheduler/framework/events.go), except for
+# readings of the card inventory, which it does not have.
+
+
+ACTIVE, BACKOFF, UNSCHEDULABLE = "active", "backoff", "unschedulable"
+
+POD_ADD = "UnschedulablePodAdd"
+POD_UPDATE = "UnschedulablePodUpdate"
+GATES_ELIMINATED = "UnschedulablePodUpdatePodSchedulingGatesEliminated"
+TOLERATION_ADDED = "UnschedulablePodUpdatePodToleration"
+ATTEMPT_FAILURE = "ScheduleAttemptFailure"
+BACKOFF_COMPLETE = "BackoffComplete"
+FORCE_ACTIVATE = "ForceActivate"
+UNSCHEDULABLE_TIMEOUT = "UnschedulableTimeout"
+ASSIGNED_POD_DELETE = "AssignedPodDelete"
+NODE_ADD, NODE_UPDATE = "NodeAdd", "NodeUpdate"
+INVENTORY_READ = "InventoryRead"
+POD_GROUP_CHANGED = "PodGroupUpdate"
+
+
+@dataclass(slots=True)
+class QueueMoves:
+    """How many pods entered each queue, by event.
+
+    Rows improve one by one and shape queues of pods are woken once per iteration: the cause of the
+    last row's improvement stands for all of them (`improved_by`).
+    """
+
+    improved_by: str = NODE_ADD
+    _counts: defaultdict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
+
+    def entered(self, queue: str, event: str, pods: int = 1) -> None:
+        """Count `pods` more."""
+        self._counts[queue, event] += pods
+
+    def woken(self, pods: int) -> None:
+        """Count pods that are tried again because a row improved."""
+        self.entered(ACTIVE, self.improved_by, pods)
+
+    def counts(self) -> Iterator[tuple[tuple[str, str], int]]:
+        """((queue, event), pods) in the order in which they first occurred."""
+        yield from self._counts.items()
+
+
+def update_event(old: Pod, new: Pod) -> str:
+    """The event's name for a change of a waiting pod."""
+    if old.gates and not new.gates:
+        return GATES_ELIMINATED
+    if old.shape.tolerations != new.shape.tolerations:
+        return TOLERATION_ADDED
+    return POD_UPDATE
+
+
+# Attempts to place pods: what one led to, and counts for the metrics by profile and result.
+
+
+@dataclass(slots=True)
+class Attempts:
+    """Attempts so far, by profile.
+
+    An attempt of a shape queue's first pod stands for the whole shape queue, because the pods
+    behind it are not tried. `unschedulable`: it fits nowhere, or a plugin refuses it. `failed`: the
+    API server refused the Binding or did not confirm it, each time. `scheduled`: the pod is bound.
+    """
+
+    scheduled: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    unschedulable: dict[str, int] = field(default_factory=dict)
+    failed: dict[str, int] = field(default_factory=dict)
+    #: Those of `failed` that were sent to the API server, of all profiles.
+    failed_binds: int = 0
+    #: Searches for victims.
+    preemptions: int = 0
+    #: Pods and gangs that have used up their plans.
+    exhausted: int = 0
+    #: Placements that ended because a PreBind plugin waited too long.
+    pre_bind_timeouts: int = 0
+    #: Pods bound after the flush of an unschedulable queue found their places.
+    after_flush: int = 0
+
+
+class Tried(NamedTuple):
+    """One attempt of a gang or of a pod: how many pods it placed, and its effects in order."""
+
+    placed: int = 0
+    effects: Sequence[Effect] = ()
+
+
+def count(tries: dict[str, int], profile: str) -> None:
+    """Count one more."""
+    tries[profile] = tries.get(profile, 0) + 1

@@ -6,6 +6,7 @@ all contenders except those that outrank it (`Reservation.yields_to`). Any other
 places from contenders behind it in the queue.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -16,11 +17,63 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod, Shape
-from kubeshare_py.framework.snapshot import Snapshots
+from kubeshare_py.framework.snapshot import Snapshot, Snapshots, WithoutReservations
 from kubeshare_py.scheduling.queue.gangs import Gang
 from kubeshare_py.scheduling.queue.pod_queue import SortKey
 from kubeshare_py.scheduling.queue.pod_records import Record
-from kubeshare_py.scheduling.queue.reserved_snapshots import ReservedSnapshots
+
+# Snapshots of the cluster without the reservations that a pod or gang may take.
+
+
+#: The most snapshots that are kept: pods and gangs that are tried one after the other mostly see
+#: the same reservations.
+MAX_KEPT = 4
+
+
+class ReservedSnapshots:
+    """Makes snapshots without reservations; the last ones are kept and only follow changes."""
+
+    def __init__(self, ledger: Ledger, snapshots: Snapshots) -> None:
+        self._ledger = ledger
+        self._snapshots = snapshots
+        self._actual = snapshots.actual
+        #: By key, and as of which change of reservations.
+        self._kept: OrderedDict[object, tuple[WithoutReservations, int]] = OrderedDict()
+
+    def show(self, key: object, uids: Sequence[PodUid]) -> None:
+        """Let evaluators see the cluster without the reservations of these pods.
+
+        `key` names the set of pods: a snapshot is kept for each of the last keys.
+        """
+        self._snapshots.shown = self._without(key, uids) if uids else self._snapshots.actual
+
+    def _without(self, key: object, uids: Sequence[PodUid]) -> Snapshot:
+        if self._actual is not self._snapshots.actual:
+            self._actual = self._snapshots.actual
+            self._kept.clear()
+        changes = self._ledger.reservation_changes
+        snapshot, seen = self._kept.pop(key, (None, -1))
+        if snapshot is None:
+            snapshot = self._another()
+        if seen != changes:
+            snapshot.leave_out(self._by_row(uids))
+        snapshot.follow()
+        self._kept[key] = snapshot, changes
+        return snapshot
+
+    def _another(self) -> WithoutReservations:
+        """A snapshot for another key: a new one, or the one that was unused for longest."""
+        if len(self._kept) < MAX_KEPT:
+            return WithoutReservations(self._actual)
+        return self._kept.popitem(last=False)[1][0]
+
+    def _by_row(self, uids: Sequence[PodUid]) -> dict[int, list[Charge]]:
+        rows, charges = self._ledger.columns.row_of, self._ledger.reservations
+        found: dict[int, list[Charge]] = {}
+        for uid in uids:
+            found.setdefault(rows[charges[uid].node], []).append(charges[uid])
+        return found
+
 
 #: What may have reservations: a gang, or a pod that is tried alone.
 Nominee = Gang | PodUid
@@ -61,7 +114,11 @@ def needed(nominee: Nominee, records: Mapping[PodUid, Record]) -> list[Record]:
 
 def contender_of(nominee: Nominee, records: Mapping[PodUid, Record]) -> Contender:
     """A waiting pod or gang as a contender."""
-    members = needed(nominee, records)
+    return contender_with(nominee, needed(nominee, records))
+
+
+def contender_with(nominee: Nominee, members: Sequence[Record]) -> Contender:
+    """The same with the pods that it needs, of which the machine need not have a record."""
     key = nominee.key if isinstance(nominee, Gang) else members[0].key
     return Contender(nominee, key, [record.pod for record in members])
 
@@ -112,8 +169,8 @@ class Reservations:
     def __init__(self, ledger: Ledger, snapshots: Snapshots) -> None:
         self._ledger = ledger
         self._snapshots = ReservedSnapshots(ledger, snapshots)
-        #: Those that are left out of the snapshot that is shown.
-        self._open: tuple[Reservation, ...] = ()
+        #: Those that are left out of the snapshot that is shown; to be read.
+        self.open: tuple[Reservation, ...] = ()
         self._of: dict[Nominee, Reservation] = {}
         #: In queue order.
         self.holders: list[Reservation] = []
@@ -164,7 +221,7 @@ class Reservations:
             self.holders.remove(reservation)
             self.ended += 1
 
-    def doubt_all(self) -> None:
+    def replan_all(self) -> None:
         """Have every place planned anew."""
         for reservation in list(self.holders):
             if reservation.cause is ReservationCause.PREEMPTS:
@@ -180,7 +237,7 @@ class Reservations:
         if reservation.cause is ReservationCause.PREEMPTS and gang.needs_quorum:
             reservation.is_broken = True
         else:
-            self.lose(reservation)
+            self.drop_places(reservation)
 
     def is_preemptor(self, nominee: Nominee) -> bool:
         """Whether a preemption plan is carried out for this gang or pod."""
@@ -200,7 +257,7 @@ class Reservations:
             if nodes == reservation.nodes:
                 continue
             if reservation.cause is ReservationCause.STARVES:
-                self.lose(reservation)
+                self.drop_places(reservation)
                 yield reservation
                 continue
             reservation.nodes = nodes
@@ -210,10 +267,11 @@ class Reservations:
         """Show the cluster without any reservations."""
         self._show(self.holders)
 
-    def show_to(self, contender: Contender) -> Reservation | None:
-        """Show the capacity that the contender may take; returns a holder that must be tried first.
+    def show_as_seen_by(self, contender: Contender) -> Reservation | None:
+        """Show the cluster without the reservations that the contender may take.
 
-        That is one whose places another pod has taken: `lose` its reservations then.
+        If a holder must be tried first, returns it and shows nothing new: another pod has taken its
+        places, so `drop_places` first.
         """
         found, first = self._open_to(contender)
         if first is None:
@@ -230,20 +288,20 @@ class Reservations:
             ReservedSnapshots(self._ledger, snapshots).show((), _uids(found))
         return first is None
 
-    def show_all(self) -> None:
+    def show_with_all(self) -> None:
         """Show the cluster with all reservations."""
         self._show(())
 
-    def lose_taken(self) -> list[Reservation]:
-        """Lose the places of which another pod took part; their holders must be tried again."""
+    def drop_lost_places(self) -> list[Reservation]:
+        """Drop the places of which another pod took part; their holders must be tried again."""
         lost = [reservation for reservation in self.holders if reservation.is_lost]
         for reservation in lost:
-            self.lose(reservation)
+            self.drop_places(reservation)
         return lost
 
     def _show(self, found: Sequence[Reservation]) -> None:
-        self._open = tuple(found)
-        self._snapshots.show(self._open, _uids(found))
+        self.open = tuple(found)
+        self._snapshots.show(self.open, _uids(found))
 
     def _open_to(self, contender: Contender) -> tuple[list[Reservation], Reservation | None]:
         """The reservations that the contender may take, and a holder that must be tried first."""
@@ -255,15 +313,18 @@ class Reservations:
                 return found, reservation
         return found, None
 
-    def took_by(self, record: Record) -> None:
-        """This pod was just placed."""
+    def break_under_pod(self, record: Record) -> None:
+        """Break the open reservations from which a pod takes that was just placed."""
         if self.holders and record.node is not None:
             cards = record.allocation.cards if record.allocation is not None else ()
-            self.took(record.node, {card.uuid for card in cards})
+            self.break_on_cards(record.node, {card.uuid for card in cards})
 
-    def took(self, node: NodeName, cards: Collection[GpuUuid]) -> None:
-        """A pod was just placed on these cards of a node, or a plan was made for them."""
-        for reservation in self._open:
+    def break_on_cards(self, node: NodeName, cards: Collection[GpuUuid]) -> None:
+        """Break the open reservations from which a pod takes that gets these cards of a node.
+
+        It was just placed there, or a plan was made for it.
+        """
+        for reservation in self.open:
             if node in reservation.nodes:
                 own = self._cards_on(node, reservation)
                 if (
@@ -305,8 +366,8 @@ class Reservations:
         cards = place.allocation.cards if place.allocation is not None else ()
         return all(card.uuid in healthy for card in cards)
 
-    def lose(self, reservation: Reservation) -> None:
-        """Its places are gone: it is planned anew if it starves, and ends if it preempts."""
+    def drop_places(self, reservation: Reservation) -> None:
+        """Drop its places: it is planned anew if it starves, and ends if it preempts."""
         if reservation.cause is ReservationCause.STARVES:
             self._dissolve(reservation)
         else:

@@ -1,19 +1,50 @@
-"""A limit on the pods of one namespace in the queue; further ones wait outside.
-
-Inside are the first ones in queue order, as many as the limit allows. A gang counts each of its
-members and enters whole or not at all; one that is larger than the limit enters alone, once it is
-the first of its namespace. Nothing behind a gang passes it. So the pods inside follow from the
-waiting pods: a restarted scheduler finds the same ones.
-"""
+"""Limits on what the queue holds: the pods of one namespace, and how soon refused ones return."""
 
 from collections import deque
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
+from kubeshare_py.configuration.scheduler import SchedulerConfiguration
 from kubeshare_py.domain.diagnosis import Diagnosis, WaitingReason
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.scheduling.queue.pod_queue import SortKey
+from kubeshare_py.scheduling.queue.timers import BACKOFF, QueueBackoff
+
+# How many pods of a namespace wait in the queue, and how long refused ones stay out of it.
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRules:
+    """`max_waiting`: the most pods of one namespace in the queue; 0 is no limit.
+
+    `backoff`: of pods and gangs whose placement failed. `flush_after_s`: after so long (s) without
+    an attempt, pods and gangs that fit nowhere are tried again in any case.
+    """
+
+    max_waiting: int = 0
+    backoff: QueueBackoff = BACKOFF
+    flush_after_s: float = 300.0
+
+
+def queue_rules(configuration: SchedulerConfiguration) -> QueueRules:
+    """The rules of a configuration."""
+    return QueueRules(
+        configuration.max_waiting_pods_per_namespace,
+        QueueBackoff(
+            configuration.pod_initial_backoff_seconds, configuration.pod_max_backoff_seconds
+        ),
+        configuration.pod_max_in_unschedulable_pods_seconds,
+    )
+
+
+# A limit on the pods of one namespace in the queue; further ones wait outside.
+#
+# Inside are the first ones in queue order, as many as the limit allows. A gang counts each of its
+# members and enters whole or not at all; one that is larger than the limit enters alone, once it is
+# the first of its namespace. Nothing behind a gang passes it. So the pods inside follow from the
+# waiting pods: a restarted scheduler finds the same ones.
+
 
 #: The configuration's default.
 MAX_WAITING = 5000
@@ -40,7 +71,7 @@ class WaitingUnit:
 _LimitEntry = tuple[SortKey, int, WaitingUnit]
 
 
-class _Last:
+class _LastFirstEntry:
     """A heap entry; the first one of the heap is the last in queue order."""
 
     __slots__ = ("key", "unit")
@@ -48,7 +79,7 @@ class _Last:
     def __init__(self, unit: WaitingUnit) -> None:
         self.key, self.unit = unit.key, unit
 
-    def __lt__(self, other: "_Last") -> bool:
+    def __lt__(self, other: "_LastFirstEntry") -> bool:
         return self.key > other.key
 
     @property
@@ -72,10 +103,22 @@ class _Namespace:
         #: No unit inside has a later key.
         self._bound: SortKey = ()
         #: Units inside, the last first; None until one has to leave.
-        self._lasts: list[_Last] | None = None
+        self._lasts: list[_LastFirstEntry] | None = None
+
+    def add(self, unit: WaitingUnit) -> None:
+        """Add a new unit of one pod; one that enters at once does not count as `moved`."""
+        self.units[unit.name] = unit
+        is_room = self._pods_inside < self._most or not self._units_inside
+        if is_room and self._lasts is None and not (self._in_order or self._others):
+            unit.is_inside = True
+            self._units_inside += 1
+            self._pods_inside += 1
+            self._bound = unit.key if unit.key > self._bound else self._bound
+            return
+        self.place(unit)
 
     def place(self, unit: WaitingUnit) -> None:
-        """Place a new unit."""
+        """Place a unit that is neither inside nor outside."""
         head = self._head()
         if head is not None and unit.key > head.key:
             self._put_outside(unit)
@@ -114,7 +157,9 @@ class _Namespace:
         if self._pods_inside > self._most and self._units_inside > 1:
             lasts = self._lasts
             if lasts is None:
-                lasts = self._lasts = [_Last(one) for one in self.units.values() if one.is_inside]
+                lasts = self._lasts = [
+                    _LastFirstEntry(one) for one in self.units.values() if one.is_inside
+                ]
                 heapify(lasts)
             while self._pods_inside > self._most and self._units_inside > 1:
                 last = heappop(lasts)
@@ -160,7 +205,7 @@ class _Namespace:
         self._pods_inside += len(unit.pods)
         self._bound = max(self._bound, unit.key)
         if self._lasts is not None:
-            heappush(self._lasts, _Last(unit))
+            heappush(self._lasts, _LastFirstEntry(unit))
             if len(self._lasts) > 2 * self._units_inside + 64:
                 self._lasts = None
         self._moved[unit] = None
@@ -193,42 +238,38 @@ class WaitingLimit:
         name: _Name = pod.uid
         if pod.group is not None:
             name = (pod.key.namespace, pod.group.name)
-        known = self._of.get(pod.uid)
-        if known is not None:
-            unit = known[1]
+        if pod.uid in self._of:
+            place, unit = self._of[pod.uid]
             if unit.name == name:
                 if key < unit.key or (key != unit.key and len(unit.pods) == 1):
-                    self._namespaces[known[0]].rank(unit, key)
+                    self._namespaces[place].rank(unit, key)
                 return unit.is_inside
             self.leave(pod.uid)
-        namespace = self._namespaces.get(pod.key.namespace)
-        if namespace is None:
-            namespace = _Namespace(self.most, self.moved)
-            self._namespaces[pod.key.namespace] = namespace
-        found = namespace.units.get(name)
-        if found is None:
-            unit = namespace.units[name] = WaitingUnit(name, key, {pod.uid: None})
-            namespace.place(unit)
-        else:
-            unit = found
+        if pod.key.namespace not in self._namespaces:
+            self._namespaces[pod.key.namespace] = _Namespace(self.most, self.moved)
+        namespace = self._namespaces[pod.key.namespace]
+        if name in namespace.units:
+            unit = namespace.units[name]
             self._join(namespace, unit, pod.uid, key)
+        else:
+            unit = WaitingUnit(name, key, {pod.uid: None})
+            namespace.add(unit)
         self._of[pod.uid] = pod.key.namespace, unit
         return unit.is_inside
 
     def leave(self, uid: PodUid) -> None:
         """Remove a pod, which may be unknown."""
-        known = self._of.pop(uid, None)
-        if known is None:
+        if uid not in self._of:
             return
-        name, unit = known
+        name, unit = self._of[uid]
+        del self._of[uid]
         namespace = self._namespaces[name]
         if len(unit.pods) > 1:
             del unit.pods[uid]
             namespace.grew(unit, -1)
             return
         namespace.displace(unit)
-        unit.pods.clear()
-        del namespace.units[unit.name]
+        del unit.pods[uid], namespace.units[unit.name]
         if namespace.units:
             namespace.refill()
         else:

@@ -7,19 +7,38 @@ again after n/100 seconds at the earliest.
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 
 from kubeshare_py.domain.diagnosis import Diagnosis, WaitingReason
 from kubeshare_py.domain.effects import ReportWaiting
 from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.framework.evaluation_cost import EvaluationWork
 from kubeshare_py.framework.evaluator import Evaluator
+from kubeshare_py.framework.prepared_plugins import EvaluationWork
+from kubeshare_py.scheduling.queue.asked_shapes import RefusedBinds
 from kubeshare_py.scheduling.queue.pod_queue import PodQueue, ShapeQueue
 from kubeshare_py.scheduling.queue.pod_records import Record
-from kubeshare_py.scheduling.queue.refused_binds import RefusedBinds
-from kubeshare_py.scheduling.queue.synced import Synced
-from kubeshare_py.scheduling.queue.timers import Timers
+from kubeshare_py.scheduling.queue.timers import Alarms, Timers
+
+# What the scheduler has seen of the cluster since it started, as client-go's HasSynced says it.
+
+
+@dataclass(slots=True)
+class Synced:
+    """Whether pods and nodes were listed, and the inventory of cards was read.
+
+    The machine sets these; everything else reads them.
+    """
+
+    pods: bool = False
+    nodes: bool = False
+    inventory: bool = False
+
+    @property
+    def ready(self) -> bool:
+        """Whether pods and nodes are known: before that, no pod is placed."""
+        return self.pods and self.nodes
+
 
 SAME_REASONS_S = 10.0
 UNASKED_S = 60.0
@@ -44,14 +63,17 @@ class WaitingReports:
         work: EvaluationWork,
         synced: Synced,
         refused: RefusedBinds,
+        alarms: Alarms,
     ) -> None:
         """`work` counts the evaluators' questions."""
         self._work = work
         self._queue = queue
         self._records = records
         self._pending: deque[PodUid] = deque()
+        #: Of what a further portion is ready now; to be read.
+        self.at_once: tuple[Collection[object], ...] = (self._pending,)
         #: Shape queues by number, because an empty shape queue may be dropped before its time.
-        self._due: Timers[int] = Timers()
+        self._due: Timers[int] = Timers(alarms)
         self._synced = synced
         self._refused = refused
         #: What is said of evictions for a pod with this diagnosis.
@@ -73,11 +95,11 @@ class WaitingReports:
             if before != shape_queue.diagnosis:
                 newcomers = set(shape_queue.unreported)
                 self._pending.extend(uid for uid in shape_queue.waiting if uid not in newcomers)
-        self.joined(shape_queue)
+        self.report_unreported(shape_queue)
         self._look_again(shape_queue, shape_queue.diagnosed_at + _wait(shape_queue, SAME_REASONS_S))
 
-    def unread(self, shape_queue: ShapeQueue, now: float) -> None:
-        """The shape queue waits for the inventory, perhaps only for moments."""
+    def await_inventory(self, shape_queue: ShapeQueue, now: float) -> None:
+        """Report after a moment that the shape queue waits for the inventory, if it still does."""
         shape_queue.diagnosis = UNREAD
         self._look_again(shape_queue, now + INVENTORY_PATIENCE_S)
 
@@ -88,15 +110,15 @@ class WaitingReports:
             newcomers = set(shape_queue.unreported)
             self._pending.extend(uid for uid in shape_queue.waiting if uid not in newcomers)
         shape_queue.diagnosis, shape_queue.diagnosed_at, shape_queue.reason_set = diagnosis, now, 0
-        self.joined(shape_queue)
+        self.report_unreported(shape_queue)
 
-    def newcomers(self, shape_queue: ShapeQueue) -> None:
-        """Pods joined an unschedulable queue, perhaps only until the inventory is read."""
+    def report_joined(self, shape_queue: ShapeQueue) -> None:
+        """Report to pods that joined an unschedulable queue, unless it waits for the inventory."""
         if self._synced.inventory or not shape_queue.shape.claims:
-            self.joined(shape_queue)
+            self.report_unreported(shape_queue)
 
-    def joined(self, shape_queue: ShapeQueue) -> None:
-        """Pods joined an unschedulable queue: they get its report."""
+    def report_unreported(self, shape_queue: ShapeQueue) -> None:
+        """Give the report of an unschedulable queue to its pods that have none yet."""
         self._pending.extend(shape_queue.unreported)
         shape_queue.unreported.clear()
 
@@ -122,7 +144,7 @@ class WaitingReports:
                 if diagnosis != shape_queue.diagnosis:
                     shape_queue.diagnosis = diagnosis
                     self._pending.extend(shape_queue.waiting)
-            self.joined(shape_queue)
+            self.report_unreported(shape_queue)
             self._look_again(shape_queue, now + _wait(shape_queue, UNASKED_S))
 
     def _diagnosis(self, shape_queue: ShapeQueue, evaluator: Evaluator) -> Diagnosis:
@@ -135,8 +157,8 @@ class WaitingReports:
             shape_queue.look_again_at = when
             self._due.add(when, shape_queue.number)
 
-    def told(self, uid: PodUid, now: float) -> None:
-        """Something else is to be said of evictions for a pod, and for others of its priority.
+    def report_evictions_anew(self, uid: PodUid, now: float) -> None:
+        """Report a pod anew, and others of its priority: the text about evictions has changed.
 
         The first text is reported at once, another one as seldom as new numbers.
         """
@@ -145,13 +167,13 @@ class WaitingReports:
             return
         record = self._records[uid]
         priority = record.pod.priority
-        before = shape_queue.told.get(priority)
-        text = self._said(record, shape_queue.diagnosis)
+        before = shape_queue.eviction_texts.get(priority)
+        text = self._post_filter_text(record, shape_queue.diagnosis)
         if before is None or before == text:
             return  # its first report is still to come
-        if before and now < shape_queue.told_at + _wait(shape_queue, SAME_REASONS_S):
+        if before and now < shape_queue.eviction_text_at + _wait(shape_queue, SAME_REASONS_S):
             return
-        shape_queue.told_at = now
+        shape_queue.eviction_text_at = now
         records = self._records
         alike = (one for one in shape_queue.waiting if records[one].pod.priority == priority)
         self._pending.extend(alike)
@@ -161,11 +183,11 @@ class WaitingReports:
         shape_queue = self._queue.queue_of(record.pod.uid)
         if shape_queue is None or not shape_queue.unschedulable or shape_queue.diagnosis is None:
             return None
-        text = self._said(record, shape_queue.diagnosis)
+        text = self._post_filter_text(record, shape_queue.diagnosis)
         return replace(shape_queue.diagnosis, post_filter=text)
 
-    def _said(self, record: Record, diagnosis: Diagnosis) -> str:
-        """What is said of evictions, and of nodes that the API server refused."""
+    def _post_filter_text(self, record: Record, diagnosis: Diagnosis) -> str:
+        """The text about evictions, and about nodes that the API server refused."""
         text = self.post_filter(record, diagnosis)
         if not record.shape.avoided:
             return text
@@ -185,24 +207,14 @@ class WaitingReports:
                 and shape_queue.diagnosis is not None
             ):
                 record = self._records[uid]
-                text = self._said(record, shape_queue.diagnosis)
-                shape_queue.told[record.pod.priority] = text
+                text = self._post_filter_text(record, shape_queue.diagnosis)
+                shape_queue.eviction_texts[record.pod.priority] = text
                 known = made.get((shape_queue.number, text))
                 if known is None:
                     known = replace(shape_queue.diagnosis, post_filter=text)
                     made[shape_queue.number, text] = known
                 reports.append(ReportWaiting(uid, record.pod.key, known))
         return reports
-
-    @property
-    def more(self) -> bool:
-        """Whether a further portion is ready now."""
-        return bool(self._pending)
-
-    @property
-    def next_at(self) -> float:
-        """When (s) the next diagnosis is old; infinity if none."""
-        return self._due.next_at
 
 
 def _wait(shape_queue: ShapeQueue, least_s: float) -> float:

@@ -14,14 +14,14 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta
 
-from kubeshare_plugins.kubernetes.label_judge import Flags
-from kubeshare_plugins.kubernetes.topology_domains import (
+from kubeshare_plugins.kubernetes.node_affinity import Flags
+from kubeshare_plugins.kubernetes.pod_topology_spread import (
     between_least_and_most,
     domains_by,
     far_from,
     near_all,
 )
-from kubeshare_py.domain.label_selector import all_hold
+from kubeshare_py.domain.cluster_objects import all_hold
 from kubeshare_py.plugin import (
     BestCards,
     Depends,
@@ -51,6 +51,7 @@ class InterPodAffinity:
     """Required terms decide, in both directions; preferences score."""
 
     name = "InterPodAffinity"
+    only_for = ("inter_pod",)
     depends = score_depends = Depends.CLUSTER
     normaliser: Normaliser | None = staticmethod(between_least_and_most)
 

@@ -17,6 +17,7 @@ class NodeDeclaredFeatures:
     """Pods that need a feature go to nodes that have it in `status.declaredFeatures`."""
 
     name = "NodeDeclaredFeatures"
+    only_for = ("features",)
     depends = Depends.STATIC
 
     def filter(self, shape: Shape, reasons: ReasonTable) -> RowFilter | None:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from kubeshare_py.domain.needs.host_ports import HostPort
+from kubeshare_py.domain.pod import HostPort
 from kubeshare_py.plugin import (
     Depends,
     IntArray,
@@ -27,6 +27,7 @@ class NodePorts:
     """
 
     name = "NodePorts"
+    only_for = ("host_ports",)
     depends = Depends.ROW
 
     def filter(self, shape: Shape, reasons: ReasonTable) -> RowFilter | None:

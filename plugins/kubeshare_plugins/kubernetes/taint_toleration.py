@@ -96,3 +96,28 @@ def untolerated(tolerations: tuple[Toleration, ...], mask: int) -> Callable[[Row
 
 def _taints(rows: Rows) -> tuple[IntArray, Sequence[tuple[Taint, ...]]]:
     return rows.taints()
+
+
+# Filter: cordoned nodes take only pods that tolerate the cordon.
+
+
+# spec.unschedulable means this taint (kube-scheduler, plugin NodeUnschedulable).
+_CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+
+
+class NodeUnschedulable:
+    """`kubectl cordon` keeps new pods away."""
+
+    name = "NodeUnschedulable"
+    depends = Depends.STATIC
+
+    def filter(self, shape: Shape, reasons: ReasonTable) -> RowFilter | None:
+        """No question for pods that tolerate a cordon."""
+        if tolerates(shape.tolerations, _CORDON):
+            return None
+        mask = reasons.register(self.name, "node(s) were unschedulable", resolvable=False)
+
+        def ask(rows: Rows) -> IntArray:
+            return rows.unschedulable * mask
+
+        return ask

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from kubeshare_py.dialects.dialect import ContainerAmounts, NodeCard, PlacedNode, PodAsk
-from kubeshare_py.dialects.dialect_calls import read_by
-from kubeshare_py.dialects.dialect_table import owned_part
+from kubeshare_py.dialects.dialect import ContainerAmounts, NodeCard, PlacedNode, PodAsk, read_by
+from kubeshare_py.dialects.dialects import owned_part
 from kubeshare_py.dialects.hami.hami_dialect import Hami
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.domain.request import ContainerRef, GpuClaim, GpuRequest, InvalidRequest

@@ -3,8 +3,8 @@
 import pytest
 
 from kubeshare_py.dialects.dialect import ContainerAmounts
-from kubeshare_py.dialects.hami.amounts import WITHOUT_COUNT, CardAmounts, amounts_of
-from kubeshare_py.dialects.hami.keys import MIB, SEED, HamiSettings
+from kubeshare_py.dialects.hami.annotations import MIB, SEED, HamiSettings
+from kubeshare_py.dialects.hami.request import WITHOUT_COUNT, CardAmounts, amounts_of
 from kubeshare_py.domain.request import ContainerRef, InvalidRequest
 from tests.dialects.hami.pods import CORES, GPU, MEM, PERCENT
 
@@ -35,12 +35,12 @@ def of(
 def test_a_percentage_is_one_of_each_cards_own_memory(
     percent: int, total_mib: int, mib: int
 ) -> None:
-    """vgpu-hami B.7, H.10-91: rounded down to whole MiB."""
+    """It is rounded down to whole MiB: half of 24 GiB on one card, half of 80 GiB on the next."""
     assert CardAmounts(percent=percent).mib_of(total_mib * MIB) == mib
 
 
 def test_what_rounds_down_to_no_memory_is_one_mib() -> None:
-    """vgpu-hami B.7: 1 % of 99 MiB is 0 there, which HAMi-core takes for no limit."""
+    """HAMi books 0 MiB for 1 % of 99 MiB, which HAMi-core takes for no limit."""
     assert CardAmounts(percent=1).mib_of(99 * MIB) == 1
 
 
@@ -50,7 +50,7 @@ def test_memory_in_mib_is_the_same_on_each_card() -> None:
 
 @pytest.mark.parametrize("part", [MEM, PERCENT, CORES])
 def test_a_part_without_a_count_is_one_card_or_an_error(part: str) -> None:
-    """vgpu-hami A.9, `defaultGPUNum`; its ancestor had no such default."""
+    """HAMi's count is its setting `defaultGPUNum`, 1 by default; its ancestor had none."""
     found = of({part: 10})
     assert isinstance(found, CardAmounts)
     assert found.count == 1
@@ -61,7 +61,7 @@ def test_a_part_without_a_count_is_one_card_or_an_error(part: str) -> None:
 
 
 def test_defaults_hold_for_what_is_not_asked_for() -> None:
-    """vgpu-hami B.1, H.1-10: a written 0 of cores is no default."""
+    """Cores of 0 that are written down mean 0, and not the default of 30."""
     settings = HamiSettings(default_memory=512, default_cores=30)
     assert of({GPU: 1, CORES: 10}, settings) == CardAmounts(memory_mib=512, cores=10)
     assert of({GPU: 1, MEM: 1000}, settings) == CardAmounts(memory_mib=1000, cores=30)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.dialects.hami.encoding import (
+from kubeshare_py.dialects.hami.annotations import (
     DeviceRecord,
     Slots,
     decode,
@@ -35,7 +35,7 @@ def one(uuid: str, mib: int = 1000, cores: int = 30) -> DeviceRecord:
 def test_each_container_ends_with_a_semicolon_and_init_containers_come_first(
     slots: Slots, text: str
 ) -> None:
-    """vgpu-hami H.3-26, H.3-28."""
+    """A container without cards is a semicolon alone."""
     assert encode(slots) == text
     assert decode(text) == (*slots, ())
 
@@ -49,7 +49,7 @@ def test_each_container_ends_with_a_semicolon_and_init_containers_come_first(
     ],
 )
 def test_what_follows_the_last_end_is_a_slot_too(text: str, slots: Slots) -> None:
-    """vgpu-hami H.3-29."""
+    """So a text of one container is read as two slots, and an empty text as one."""
     assert decode(text) == slots
 
 
@@ -63,12 +63,12 @@ def test_what_follows_the_last_end_is_a_slot_too(text: str, slots: Slots) -> Non
     ],
 )
 def test_a_record_that_cannot_be_read_is_named(text: str, problem: str) -> None:
-    """vgpu-hami H.3-29, A.6."""
+    """A record has uuid, type, memory and cores: one with fewer than four fields is an error."""
     assert decode(text) == problem
 
 
 def test_the_ancestor_writes_one_end_after_all_containers() -> None:
-    """vgpu-hami A.6: its own reader finds one container with all cards."""
+    """So containers cannot be told apart: its own reader finds one container with all cards."""
     text = encode_as_seed(((one("U1"),), (one("U2"),)))
     assert text == "U1,NVIDIA,1000,30:U2,NVIDIA,1000,30:;"
     assert decode(text) == ((one("U1"), one("U2")), ())

@@ -3,10 +3,8 @@
 import pytest
 
 from kubeshare_py.dialects.card_visibility import CardVisibility
-from kubeshare_py.dialects.dialect import NodeKeys, PodAsk
-from kubeshare_py.dialects.dialect_calls import owns_by
-from kubeshare_py.dialects.dialect_table import DialectTable
-from kubeshare_py.dialects.dialects import Dialects
+from kubeshare_py.dialects.dialect import NodeKeys, PodAsk, owns_by
+from kubeshare_py.dialects.dialects import Dialects, DialectTable
 from kubeshare_py.dialects.nvidia_dialect import Nvidia
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.domain.node import AGENT_ANNOTATION, slices_of

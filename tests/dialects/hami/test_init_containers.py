@@ -28,7 +28,7 @@ WHOLE = {GPU: 1}
 def test_it_does_if_a_later_container_asks_for_as_much(
     init: dict[str, int], app: dict[str, int], is_guest: bool
 ) -> None:
-    """vgpu-hami B.10, H.6-70, H.6-71."""
+    """They do not run at the same time: a card holds the larger of both parts."""
     found = request(app, inits=(init,))
     count = init[GPU]
     assert found.guests == ((GuestContainer(INIT, APP, count),) if is_guest else ())
@@ -37,7 +37,7 @@ def test_it_does_if_a_later_container_asks_for_as_much(
 
 
 def test_a_sidecar_is_no_guest_of_containers_that_run_with_it() -> None:
-    """vgpu-hami H.10-92: both hold their part."""
+    """A sidecar with 4000 MiB and a container with 4000 MiB hold 8000 MiB."""
     ask = {GPU: 1, MEM: 4000}
     assert request(ask, inits=(ask,), sidecars=1).guests == ()
 

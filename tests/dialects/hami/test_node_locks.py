@@ -4,8 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.dialects.hami.keys import NVIDIA_KEYS, SYSTEMS
-from kubeshare_py.dialects.hami.node_locks import HeldLock, node_locks, read_lock, write_lock
+from kubeshare_py.dialects.hami.annotations import (
+    NVIDIA_KEYS,
+    SYSTEMS,
+    HeldLock,
+    node_locks,
+    read_lock,
+    write_lock,
+)
 from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.domain.node import AGENT_ANNOTATION
 
@@ -17,13 +23,13 @@ SEED = {NVIDIA_KEYS["4paradigm"].register: ":"}
 
 
 def test_a_lock_names_time_namespace_and_pod() -> None:
-    """vgpu-hami H.7-76."""
+    """Divided by commas, the time as RFC 3339 has it."""
     assert write_lock(NOW, P) == "2023-11-14T22:13:20Z,team,p"
     assert read_lock(write_lock(NOW, P)) == HeldLock(NOW, P)
 
 
 def test_a_bare_time_of_an_old_version_is_a_lock_too() -> None:
-    """vgpu-hami H.7-76."""
+    """The ancestor's lock has no owner in its text."""
     assert write_lock(NOW, None) == "2023-11-14T22:13:20Z"
     assert read_lock(write_lock(NOW, None)) == HeldLock(NOW)
 
@@ -50,7 +56,7 @@ def test_a_time_is_read_in_any_timezone(text: str) -> None:
     ],
 )  # fmt: skip
 def test_other_texts_are_malformed(text: str) -> None:
-    """vgpu-hami H.7-76."""
+    """No pod can free a lock with such a text: HAMi's node takes no more pods then."""
     assert read_lock(text) is None
 
 

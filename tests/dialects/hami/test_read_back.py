@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.dialects.dialect import PodAsk, UnreadableHolding
-from kubeshare_py.dialects.dialect_calls import read_back_by
+from kubeshare_py.dialects.dialect import PodAsk, UnreadableHolding, read_back_by
 from kubeshare_py.domain.allocation import Allocation
 from tests.dialects.hami.pods import GPU, HAMI, MEM, MIB, containers
 
@@ -39,7 +38,7 @@ TEXT_A, TEXT_B = "GPU-a,NVIDIA,3000,50:", "GPU-b,NVIDIA,4000,60:"
     [
         (f"{TEXT_A};", [ASKS], [], {"container-0": A}),
         (f"{TEXT_A};{TEXT_B};", [ASKS, ASKS], [], {"container-0": A, "container-1": B}),
-        # Init containers first (H.3-28), and a release in which they did not count.
+        # Init containers come first; in one release they had no place.
         (f";{TEXT_A};{TEXT_B};", [ASKS], [{}, ASKS], {"init-1": A, "container-0": B}),
         (f"{TEXT_B};", [ASKS], [{}], {"container-0": B}),
         # Leading containers without cards have no place (#2899).
@@ -52,7 +51,7 @@ TEXT_A, TEXT_B = "GPU-a,NVIDIA,3000,50:", "GPU-b,NVIDIA,4000,60:"
 def test_each_release_is_understood(
     text: str, apps: list[dict[str, int]], inits: list[dict[str, int]], wanted: Held
 ) -> None:
-    """vgpu-hami A.6, H.3-28, H.6-74."""
+    """What pods hold is read from their annotations again when a scheduler starts."""
     for key in (OLD, NEW):
         assert by_container(held(text, *apps, inits=tuple(inits), key=key)) == wanted
 
@@ -66,7 +65,7 @@ def test_cards_whose_container_cannot_be_told_are_the_pods(apps: list[dict[str, 
 
 
 def test_a_card_of_two_containers_is_charged_once_with_both_parts() -> None:
-    """vgpu-hami B.10."""
+    """Memory and cores of containers that run at the same time add up on their card."""
     found = held("GPU-a,NVIDIA,100,10:;GPU-a,NVIDIA,200,20:;", ASKS, ASKS)
     assert isinstance(found, Allocation)
     [card] = found.cards
@@ -86,7 +85,7 @@ def test_a_card_of_two_containers_is_charged_once_with_both_parts() -> None:
 def test_init_containers_hold_no_more_than_they_need_beyond_the_others(
     inits: list[tuple[int, int]], apps: list[tuple[int, int]], wanted: tuple[int, int]
 ) -> None:
-    """vgpu-hami B.10, H.6-71: of each card the larger of the largest init and all others."""
+    """Of each card the larger counts: of the largest init container and of all others together."""
     text = "".join(f"GPU-a,NVIDIA,{mib},{cores}:;" for mib, cores in (*inits, *apps))
     found = held(text, *([ASKS] * len(apps)), inits=tuple([ASKS] * len(inits)))
     assert isinstance(found, Allocation)
@@ -95,7 +94,7 @@ def test_init_containers_hold_no_more_than_they_need_beyond_the_others(
 
 
 def test_a_sidecar_runs_with_the_others() -> None:
-    """vgpu-hami H.10-92."""
+    """A sidecar never ends by itself, so its part adds to those of the containers after it."""
     text = "GPU-a,NVIDIA,4000,0:;GPU-a,NVIDIA,4000,0:;"
     found = held(text, ASKS, inits=(ASKS,), sidecars=1)
     assert isinstance(found, Allocation)
@@ -109,7 +108,7 @@ def test_all_cores_are_a_card_for_the_pod_alone() -> None:
 
 
 def test_a_part_of_a_divided_card_counts_on_the_card() -> None:
-    """vgpu-hami B.11: older releases put the instance's place behind the uuid."""
+    """Older releases of HAMi put the place of a MIG instance behind the card's uuid."""
     found = held("GPU-a[1-0],NVIDIA,10240,28:;", ASKS)
     assert by_container(found) == {"container-0": [("GPU-a", 10240, 280)]}
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.dialects.hami.register import (
+from kubeshare_py.dialects.hami.annotations import (
     MigPlace,
     MigProfile,
     RegisteredCard,
@@ -41,7 +41,7 @@ WITH_PROFILES = st.builds(
 
 
 def test_the_list_leaves_out_what_is_nothing() -> None:
-    """vgpu-hami A.5, H.3-31: no index, numa and health are 0, 0 and false."""
+    """HAMi's JSON has no index, numa and health where they are 0, 0 and false."""
     text = (
         '[{"id":"GPU-a","count":10,"devmem":40960,"devcore":100,'
         '"type":"NVIDIA A100-SXM4-40GB","mode":"hami-core","health":true}]'
@@ -52,7 +52,7 @@ def test_the_list_leaves_out_what_is_nothing() -> None:
 
 
 def test_records_of_the_ancestor_have_index_0_and_the_mode_of_the_library() -> None:
-    """vgpu-hami A.5, H.3-31."""
+    """Its records have seven fields; HAMi's have nine, with index and mode as the last two."""
     card = RegisteredCard(
         uuid="GPU-ebe7c3f7", count=10, memory_mib=7680, cores=100, type="NVIDIA-Tesla P4",
         health=True, mode="hami-core",
@@ -70,7 +70,7 @@ def test_records_of_the_ancestor_have_index_0_and_the_mode_of_the_library() -> N
 
 @pytest.mark.parametrize("text", [":", "::", "[]", "null"])
 def test_a_node_without_cards_is_read(text: str) -> None:
-    """vgpu-hami H.3-31."""
+    """An empty JSON list, and records of which there are none, are no error."""
     assert read_register(text) == ()
 
 
@@ -92,7 +92,7 @@ def test_a_node_without_cards_is_read(text: str) -> None:
     ],
 )
 def test_a_text_in_another_form_gets_a_sentence(text: str, problem: str) -> None:
-    """vgpu-hami A.5, H.3-31."""
+    """Each field that cannot be read has an error of its own, as has a wrong number of fields."""
     assert read_register(text) == problem
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.dialects.dialect_calls import results_by
+from kubeshare_py.dialects.dialect import results_by
 from kubeshare_py.dialects.hami.hami_dialect import Hami
 from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge, summed
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
@@ -53,7 +53,7 @@ def text(*args: Any, **more: Any) -> str:
 
 
 def test_the_node_the_moment_and_the_phase_are_told() -> None:
-    """vgpu-hami A.4, H.3-26, H.3-32."""
+    """Moments are Unix seconds; the phase is `allocating` until the plugin has answered."""
     found = written({APP: ("GPU-0", "GPU-1")}, {GPU: 2, MEM: 1000, CORES: 30})
     cards = "GPU-0,NVIDIA,1000,30:GPU-1,NVIDIA,1000,30:;"
     assert found == {
@@ -68,7 +68,7 @@ def test_the_node_the_moment_and_the_phase_are_told() -> None:
 
 
 def test_where_the_node_agent_serves_the_devices_nothing_is_left_to_allocate() -> None:
-    """vgpu-hami C.2-5: HAMi's plugin erases what it gave, and then writes `success`."""
+    """HAMi's plugin erases what it gave, and then writes `success`."""
     own = {INIT: ("GPU-0",), ContainerRef(False, 1): ("GPU-1",)}
     found = written(own, {}, {GPU: 1, MEM: 10, CORES: 30}, inits=({GPU: 1, MEM: 20},), served=GPU)
     assert found == {
@@ -97,7 +97,7 @@ def test_an_agent_that_serves_another_name_leaves_the_devices_to_hamis_plugin() 
 
 
 def test_containers_without_cards_keep_their_places() -> None:
-    """vgpu-hami H.3-28, A.6: HAMi leaves the places of leading ones out (#2899)."""
+    """HAMi leaves out the places of leading containers without cards (its issue 2899)."""
     own = {ContainerRef(False, 1): ("GPU-0",), ContainerRef(True, 1): ("GPU-0",)}
     found = text(own, {}, {GPU: 1, MEM: 10}, inits=({}, {GPU: 1, MEM: 20}))
     assert found == ";GPU-0,NVIDIA,20,0:;;GPU-0,NVIDIA,10,0:;"
@@ -115,18 +115,18 @@ def test_containers_without_cards_keep_their_places() -> None:
 def test_a_percentage_is_of_the_card_that_was_chosen(
     amounts: dict[str, int], mib: int, cores: int
 ) -> None:
-    """vgpu-hami B.7: 50 % of 7680 is 3840; what has all cores is told as all."""
+    """50 % of 7680 MiB is 3840 MiB; what has all cores is told as all."""
     assert text({APP: ("GPU-0",)}, amounts) == f"GPU-0,NVIDIA,{mib},{cores}:;"
 
 
 def test_cards_of_different_sizes_have_their_own_amounts() -> None:
-    """vgpu-hami H.10-91, B.7: 33 % of 24564 is 8106."""
+    """Half of 24 GiB is not half of 80 GiB; 33 % of 24564 MiB is 8106 MiB, rounded down."""
     found = text({APP: ("GPU-0", "GPU-1")}, {GPU: 2, PERCENT: 33})
     assert found == "GPU-0,NVIDIA,2534,0:GPU-1,NVIDIA,8106,0:;"
 
 
 def test_no_part_is_so_small_that_it_would_be_no_limit() -> None:
-    """vgpu-hami B.7: HAMi books 0 MiB for 1 % of 99, which its library takes for no limit."""
+    """HAMi books 0 MiB for 1 % of 99 MiB, which its library takes for no limit."""
     assert text({APP: ("GPU-0",)}, {GPU: 1, PERCENT: 1}, node_mib=(99,)) == "GPU-0,NVIDIA,1,0:;"
 
 
@@ -137,7 +137,7 @@ def test_a_card_that_left_the_node_is_told_with_its_charge() -> None:
 
 
 def test_the_ancestor_has_its_own_keys_and_one_end() -> None:
-    """vgpu-hami A.4, A.6."""
+    """Keys of 4pd.io and hami.sh, and one semicolon after all containers."""
     own = {APP: ("GPU-0",), ContainerRef(False, 1): ("GPU-1",)}
     found = written(own, {GPU: 1, MEM: 10}, {GPU: 1, MEM: 20}, dialect=SEED)
     cards = "GPU-0,NVIDIA,10,0:GPU-1,NVIDIA,20,0:;"
@@ -149,7 +149,7 @@ def test_the_ancestor_has_its_own_keys_and_one_end() -> None:
 
 
 def test_results_belong_to_the_keys_that_users_must_not_write() -> None:
-    """vgpu-hami H.10-94, B.2."""
+    """HAMi believes a pod that comes with them, and charges the cards that it names."""
     found = written({APP: ("GPU-0",)}, {GPU: 1})
     assert all(HAMI.result_keys.has(key) for key in found)
     assert HAMI.result_keys.device_plugin["hami.io/bind-phase"] == "kubeshare-node-agent"

@@ -11,9 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubeshare_py.dialects.hami.encoding import DeviceRecord, decode, encode
-from kubeshare_py.dialects.hami.register import (
+from kubeshare_py.dialects.hami.annotations import (
+    DeviceRecord,
     RegisteredCard,
+    decode,
+    encode,
     read_json,
     read_records,
     write_json,
@@ -38,7 +40,7 @@ def cards(written: list[Json]) -> tuple[RegisteredCard, ...]:
 
 @pytest.mark.parametrize("case", cases("assignments"))
 def test_assignments_are_written_as_hami_writes_them(case: Json) -> None:
-    """vgpu-hami A.6, H.3-26."""
+    """uuid, type, MiB and cores of each card; a colon ends a card and a semicolon a container."""
     asked = slots(case["containers"])
     assert encode(asked) == case["text"]
     assert decode(case["text"]) == (*asked, ())
@@ -46,34 +48,34 @@ def test_assignments_are_written_as_hami_writes_them(case: Json) -> None:
 
 @pytest.mark.parametrize("case", cases("read assignments"))
 def test_assignments_are_read_as_hami_reads_them(case: Json) -> None:
-    """vgpu-hami A.6, H.3-29."""
+    """What follows the last semicolon is one more container, without cards."""
     found, theirs = decode(case["text"]), case["containers"]
     assert isinstance(found, str) if theirs is None else found == slots(theirs)
 
 
 @pytest.mark.parametrize("case", cases("registers of records"))
 def test_registers_of_records_are_written_as_hami_writes_them(case: Json) -> None:
-    """vgpu-hami A.5."""
+    """Nine fields a card: uuid, count, MiB, cores, type, numa, health, index, mode."""
     assert write_records(cards(case["cards"])) == case["text"]
     assert read_records(case["text"]) == cards(case["cards"])
 
 
 @pytest.mark.parametrize("case", cases("registers of JSON"))
 def test_registers_of_json_are_written_as_hami_writes_them(case: Json) -> None:
-    """vgpu-hami A.5."""
+    """A JSON list, without the fields that are 0, false or empty."""
     assert write_json(cards(case["cards"])) == case["text"]
     assert read_json(case["text"]) == cards(case["cards"])
 
 
 @pytest.mark.parametrize("case", cases("read records"))
 def test_records_are_read_as_hami_reads_them(case: Json) -> None:
-    """vgpu-hami A.5, H.3-31."""
+    """Of seven fields or nine; any other number is an error, and so is a text without a colon."""
     found, theirs = read_records(case["text"]), case["cards"]
     assert isinstance(found, str) if theirs is None else found == cards(theirs)
 
 
 @pytest.mark.parametrize("case", cases("read JSON"))
 def test_json_is_read_as_hami_reads_it(case: Json) -> None:
-    """vgpu-hami A.5, H.3-31."""
+    """Fields that are left out are 0, false or empty."""
     found, theirs = read_json(case["text"]), case["cards"]
     assert isinstance(found, str) if theirs is None else found == cards(theirs)

@@ -2,10 +2,9 @@
 
 import pytest
 
-from kubeshare_py.dialects.hami.keys import HamiSettings
-from kubeshare_py.dialects.hami.wishes import policy_of, wishes_of
-from kubeshare_py.domain.needs.placement_policy import Order, PlacementPolicy
-from kubeshare_py.domain.request import InvalidRequest
+from kubeshare_py.dialects.hami.annotations import HamiSettings
+from kubeshare_py.dialects.hami.request import policy_of, wishes_of
+from kubeshare_py.domain.request import InvalidRequest, Order, PlacementPolicy
 from tests.dialects.hami.pods import GPU, MEM, claim, refusal
 
 USE, NO = "nvidia.com/use-gputype", "nvidia.com/nouse-gputype"
@@ -46,12 +45,12 @@ def takes(annotations: dict[str, str]) -> set[str]:
 def test_types_are_parts_of_a_models_name_whatever_the_case(
     annotations: dict[str, str], models: set[str]
 ) -> None:
-    """vgpu-hami A.2, H.4-47."""
+    """One of the named types has to match and none of the denied ones; blank ones mean nothing."""
     assert takes(annotations) == models
 
 
 def test_an_instance_is_for_one_container_alone() -> None:
-    """vgpu-hami B.11."""
+    """HAMi divides a card into MIG instances, and the mode `mig` asks for one of them."""
     found = claim({GPU: 1, MEM: 8000}, annotations={MODE: "mig"})
     assert (found.exclusive, found.memory_bytes) == (True, 8000 << 20)
 
@@ -70,7 +69,7 @@ def test_what_no_card_can_satisfy_is_refused(annotations: dict[str, str], proble
 
 
 def test_uuids_are_named_exactly_and_denied_ones_win() -> None:
-    """vgpu-hami H.4-46."""
+    """Spaces around a uuid mean nothing, and a blank list constrains nothing."""
     use, no = "nvidia.com/use-gpuuuid", "nvidia.com/nouse-gpuuuid"
     found = claim({GPU: 1}, annotations={use: " GPU-abc , GPU-123 ", no: "GPU-abc"})
     assert (found.uuids, found.denied_uuids) == (("GPU-123", "GPU-abc"), ("GPU-abc",))
@@ -81,7 +80,7 @@ def test_uuids_are_named_exactly_and_denied_ones_win() -> None:
     ("text", "binds"), [("true", True), ("1", True), ("T", True), ("yes", False), ("false", False)]
 )
 def test_one_numa_node_is_asked_for_as_go_reads_it(text: str, binds: bool) -> None:
-    """vgpu-hami A.2."""
+    """Go's words for true are 1, t, T, true, TRUE and True; what it cannot read is false."""
     assert claim({GPU: 2, MEM: 1}, annotations={BIND: text}).one_numa_node is binds
 
 
@@ -106,7 +105,7 @@ def test_one_numa_node_is_asked_for_as_go_reads_it(text: str, binds: bool) -> No
 def test_the_orders_of_cards_are_those_of_hamis_sorts(
     text: str, bind: bool, cards: tuple[Order, ...]
 ) -> None:
-    """vgpu-hami B.6, H.5-56, H.5-58, H.5-59."""
+    """Of equal cards the higher NUMA node comes first; a chain's words sort in their order."""
     found = policy_of({"hami.io/gpu-scheduler-policy": text}, HamiSettings(), numa_bind=bind)
     assert isinstance(found, PlacementPolicy)
     assert found.cards == cards
@@ -118,7 +117,7 @@ def test_the_orders_of_cards_are_those_of_hamis_sorts(
     ("text", "node"), [("binpack", FULL), ("spread", EMPTY), ("x", FULL), ("", FULL)]
 )
 def test_an_unknown_word_for_nodes_is_binpack(text: str, node: Order) -> None:
-    """vgpu-hami A.2, H.5-59."""
+    """HAMi knows `binpack` and `spread`, and takes every other word for the first of them."""
     found = policy_of({"hami.io/node-scheduler-policy": text}, HamiSettings())
     assert isinstance(found, PlacementPolicy)
     assert found.node is node
@@ -145,7 +144,7 @@ def test_an_unknown_word_for_nodes_is_binpack(text: str, node: Order) -> None:
 def test_weights_are_given_for_all_three_or_the_pod_waits(
     text: str, weights: tuple[int, int, int] | None
 ) -> None:
-    """vgpu-hami A.2, H.5-55."""
+    """slot, core and memory once each, none below 0 and at least one above."""
     found = wishes_of({"hami.io/device-scoring-weights": text}, HamiSettings())
     if weights is None:
         assert isinstance(found, InvalidRequest)

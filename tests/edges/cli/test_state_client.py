@@ -9,9 +9,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from kubeshare_py.edges.cli.access import ApiAccess
-from kubeshare_py.edges.cli.state_client import StateClient
-from kubeshare_py.edges.cli.state_errors import NotFound, StateRefused, StateUnreachable
+from kubeshare_py.edges.cli.https_client import NotFound, StateRefused, StateUnreachable
+from kubeshare_py.edges.cli.state_client import ApiAccess, StateClient
 from kubeshare_py.edges.kube.certificates import make_certificates
 from tests.edges.kubeconfigs import exec_credential, plugin, write
 from tests.edges.served_state import TOKEN, api_server, behind_api_server, served

@@ -7,15 +7,19 @@ import pytest
 
 from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import BindSlotsFree, Event, PodGone, PodSeen, TimePassed
-from kubeshare_py.edges.event_log.event_log import RETRY_S, EventLog
-from kubeshare_py.edges.event_log.log_folder import Session, UnusableLog, sessions
-from kubeshare_py.edges.event_log.logged_session import LoggedSession, ReplaySettings
-from kubeshare_py.edges.event_log.session_writer import IDLE_S, LogLimits
+from kubeshare_py.edges.event_log.event_log import IDLE_S, RETRY_S, EventLog, LogLimits
+from kubeshare_py.edges.event_log.log_folder import (
+    LoggedSession,
+    ReplaySettings,
+    Session,
+    UnusableLog,
+    sessions,
+)
 from kubeshare_py.event_log.records import LoggedEvent, LogHeader
 from kubeshare_py.programs.replay import replayed
-from kubeshare_py.scheduling.known_events import known_events
-from tests.builders import a_claim, a_cluster, a_pod, a_shape
-from tests.scheduling.busy_world import FACTORIES, BusyWorld, a_busy_machine, a_configuration, run
+from kubeshare_py.scheduling.machine import known_events
+from tests.making import a_claim, a_cluster, a_pod, a_shape, a_share, of
+from tests.making.busy_world import FACTORIES, BusyWorld, a_busy_machine, a_configuration, run
 
 
 class Written:
@@ -46,7 +50,7 @@ class Written:
         for event in events:
             effects = self.machine.handle(event, self.now)
             self.log.handled(event, self.now, effects)
-            found += [effect for effect in effects if isinstance(effect, Bind)]
+            found += of(Bind, effects)
         return found
 
     async def end(self) -> None:
@@ -73,6 +77,7 @@ def headers(session: Session) -> list[LogHeader]:
     return [one for one in found if isinstance(one, LogHeader)]
 
 
+@pytest.mark.slow
 async def test_a_history_is_written_and_is_the_same_when_it_is_run_again(tmp_path: Path) -> None:
     written = Written(tmp_path)
     world = run(3, written.follow)
@@ -156,14 +161,14 @@ async def test_what_cannot_be_written_ends_the_session_and_is_tried_again(
     await written.log.flush()
     assert (written.log.figures.is_writing, written.log.figures.failures) == (False, 1)
     assert "event log" in caplog.text
-    (bind,) = written.tell(PodSeen(a_pod("a", a_shape(a_claim(500)))), BindSlotsFree(9))
+    (bind,) = written.tell(PodSeen(a_share("a", 500)), BindSlotsFree(9))
     await written.log.flush()
     assert written.log.figures.failures == 1, "not before a while has passed"
     folder.unlink()
     written.now += RETRY_S
     await written.log.flush()
     assert written.log.figures.is_writing
-    written.tell(PodSeen(a_pod("b", a_shape(a_claim(500)))), BindSlotsFree(9))
+    written.tell(PodSeen(a_share("b", 500)), BindSlotsFree(9))
     await written.end()
     session = LoggedSession(ReplaySettings(folder=folder))
     assert session.header.is_snapshot
@@ -184,10 +189,10 @@ async def test_a_session_that_cannot_go_on_holds_up_nothing(tmp_path: Path) -> N
     (session,) = sessions(tmp_path)
     session.drop()
     session.folder.write_text("in the way of the next file")
-    assert written.tell(PodSeen(a_pod("a", a_shape(a_claim(500)))), BindSlotsFree(9))
+    assert written.tell(PodSeen(a_share("a", 500)), BindSlotsFree(9))
     await written.log.flush()
     assert (written.log.figures.is_writing, written.log.figures.failures) == (False, 1)
-    assert written.tell(PodSeen(a_pod("b", a_shape(a_claim(500)))), BindSlotsFree(9))
+    assert written.tell(PodSeen(a_share("b", 500)), BindSlotsFree(9))
 
 
 async def test_events_that_come_faster_than_they_are_written_take_no_more_memory(
@@ -196,7 +201,7 @@ async def test_events_that_come_faster_than_they_are_written_take_no_more_memory
     written = Written(tmp_path, LogLimits(waiting_bytes=10_000))
     written.start()
     for number in range(50):
-        written.tell(PodSeen(a_pod(f"p{number}", a_shape(a_claim(100)))))
+        written.tell(PodSeen(a_share(f"p{number}", 100)))
     assert written.log.figures.failures == 1
     await written.log.flush()
     with pytest.raises(UnusableLog):

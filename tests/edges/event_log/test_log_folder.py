@@ -4,12 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from kubeshare_py.edges.event_log.log_folder import DamagedFile, UnusableLog, sessions
-from kubeshare_py.edges.event_log.logged_session import LoggedSession, ReplaySettings
-from kubeshare_py.event_log.records import LoggedEvent
+from kubeshare_py.edges.event_log.log_folder import (
+    DamagedFile,
+    LoggedSession,
+    ReplaySettings,
+    UnusableLog,
+    listed,
+    sessions,
+)
+from kubeshare_py.event_log.records import LoggedEvent, moment_of
 from kubeshare_py.programs.replay import replayed
 from tests.event_log.histories import a_file, a_log
-from tests.scheduling.busy_world import FACTORIES
+from tests.making.busy_world import FACTORIES
 
 NAME = "20260101T000000Z-test"
 
@@ -26,6 +32,7 @@ def logged(folder: Path, session: str = "", until: str = "") -> LoggedSession:
     return LoggedSession(ReplaySettings(folder=folder, session=session, until=until))
 
 
+@pytest.mark.slow
 def test_the_last_session_is_read_unless_another_is_named(tmp_path: Path) -> None:
     a_session(tmp_path, a_file(a_log(1)), name="20260102T000000Z-b")
     a_session(tmp_path, a_file(a_log(0)[:10]))
@@ -58,6 +65,7 @@ def test_all_before_the_damage_is_used_and_the_damage_is_located(tmp_path: Path)
     assert "ends within a block" in session.report.damage
 
 
+@pytest.mark.slow
 def test_a_missing_file_ends_the_session(tmp_path: Path) -> None:
     place = a_session(tmp_path, a_file(a_log(0)[:10]), a_file(a_log(0)[:10]))
     records = sessions(tmp_path)[0].records()
@@ -83,3 +91,17 @@ def test_a_record_that_cannot_be_read_is_damage(tmp_path: Path) -> None:
     session = logged(tmp_path)
     assert all(isinstance(one, LoggedEvent) for one in session.events())
     assert "this version knows no event 'Unknown'" in session.report.damage
+
+
+def test_a_session_is_listed_until_its_last_event_that_can_be_read(tmp_path: Path) -> None:
+    records = a_log(0)[:41]
+    file = a_file(records, portion=20)
+    place = a_session(tmp_path, file)
+    [whole] = listed(tmp_path)
+    assert whole.lasted_s == moment_of(records[-1]) > 0.0
+    (place / "000000.events").write_bytes(file[:-1])
+    [cut] = listed(tmp_path)
+    assert (cut.damage, cut.lasted_s) == ("", moment_of(records[39]))
+    a_session(tmp_path, b"no log", name=f"{NAME}-2")
+    _, other = listed(tmp_path)
+    assert "this is no file of an event log" in other.damage

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode, read_cluster
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import SimulatedNode, read_cluster
 from tests.edges.inventory.children import leave_out_others
 
 

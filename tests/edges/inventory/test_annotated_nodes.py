@@ -2,11 +2,11 @@
 
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.inventory.annotated_nodes import AnnotatedNodes, CollectorReports
-from kubeshare_py.inventory.card_annotation import ANNOTATION, write_cards
+from kubeshare_py.inventory.node_annotations import ANNOTATION, write_cards
 from kubeshare_py.manifests import node, watch
-from kubeshare_py.manifests.metadata import ObjectMeta
+from kubeshare_py.manifests.common_definitions import ObjectMeta
 from kubeshare_py.manifests.node import NodeFields
-from tests.builders import some_gpus
+from tests.making import some_gpus
 
 N1, N2 = NodeName("n1"), NodeName("n2")
 ODD = watch.Problem(text="odd", name="n2")

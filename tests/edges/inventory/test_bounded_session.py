@@ -6,7 +6,7 @@ import zlib
 import pytest
 from aiohttp import web
 
-from kubeshare_py.edges.inventory.bounded_session import (
+from kubeshare_py.edges.inventory.prometheus_child import (
     MAX_BYTES,
     MAX_S,
     AnswerRefused,

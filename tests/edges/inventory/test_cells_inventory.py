@@ -8,9 +8,9 @@ import pytest
 from kubeshare_py.domain.events import InventoryRead
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.edges.inventory.cells_inventory import CellsInventory
-from tests.builders import a_gpu
+from kubeshare_py.edges.inventory.inventory_source import CellsInventory
 from tests.documents.unreadable import UNREADABLE
+from tests.making import a_gpu
 from tests.patience import PATIENCE_S
 
 FILE = """

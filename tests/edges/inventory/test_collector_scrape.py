@@ -20,9 +20,9 @@ from kubeshare_py.edges.inventory.collector_scrape import CollectorTargets, read
 from kubeshare_py.edges.inventory.inventory_reports import ScrapeAccess
 from kubeshare_py.edges.kube.certificates import make_certificates
 from kubeshare_py.edges.process.backoff import Backoff
-from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode, read_cluster
-from kubeshare_py.manifests.inventory_objects import CollectorPod, PlaceSpec, PlaceStatus
-from kubeshare_py.manifests.metadata import ObjectMeta
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import SimulatedNode, read_cluster
+from kubeshare_py.manifests.common_definitions import ObjectMeta
+from kubeshare_py.manifests.partial_objects import CollectorPod, PlaceSpec, PlaceStatus
 from kubeshare_py.manifests.watch import (
     ADDED,
     DELETED,
@@ -80,6 +80,7 @@ nodes:
 """
 
 
+@pytest.mark.slow
 async def test_a_page_tells_how_cards_are_joined() -> None:
     nodes = read_cluster(JOINED)
     place = Place(nodes, dict(HOSTS))
@@ -127,6 +128,7 @@ async def test_the_first_reading_has_every_card(
     assert children() == []
 
 
+@pytest.mark.slow
 async def test_gone_ill_and_down_are_told_apart(
     place: Place, nodes: tuple[SimulatedNode, ...]
 ) -> None:
@@ -145,6 +147,7 @@ async def test_gone_ill_and_down_are_told_apart(
         assert await following(inventory) == InventoryRead(((A, nodes[0].cards),))
 
 
+@pytest.mark.slow
 async def test_one_that_hangs_costs_only_its_own_node(
     place: Place, nodes: tuple[SimulatedNode, ...]
 ) -> None:
@@ -157,6 +160,7 @@ async def test_one_that_hangs_costs_only_its_own_node(
         assert await following(inventory) == InventoryRead(((A, nodes[0].cards),))
 
 
+@pytest.mark.slow
 async def test_collectors_come_go_and_move(place: Place, nodes: tuple[SimulatedNode, ...]) -> None:
     targets = CollectorTargets()
     async with aclosing(quick(targets, place.port)) as inventory:
@@ -196,6 +200,7 @@ def test_a_collector_whose_pod_cannot_be_decoded_is_asked_on_and_its_deletion_co
     assert said == [{"object": "on-b", "message": "Expected `str`"}] * 3
 
 
+@pytest.mark.slow
 async def test_when_nobody_answers_that_is_a_failure_and_says_why(place: Place) -> None:
     for node in (A, B):
         place.collectors.take_down(node)
@@ -212,6 +217,7 @@ async def test_when_nobody_answers_that_is_a_failure_and_says_why(place: Place) 
         assert "Connect call failed" in failed.message
 
 
+@pytest.mark.slow
 async def test_a_collector_that_says_it_is_elsewhere_is_not_believed(
     place: Place, nodes: tuple[SimulatedNode, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -222,6 +228,7 @@ async def test_a_collector_that_says_it_is_elsewhere_is_not_believed(
     assert f"node a: no answer of {place_of_a}: it says that it is on b" in caplog.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("odd", "why"),
     [
@@ -246,6 +253,7 @@ async def test_an_odd_answer_is_none(
         assert [node for node, _ in second.changed] == [A]
 
 
+@pytest.mark.slow
 async def test_a_child_that_dies_is_replaced_and_remembers(
     place: Place, nodes: tuple[SimulatedNode, ...]
 ) -> None:
@@ -259,6 +267,7 @@ async def test_a_child_that_dies_is_replaced_and_remembers(
     assert children() == []
 
 
+@pytest.mark.slow
 async def test_tls_needs_the_right_authority_and_name_and_carries_the_token(
     nodes: tuple[SimulatedNode, ...], tmp_path: Path
 ) -> None:

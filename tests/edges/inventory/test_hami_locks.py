@@ -8,24 +8,23 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kubeshare_py.dialects.cambricon.cambricon_dialect import Cambricon
+from kubeshare_py.dialects.cambricon import Cambricon
 from kubeshare_py.dialects.dialects import Dialects
-from kubeshare_py.dialects.hami.node_locks import write_lock
+from kubeshare_py.dialects.hami.annotations import write_lock
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.domain.identity import PodKey
-from kubeshare_py.domain.needs.object_writes import LockNode
-from kubeshare_py.edges.inventory.hami_locks import HamiLocks, locks_of
-from kubeshare_py.edges.inventory.hami_nodes import HamiNodes, plugins_of
+from kubeshare_py.domain.storage import LockNode
+from kubeshare_py.edges.inventory.hami_nodes import HamiLocks, HamiNodes, locks_of, plugins_of
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.embedded_cluster.serving.faults import Fault
+from kubeshare_py.embedded_cluster.serving.server import Fault
 from kubeshare_py.manifests import node, watch
+from kubeshare_py.manifests.common_definitions import ObjectMeta
 from kubeshare_py.manifests.events import node_events, pod_events
-from kubeshare_py.manifests.metadata import ObjectMeta
 from kubeshare_py.manifests.node import NodeFields, NodeStatus
 from kubeshare_py.manifests.pods.pod_fields import PodFields
 from tests.embedded_cluster.embedded import cluster
+from tests.making import FREE, Driver
 from tests.patience import PATIENCE_S
-from tests.scheduling.turns_driver import TurnsDriver
 
 NOW = 1_700_000_000.0
 KEY = "hami.io/mutex.lock"
@@ -98,7 +97,7 @@ async def test_a_lock_whose_plugin_has_answered_is_freed(tmp_path: Path) -> None
 async def test_a_lock_that_was_replaced_meanwhile_is_kept(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """vgpu-hami H.7-77."""
+    """Only the text that was seen is removed: another one by then stays."""
     async with cluster(tmp_path) as (served, client):
         await a_locked_node(client, write_lock(NOW + 1, P))
         async with kept(client, write_lock(NOW, P), [NOW]):
@@ -143,12 +142,14 @@ def test_a_pod_with_a_part_of_an_mlu_is_bound_once_the_lock_of_its_plugin_is_tak
         "metadata": {"name": "p", "namespace": "default", "uid": "p"},
         "spec": {"schedulerName": "kubeshare-scheduler", "containers": [container]},
     }
-    driver = TurnsDriver({})
+    driver = Driver({}, locks=(FREE,))
     seen = node_events(dialects, locks_of("nvidia.com/gpu")).event("ADDED", shown)
     asked = pod_events(dialects).event("ADDED", msgspec.convert(body, PodFields))
+    assert seen is not None
+    assert asked is not None
     driver.tell(seen, mlus.read(), asked)
     assert driver.decide() == []
-    (write,) = [one.write for one in driver.writes]
+    (write,) = driver.requested
     assert write == LockNode(
         node="n1", key="cambricon.com/dsmlu.lock", namespace="default", pod="p", names_owner=False
     )

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from kubeshare_py.dialects.hami.register import RegisteredCard, write_json
+from kubeshare_py.dialects.hami.annotations import RegisteredCard, write_json
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.inventory.annotated_nodes import AnnotatedNodes
 from kubeshare_py.edges.inventory.hami_nodes import HamiNodes, plugin_node, plugins_of
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.embedded_cluster.serving.faults import Fault
-from kubeshare_py.manifests.metadata import ObjectMeta
+from kubeshare_py.embedded_cluster.serving.server import Fault
+from kubeshare_py.manifests.common_definitions import ObjectMeta
 from kubeshare_py.manifests.node import NodeFields, NodeStatus
 from tests.embedded_cluster.embedded import cluster
 

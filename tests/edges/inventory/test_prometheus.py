@@ -24,11 +24,11 @@ from kubeshare_py.edges.inventory.inventory_reports import ScrapeAccess
 from kubeshare_py.edges.inventory.prometheus import readings
 from kubeshare_py.edges.kube.certificates import make_certificates
 from kubeshare_py.edges.process.backoff import Backoff
-from kubeshare_py.embedded_cluster.nodes.cluster_file import SimulatedNode, read_cluster
 from kubeshare_py.embedded_cluster.nodes.collectors import Collectors
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import SimulatedNode, read_cluster
 from kubeshare_py.embedded_cluster.serving.simulated_collectors import SimulatedCollectors
-from kubeshare_py.inventory.series_selectors import SelectorProblem
-from kubeshare_py.inventory.wiring_series import NODES_A_PORTION
+from kubeshare_py.inventory.collector_page import NODES_A_PORTION
+from kubeshare_py.inventory.series import SelectorProblem
 from kubeshare_py.topology.wiring import Wiring, wired
 from tests.edges.bare_server import NoSleep, serving
 from tests.edges.inventory.children import children
@@ -71,6 +71,7 @@ def cards_of(portions: Iterable[InventoryRead]) -> dict[NodeName, tuple[Gpu, ...
     return {node: cards for portion in portions for node, cards in portion.changed}
 
 
+@pytest.mark.slow
 async def test_the_first_reading_has_every_card(
     simulated: SimulatedCollectors, nodes: tuple[SimulatedNode, ...]
 ) -> None:
@@ -79,6 +80,7 @@ async def test_the_first_reading_has_every_card(
     assert first == InventoryRead(tuple((node.name, node.cards) for node in nodes))
 
 
+@pytest.mark.slow
 async def test_a_large_cluster_is_read_in_portions() -> None:
     many = read_cluster("nodes: [{name: 'n-{n}', count: 1101, gpus: [{model: T4, memory: 1GiB}]}]")
     async with SimulatedCollectors(many) as simulated, aclosing(quick(simulated.url)) as inventory:
@@ -101,6 +103,7 @@ nodes:
 """
 
 
+@pytest.mark.slow
 async def test_a_few_nodes_are_told_with_what_joins_their_cards() -> None:
     few = read_cluster(PAIR.replace("COUNT", "3"))
     assert few[0].cards[0].links
@@ -114,6 +117,7 @@ async def test_a_few_nodes_are_told_with_what_joins_their_cards() -> None:
         assert other == few[0].cards[1]
 
 
+@pytest.mark.slow
 async def test_of_many_nodes_the_cards_come_first_and_what_joins_them_in_portions() -> None:
     many = read_cluster(PAIR.replace("COUNT", str(2 * NODES_A_PORTION + 1)))
     bare = {node.name: wired(node.cards, Wiring()) for node in many}
@@ -132,6 +136,7 @@ async def test_of_many_nodes_the_cards_come_first_and_what_joins_them_in_portion
         assert await following(inventory) == InventoryRead((), (many[0].name,))
 
 
+@pytest.mark.slow
 async def test_a_card_in_another_s_place_is_joined_as_it_was() -> None:
     (node,) = read_cluster(PAIR.replace("COUNT", "1"))
     first, second = node.cards
@@ -146,6 +151,7 @@ async def test_a_card_in_another_s_place_is_joined_as_it_was() -> None:
             known = dict(news.changed)[node.name]
 
 
+@pytest.mark.slow
 async def test_links_that_cannot_be_asked_for_take_no_card_away() -> None:
     few = read_cluster(PAIR.replace("COUNT", "1"))
     (node,) = few
@@ -157,6 +163,7 @@ async def test_links_that_cannot_be_asked_for_take_no_card_away() -> None:
         assert await following(inventory) == InventoryRead(())
 
 
+@pytest.mark.slow
 async def test_gone_and_down_are_told_apart(
     simulated: SimulatedCollectors, nodes: tuple[SimulatedNode, ...]
 ) -> None:
@@ -175,6 +182,7 @@ async def test_gone_and_down_are_told_apart(
         assert await following(inventory) == InventoryRead(((A, nodes[0].cards),))
 
 
+@pytest.mark.slow
 async def test_a_failing_prometheus_is_reported_once_and_so_is_its_return(
     simulated: SimulatedCollectors,
 ) -> None:
@@ -188,6 +196,7 @@ async def test_a_failing_prometheus_is_reported_once_and_so_is_its_return(
         assert await following(inventory) == InventoryRead(())
 
 
+@pytest.mark.slow
 async def test_nobody_there_is_a_failure_not_an_error() -> None:
     async with aclosing(quick("http://127.0.0.1:1")) as inventory:
         failed = await following(inventory)
@@ -195,6 +204,7 @@ async def test_nobody_there_is_a_failure_not_an_error() -> None:
     assert failed.message == "ConnectionError: Connection refused"
 
 
+@pytest.mark.slow
 async def test_a_child_that_dies_is_replaced_and_remembers(
     simulated: SimulatedCollectors, nodes: tuple[SimulatedNode, ...]
 ) -> None:
@@ -211,6 +221,7 @@ async def test_a_child_that_dies_is_replaced_and_remembers(
     assert children() == []
 
 
+@pytest.mark.slow
 async def test_cancelling_ends_the_child(simulated: SimulatedCollectors) -> None:
     reading = asyncio.Event()
 
@@ -227,6 +238,7 @@ async def test_cancelling_ends_the_child(simulated: SimulatedCollectors) -> None
     assert children() == []
 
 
+@pytest.mark.slow
 async def test_a_child_whose_parent_is_gone_ends_by_itself(simulated: SimulatedCollectors) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", CHILD, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -248,6 +260,7 @@ async def test_a_bad_selector_is_refused_before_anything_is_asked() -> None:
             await following(inventory)
 
 
+@pytest.mark.slow
 async def test_the_token_is_read_again_for_each_query(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("first\n")
@@ -276,6 +289,7 @@ async def test_the_token_is_read_again_for_each_query(tmp_path: Path) -> None:
         await runner.cleanup()
 
 
+@pytest.mark.slow
 async def test_an_answer_that_is_not_prometheus_is_a_failure(tmp_path: Path) -> None:
     async def answer(_request: web.Request) -> web.Response:
         return web.json_response({"data": [1, 2]})
@@ -307,6 +321,7 @@ def vector(*labels: dict[str, str], **more: object) -> dict[str, object]:
     return {"status": "success", "data": {"resultType": "vector", "result": result}, **more}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -331,6 +346,7 @@ async def test_an_answer_that_calls_itself_incomplete_is_used_and_told_of(
     assert said in caplog.text
 
 
+@pytest.mark.slow
 async def test_an_answer_that_is_cut_off_is_a_failure_and_nothing_is_gone() -> None:
     whole = msgspec.json.encode(vector(CARD, UP))
 
@@ -386,6 +402,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 async def test_no_answer_ends_the_child_and_each_is_told() -> None:
     good = msgspec.json.encode(vector(CARD, UP))
     bodies = [good]
@@ -407,6 +424,7 @@ async def test_no_answer_ends_the_child_and_each_is_told() -> None:
         assert children() == [child]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", ["NaN", "+Inf", "-Inf", "1e400", 5, 1e300])
 async def test_values_that_are_no_amounts_end_no_child(value: object) -> None:
     count = {**CARD, "__name__": "kubeshare_collector_cards"}
@@ -429,6 +447,7 @@ async def test_values_that_are_no_amounts_end_no_child(value: object) -> None:
         assert children() == [child]
 
 
+@pytest.mark.slow
 async def test_jobs_in_wrong_types_end_no_child() -> None:
     jobs: Iterator[object] = iter([{"a": 1}, None, ["\ud800"], [[1], None, {}], 5, "text"])
     again = asyncio.Event()
@@ -450,6 +469,7 @@ async def test_jobs_in_wrong_types_end_no_child() -> None:
         assert children() == [child]
 
 
+@pytest.mark.slow
 async def test_a_selector_that_leaves_out_all_cards_is_told_with_the_jobs_that_have_some(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -468,6 +488,7 @@ async def test_a_selector_that_leaves_out_all_cards_is_told_with_the_jobs_that_h
     ) in caplog.text
 
 
+@pytest.mark.slow
 async def test_tls_needs_the_right_authority(tmp_path: Path) -> None:
     made = make_certificates(tmp_path / "tls")
 

@@ -11,9 +11,9 @@ from kubeshare_py.domain.events import InventoryRead
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.inventory.unhealthy_cards import UnhealthyCards
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.embedded_cluster.serving.faults import Fault
-from tests.builders import some_gpus
+from kubeshare_py.embedded_cluster.serving.server import Fault
 from tests.embedded_cluster.embedded import cluster
+from tests.making import some_gpus
 from tests.patience import PATIENCE_S
 
 MAPS = "/api/v1/namespaces/kube-system/configmaps"

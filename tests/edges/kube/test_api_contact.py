@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from kubeshare_py.edges.kube.api_contact import AWAY, BACK, ApiContact
-from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.client import AWAY, BACK, BY_PAGES, ApiContact, KubeClient
+from kubeshare_py.edges.kube.credentials import load
 from kubeshare_py.edges.kube.errors import KubeError, KubeUnreachable
 from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.edges.process.backoff import Backoff
@@ -214,3 +213,15 @@ async def test_any_answer_ends_it_also_that_of_a_watch(lines: Lines) -> None:
                     pass
             assert not client.contact.is_away
     assert said(lines()) == [AWAY, BACK]
+
+
+def test_a_server_without_lists_in_watches_is_one_line_for_all_resources(lines: Lines) -> None:
+    contact = ApiContact("server:6443")
+    for path in WATCHED:
+        contact.lists_by_pages(path, "422 Invalid", is_for_good=True)
+    [line] = lines()
+    assert (line["event"], line["path"]) == (BY_PAGES, WATCHED[0])
+    assert line["message"] == "all lists are read by pages: 422 Invalid"
+    for path in WATCHED[:2]:
+        contact.lists_by_pages(path, "403 Forbidden", is_for_good=False)
+    assert [one["path"] for one in lines()] == [*WATCHED[:2]]

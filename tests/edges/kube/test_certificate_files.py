@@ -4,8 +4,7 @@ from pathlib import Path
 import pytest
 
 from kubeshare_py.configuration.scheduler import ConfigurationError
-from kubeshare_py.edges.kube.certificate_files import CertificateFiles
-from kubeshare_py.edges.kube.certificates import make_certificates
+from kubeshare_py.edges.kube.certificates import CertificateFiles, make_certificates
 from tests.edges.kube.test_self_signed_ca import presented
 
 

@@ -9,9 +9,9 @@ import pytest
 from aiohttp import web
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.credential_reading import KubeReading
 from kubeshare_py.edges.kube.credentials import Credentials
 from kubeshare_py.edges.kube.errors import KubeError, KubeUnreachable
+from kubeshare_py.edges.kube.kubeconfig import KubeReading
 from kubeshare_py.edges.kube.transport import why_unanswered
 from kubeshare_py.edges.process.connection_abort import abort
 from tests.edges.bare_server import NoSleep, client_of, plain, serving, status

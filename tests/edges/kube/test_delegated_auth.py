@@ -15,11 +15,10 @@ from kubeshare_py.edges.kube.delegated_auth import (
     Denial,
 )
 from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest
-from kubeshare_py.embedded_cluster.serving.faults import Fault
-from kubeshare_py.embedded_cluster.serving.server import ApiServer
+from kubeshare_py.embedded_cluster.serving.server import ApiServer, Fault
 from tests.embedded_cluster.embedded import cluster
 
-PATH = "/state/v1/cluster"
+PATH = "/debug/cluster"
 
 
 @dataclass
@@ -52,9 +51,9 @@ async def test_an_administrator_may(asked: Asked) -> None:
 
 
 async def test_a_user_may_get_the_paths_that_a_role_names(asked: Asked) -> None:
-    token = asked.server.add_user("jane", "/state/v1/*")
+    token = asked.server.add_user("jane", "/debug/*")
     assert await asked.denial(token) is None
-    assert await asked.denial(token, "/state/v1/why/default/a") is None
+    assert await asked.denial(token, "/debug/why/default/a") is None
     denial = await asked.denial(token, "/metrics")
     assert denial is not None
     assert denial.status == 403

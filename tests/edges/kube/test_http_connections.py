@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 import yarl
 
-from kubeshare_py.edges.kube.http_connections import BrokenAnswer, HttpConnections, Reply
+from kubeshare_py.edges.kube.transport import BrokenAnswer, HttpConnections, Reply
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 #: Longer than any of these tests (s).

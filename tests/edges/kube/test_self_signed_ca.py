@@ -19,18 +19,19 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from cryptography import x509
 
-from kubeshare_py.edges.kube.certificate_bundle import MAX, with_authority
-from kubeshare_py.edges.kube.certificates import make_certificates
-from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.credential_reading import KubeReading
-from kubeshare_py.edges.kube.credentials import Credentials
-from kubeshare_py.edges.kube.self_signed_ca import (
+from kubeshare_py.edges.kube.certificates import (
     CONFIGURATIONS,
+    MAX,
     Pace,
     SelfSignedCa,
     api_service,
+    make_certificates,
     webhooks,
+    with_authority,
 )
+from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.edges.kube.credentials import Credentials
+from kubeshare_py.edges.kube.kubeconfig import KubeReading
 
 PATH = f"{CONFIGURATIONS}/kubeshare-admission"
 NOW = Pace(renew_after=timedelta(0))

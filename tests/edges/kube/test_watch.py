@@ -9,9 +9,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from kubeshare_py.edges.kube.stream_timeout import Patience
-from kubeshare_py.edges.kube.watch import follow
-from kubeshare_py.edges.kube.watch_connection import LONGEST_WATCH_S, SHORTEST_WATCH_S
+from kubeshare_py.edges.kube.watch import LONGEST_WATCH_S, SHORTEST_WATCH_S, Patience, follow
 from kubeshare_py.edges.process.backoff import Backoff
 from kubeshare_py.manifests.watch import Changes, Codec, ListResult
 from tests.edges.bare_server import NoSleep, client_of, send_lines, status

@@ -7,7 +7,7 @@ import pytest
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.node.card_sampler import CardSampler
 from kubeshare_py.edges.node.collector_server import CannotListen, CollectorPage, serve
-from kubeshare_py.exporters.gpu_capacity import PATH
+from kubeshare_py.exporters.collector_metrics import PATH
 from tests.edges.served_app import asking
 from tests.node_agent.readings import a_reading
 

@@ -8,9 +8,9 @@ from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.node.kubelet.device_pods import DevicePods
 from kubeshare_py.edges.node.kubelet.plugin_server import DevicesRefused
-from kubeshare_py.node_agent.device_plugin.container_cards import CardsUnknown, placed_cards
-from tests.builders import a_gpu
+from kubeshare_py.node_agent.allocation import CardsUnknown, placed_cards
 from tests.embedded_cluster.embedded import cluster
+from tests.making import a_gpu
 
 GPU = "nvidia.com/gpu"
 PODS = "/api/v1/namespaces/default/pods"

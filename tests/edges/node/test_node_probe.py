@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from kubeshare_py.domain.card_reading import NodeFeatures
-from kubeshare_py.edges.node.node_probe import CDI, GEMINI, HAMI, MPS, NodeProbe
-from kubeshare_py.edges.process.liveness_lock import shown
-from kubeshare_py.isolation.gemini import LIBRARY
-from kubeshare_py.isolation.mps import ALIVE
+from kubeshare_py.edges.node.card_child import CDI, GEMINI, HAMI, MPS, NodeProbe
+from kubeshare_py.edges.process.liveness import shown
+from kubeshare_py.isolation.backends import ALIVE, LIBRARY
 
 #: As NVIDIA's toolkit writes it, cut down to what matters here.
 SPECIFICATION = """cdiVersion: 0.5.0

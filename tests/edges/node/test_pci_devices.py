@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kubeshare_py.edges.node.pci_devices import MAX_DEVICES, PciDevices
+from kubeshare_py.edges.node.card_child import MAX_DEVICES, PciDevices
 from tests.edges.node.sysfs import put_card, put_rdma
 
 PORT = "pci0000:00/0000:00:01.0"

@@ -407,6 +407,7 @@ async def test_one_address_is_no_other_one() -> None:
         assert await listened(address, port) == {address}
 
 
+@pytest.mark.slow
 @ALL_ADDRESSES
 def test_a_host_without_ipv6_has_ipv4_alone(address: str) -> None:
     done = subprocess.run(
@@ -468,6 +469,7 @@ async def cut_off(served: list[asyncio.BaseTransport]) -> list[bool]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", RUNS)
 def test_of_answers_that_are_not_read_the_first_is_cut_off_and_small_ones_get_through(
     run: Run, tls: Tls

@@ -9,9 +9,9 @@ from kubeshare_py.configuration.scheduler import ConfigurationError, read
 from kubeshare_py.dialects.dialect import OwnedKeys
 from kubeshare_py.dialects.dialects import IN_TREE
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
-from kubeshare_py.domain.needs.node_rules import NodeRule
+from kubeshare_py.domain.pod import NodeRule
 from kubeshare_py.domain.request import GpuRequest
-from kubeshare_py.edges.process.configured_dialects import configured, known
+from kubeshare_py.edges.process.plugin_entry_points import configured, known
 from tests.dialects.halves import HALF, Halves, an_ask
 
 Json = dict[str, Any]

@@ -16,17 +16,20 @@ from kubeshare_py.domain.effects import (
     CardChange,
     Lingers,
     LogPluginFailure,
+    NominatedPlace,
     Overuse,
     PodWarning,
     Preempt,
+    PreemptionPlan,
+    Preemptor,
     ReportCardChange,
     ReportOvercommit,
     ReportPodWarning,
     ReportScheduled,
     ReportWaiting,
+    Victim,
 )
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
-from kubeshare_py.domain.preemption import NominatedPlace, PreemptionPlan, Preemptor, Victim
 from kubeshare_py.domain.request import ContainerRef
 from kubeshare_py.edges.process import decision_log
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from kubeshare_py.edges.process.idle_memory import OFTEN_S, give_back_often
+from kubeshare_py.edges.process.run_until_signal import OFTEN_S, give_back_often
 
 #: Much is freed below one block that stays; prints the resident pages before and after.
 PROGRAM = """
 from pathlib import Path
-from kubeshare_py.edges.process.idle_memory import give_back
+from kubeshare_py.edges.process.run_until_signal import give_back
 def pages():
     return int(Path("/proc/self/statm").read_text().split()[1])
 blocks = [bytes(3000) for _ in range(20_000)]

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.module_forks import fork
+
 ROOT = Path(__file__).parents[3]
 
 PYPROJECT = """
@@ -46,7 +48,7 @@ PLACE = """
     from kubeshare_py.configuration.scheduler import read
     from kubeshare_py.framework.profile_making import profiles
     from kubeshare_py.scheduling.machine import Machine
-    from tests.builders import a_node, a_pod
+    from tests.making import a_node, a_pod
 
     enabled = [{"name": name} for name in sys.argv[1:2]]
     document = {
@@ -65,18 +67,6 @@ PLACE = """
     effects = machine.handle(BindSlotsFree(1), 0.0)
     print(*[effect.node for effect in effects if isinstance(effect, Bind)])
 """
-FIND = """
-    from kubeshare_plugins import IN_TREE
-    from kubeshare_py.edges.process.plugin_entry_points import (
-        PluginEntryPointError,
-        with_entry_points,
-    )
-
-    try:
-        print(*sorted(with_entry_points(IN_TREE).keys() - IN_TREE.keys()))
-    except PluginEntryPointError as error:
-        print(error)
-"""
 
 
 def python(script: str, *arguments: str, also: Path) -> str:
@@ -91,6 +81,14 @@ def python(script: str, *arguments: str, also: Path) -> str:
     )
     assert answer.returncode == 0, answer.stderr
     return answer.stdout.strip()
+
+
+async def found(also: Path) -> str:
+    """What found_plugins.py prints of the distributions in this folder."""
+    made = await fork("tests.edges.process.found_plugins", folder=also)
+    shown, said = await made.communicate()
+    assert made.returncode == 0, said.decode()
+    return shown.decode().strip()
 
 
 def distribution(folder: Path, name: str, entry: str, module: str = "") -> None:
@@ -117,19 +115,22 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def test_an_installed_plugin_is_found_by_its_name(installed: Path) -> None:
-    assert python(FIND, also=installed) == "CheapNodes"
+@pytest.mark.slow
+async def test_an_installed_plugin_is_found_by_its_name(installed: Path) -> None:
+    assert await found(installed) == "CheapNodes"
 
 
+@pytest.mark.slow
 def test_a_profile_that_names_it_sends_pods_elsewhere(installed: Path) -> None:
     assert python(PLACE, also=installed) == "dear"  # the first by name: all score alike
     assert python(PLACE, "CheapNodes", also=installed) == "fair"
 
 
-def test_without_other_distributions_there_are_only_in_tree_plugins(tmp_path: Path) -> None:
-    assert python(FIND, also=tmp_path) == ""
+async def test_without_other_distributions_there_are_only_in_tree_plugins(tmp_path: Path) -> None:
+    assert await found(tmp_path) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("entry", "module", "problem"),
     [
@@ -155,18 +156,18 @@ def test_without_other_distributions_there_are_only_in_tree_plugins(tmp_path: Pa
         ("BinPack = broken:B", "class B: ...", "kubeshare-py has a plugin of that name already"),
     ],
 )
-def test_a_plugin_that_cannot_be_used_names_its_distribution(
+async def test_a_plugin_that_cannot_be_used_names_its_distribution(
     tmp_path: Path, entry: str, module: str, problem: str
 ) -> None:
     distribution(tmp_path, "broken", entry, module)
     where = f"broken 0.1: entry point {entry} of kubeshare.plugins: "
-    assert python(FIND, also=tmp_path) == where + problem
+    assert await found(tmp_path) == where + problem
 
 
-def test_two_distributions_cannot_offer_the_same_name(tmp_path: Path) -> None:
+async def test_two_distributions_cannot_offer_the_same_name(tmp_path: Path) -> None:
     distribution(tmp_path, "one", "Same = one:Same", "class Same: ...")
     distribution(tmp_path, "two", "Same = two:Same", "class Same: ...")
-    assert python(FIND, also=tmp_path) == (
+    assert await found(tmp_path) == (
         "two 0.1: entry point Same = two:Same of kubeshare.plugins: "
         "one 0.1 has a plugin of that name already"
     )

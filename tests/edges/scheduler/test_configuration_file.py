@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from msgspec import inspect
 
 from kubeshare_py.configuration.scheduler import ConfigurationError, SchedulerConfiguration, read
 from kubeshare_py.edges.scheduler.configuration_file import load, text
@@ -40,7 +41,6 @@ def test_what_a_file_says_is_in_effect(tmp_path: Path) -> None:
     ("content", "said"),
     [
         ("profiles: [{schedulerName: 3}]", "profiles[0].schedulerName: "),
-        ("parallelBinds: 0", "parallelBinds: "),
         ("inventry: {}", "inventry: "),
         (
             "nativeResources: [example.com/a100, cpu]",
@@ -54,8 +54,6 @@ def test_what_a_file_says_is_in_effect(tmp_path: Path) -> None:
             "inventory.selector: expected label, operator and quoted value at character 1, such as"
             """ job="kubeshare-collector", not 'job='""",
         ),
-        ("gangRepairSeconds: 0", "gangRepairSeconds: "),
-        ("reservationSeconds: -1", "reservationSeconds: "),
         ("a: [b", "line 2, column 1: is not YAML: "),
         ("inventory: {}\n\x01", "line 2, column 1: the character U+0001 cannot be in YAML"),
         (b"kind:\n  \xff", "line 2, column 3: is not UTF-8: "),
@@ -69,6 +67,23 @@ def test_the_file_and_the_place_in_it_are_named(
     tmp_path: Path, content: str | bytes, said: str
 ) -> None:
     assert problem(written(tmp_path, content)).startswith(said)
+
+
+def bounded() -> list[tuple[str, float]]:
+    """Each setting that is a number, with numbers that are just outside of its bounds."""
+    whole = inspect.type_info(SchedulerConfiguration)
+    assert isinstance(whole, inspect.StructType)
+    found: list[tuple[str, float]] = []
+    for name, kind in ((one.encode_name, one.type) for one in whole.fields):
+        if isinstance(kind, inspect.IntType | inspect.FloatType):
+            found += [(name, bound - 1) for bound in (kind.ge, kind.gt) if bound is not None]
+            found += [(name, kind.le + 1)] if kind.le is not None else []
+    return found
+
+
+@pytest.mark.parametrize(("name", "value"), bounded())
+def test_a_number_out_of_its_bounds_is_refused(tmp_path: Path, name: str, value: float) -> None:
+    assert problem(written(tmp_path, f"{name}: {value}")).startswith(f"{name}: ")
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from kubeshare_py.configuration.scheduler import ConfigurationError, read
 from kubeshare_py.edges.kube.certificates import make_certificates
-from kubeshare_py.edges.scheduler.configured_files import check
+from kubeshare_py.edges.scheduler.configuration_file import check
 
 FIELDS = [
     *(("inventory", "bearerTokenFile"), ("inventory", "caFile")),

@@ -25,16 +25,15 @@ from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.scheduler.decision_loop import DecisionLoop
 from kubeshare_py.edges.scheduler.leader_lease import LeadershipLost
 from kubeshare_py.edges.scheduler.process_health import ProcessHealth
-from kubeshare_py.edges.scheduler.writes.eviction_lane import AT_ONCE
-from kubeshare_py.edges.scheduler.writes.kube_api import HAND_OVER_S, KubeApi
+from kubeshare_py.edges.scheduler.writes.kube_api import EVICTIONS_AT_ONCE, HAND_OVER_S, KubeApi
 from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.scheduler_profile import ProfilesReplaced
 from kubeshare_py.manifests.events import BadAllocation
 from kubeshare_py.manifests.watch import Problem
-from kubeshare_py.scheduling.preemption.evictions_in_flight import AGAIN_S
-from tests.builders import a_claim, a_cluster, a_machine, a_pod, a_shape
+from kubeshare_py.scheduling.preemption.nominations import EVICT_AGAIN_S
 from tests.edges.bare_server import NoSleep, client_of, plain
+from tests.making import a_claim, a_cluster, a_machine, a_pod, a_shape, a_share
 from tests.patience import PATIENCE_S
 
 
@@ -122,15 +121,15 @@ async def test_pods_stay_whose_preemptor_is_gone_before_their_eviction_is_sent()
     ):
         loop = loop_of(group, client, {})
         await loop.deliver([PodSeen(bound(f"small{number}")) for number in range(10)])
-        urgent = a_pod("urgent", a_shape(a_claim(1000)), priority=100)
+        urgent = a_share("urgent", priority=100)
         await loop.deliver([PodSeen(urgent), BindSlotsFree(64)])
         await first.wait()
         await loop.deliver([PodGone(urgent.uid), BindSlotsFree(64)])
-        later = asyncio.get_running_loop().time() + AGAIN_S + 1
+        later = asyncio.get_running_loop().time() + EVICT_AGAIN_S + 1
         loop.machine.handle(TimePassed(), later)
         answering.set()
     # The nomination and the first evictions had their turns before.
-    assert 3 <= len(sent) <= AT_ONCE
+    assert 3 <= len(sent) <= EVICTIONS_AT_ONCE
 
 
 async def test_events_are_handled_and_problems_are_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -170,7 +169,7 @@ async def test_a_slow_plugin_is_counted_in_each_turn_and_logged_once_a_minute(
         loop.leads = False  # nothing is to be sent
         caplog.clear()
         for name in ("a", "b", "c"):
-            await loop.deliver([PodSeen(a_pod(name, a_shape(a_claim(100)))), BindSlotsFree(9)])
+            await loop.deliver([PodSeen(a_share(name, 100)), BindSlotsFree(9)])
     (record,) = caplog.records
     assert record.getMessage() == "plugin slow"
     fields = record.__dict__["fields"]
@@ -182,7 +181,7 @@ async def in_doubt(group: asyncio.TaskGroup, client: KubeClient, ago_s: float) -
     """A loop with a Binding that was answered so long ago without saying whether it is stored."""
     loop = loop_of(group, client)
     now = asyncio.get_running_loop().time() - ago_s
-    loop.machine.handle(PodSeen(a_pod("p", a_shape(a_claim(500)))), now)
+    loop.machine.handle(PodSeen(a_share("p", 500)), now)
     (bind,) = loop.machine.handle(BindSlotsFree(1), now)
     assert isinstance(bind, Bind)
     unknown = BindAnswered(bind.uid, bind.allocation.token, BindUnknown("503"))

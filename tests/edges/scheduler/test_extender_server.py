@@ -13,7 +13,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from kubeshare_py.configuration.scheduler import ConfigurationError, Extender, read
 from kubeshare_py.edges.kube.certificates import common_name, make_authority, make_certificates
-from kubeshare_py.edges.scheduler import configured_files
+from kubeshare_py.edges.scheduler import configuration_file
 from kubeshare_py.edges.scheduler.extender_server import ask_for_certificates, serve_extender
 
 
@@ -125,7 +125,7 @@ def test_files_that_are_not_there_are_named_before_anything_starts(
 ) -> None:
     settings = read({"extender": {field: str(tmp_path / "none")}})
     with pytest.raises(ConfigurationError, match=rf"extender\.{field}: .*none: No such file"):
-        configured_files.check(settings)
+        configuration_file.check(settings)
     with pytest.raises(ConfigurationError, match=r"extender\.clientCaFile"):
         ask_for_certificates(
             ssl.create_default_context(), Extender(client_ca_file=str(tmp_path / "none"))

@@ -8,10 +8,10 @@ from aiohttp.test_utils import TestClient
 
 from kubeshare_py.domain.events import BindSlotsFree
 from kubeshare_py.edges.process import probes
-from kubeshare_py.edges.scheduler import health
+from kubeshare_py.edges.scheduler import endpoints
 from kubeshare_py.edges.scheduler.process_health import LAG_KEPT_S, ProcessHealth
-from tests.builders import a_cluster, a_machine
 from tests.edges.served_app import asking
+from tests.making import a_cluster, a_machine
 
 
 class Ward:
@@ -35,8 +35,8 @@ class Ward:
     def probes(self) -> AbstractAsyncContextManager[TestClient[web.Request, web.Application]]:
         return asking(
             probes.routes(
-                lambda: health.live_checks(self.health),
-                lambda: health.ready_checks(self.health, 5.0),
+                lambda: endpoints.live_checks(self.health),
+                lambda: endpoints.ready_checks(self.health, 5.0),
             )
         )
 
@@ -75,7 +75,7 @@ async def test_verbose_lists_every_check_as_kubernetes_does(ward: Ward) -> None:
 
 
 async def test_a_loop_that_does_not_turn_is_neither_live_nor_ready(ward: Ward) -> None:
-    ward.now += health.LONGEST_SILENCE_S + 1
+    ward.now += endpoints.LONGEST_SILENCE_S + 1
     for path in ("/livez", "/readyz", "/livez/decision-loop"):
         status, text = await ward.ask(path)
         assert status == 500
@@ -85,7 +85,7 @@ async def test_a_loop_that_does_not_turn_is_neither_live_nor_ready(ward: Ward) -
 
 async def test_a_scheduler_that_stands_by_need_not_turn(ward: Ward) -> None:
     ward.health.iterations = 0
-    ward.now += health.LONGEST_SILENCE_S + 1
+    ward.now += endpoints.LONGEST_SILENCE_S + 1
     assert (await ward.ask("/livez"))[0] == 200
 
 
@@ -100,7 +100,7 @@ async def test_before_the_lists_are_read_it_is_live_but_not_ready(ward: Ward) ->
 
 async def test_a_watch_may_be_away_for_a_while(ward: Ward) -> None:
     ward.connected["pods"](False)
-    ward.now += health.LONGEST_LOSS_S
+    ward.now += endpoints.LONGEST_LOSS_S
     ward.beat()
     ward.connected["pods"](False)  # tried again in vain: still the same loss
     assert (await ward.ask("/readyz"))[0] == 200
@@ -114,7 +114,7 @@ async def test_a_watch_may_be_away_for_a_while(ward: Ward) -> None:
 
 
 async def test_an_inventory_that_is_not_read_for_long_shows(ward: Ward) -> None:
-    ward.now += health.LONGEST_UNREAD_S + 1
+    ward.now += endpoints.LONGEST_UNREAD_S + 1
     ward.health.handled(BindSlotsFree(1), [], 0.0)
     status, text = await ward.ask("/readyz")
     assert (status, "[-]inventory failed: not read for 61 s" in text) == (500, True)
@@ -124,7 +124,7 @@ async def test_an_inventory_that_is_not_read_for_long_shows(ward: Ward) -> None:
 
 
 async def test_a_loop_that_lags_shows_for_a_minute(ward: Ward) -> None:
-    ward.health.late(ward.now, health.MAX_LAG_S + 2)
+    ward.health.late(ward.now, endpoints.MAX_LAG_S + 2)
     status, text = await ward.ask("/readyz")
     assert (status, "[-]loop-lag failed: iterations came 3.0 s late" in text) == (500, True)
     ward.now += LAG_KEPT_S + 1
@@ -135,7 +135,7 @@ async def test_a_loop_that_lags_shows_for_a_minute(ward: Ward) -> None:
 
 async def test_a_check_can_be_left_out(ward: Ward) -> None:
     ward.connected["pods"](False)
-    ward.now += health.LONGEST_LOSS_S + 1
+    ward.now += endpoints.LONGEST_LOSS_S + 1
     ward.beat()
     status, text = await ward.ask("/readyz?exclude=watch-pods&verbose")
     assert status == 200

@@ -13,13 +13,13 @@ import pytest
 from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.lease import LeaderFigures
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.credentials import load
 from kubeshare_py.edges.kube.errors import KubeWithheld
-from kubeshare_py.edges.process.heartbeat import Stall
+from kubeshare_py.edges.process.liveness import Stall
 from kubeshare_py.edges.scheduler.leader_lease import LeaderLease, LeadershipLost
 from kubeshare_py.edges.scheduler.leadership import connected
 from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest
-from kubeshare_py.embedded_cluster.serving.faults import Fault
+from kubeshare_py.embedded_cluster.serving.server import Fault
 from kubeshare_py.leader_election.leadership import Election, Terms
 from tests.edges.served_state import Behind, api_server
 

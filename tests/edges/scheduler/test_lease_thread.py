@@ -11,13 +11,11 @@ import pytest
 
 from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
-from kubeshare_py.edges.kube.credential_reading import KubeReading
-from kubeshare_py.edges.kube.credentials import Credentials
-from kubeshare_py.edges.process.heartbeat import Heartbeat
-from kubeshare_py.edges.scheduler.leader_lease import LeaderLease, LeadershipLost
+from kubeshare_py.edges.kube.credentials import Credentials, load
+from kubeshare_py.edges.kube.kubeconfig import KubeReading
+from kubeshare_py.edges.process.liveness import Heartbeat
+from kubeshare_py.edges.scheduler.leader_lease import LeaderLease, LeadershipLost, on_a_thread
 from kubeshare_py.edges.scheduler.leadership import connected
-from kubeshare_py.edges.scheduler.lease_thread import on_a_thread
 from kubeshare_py.leader_election.leadership import Election, Terms
 from tests.edges.served_state import api_server
 from tests.patience import PATIENCE_S

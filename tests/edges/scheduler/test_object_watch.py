@@ -9,16 +9,15 @@ import pytest
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import read
+from kubeshare_py.domain.cluster_objects import SPREAD_KINDS, WatchedKind
 from kubeshare_py.domain.events import ObjectsListed
-from kubeshare_py.domain.needs.cluster_objects import WatchedKind
-from kubeshare_py.domain.needs.default_spread import SPREAD_KINDS
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.credentials import load
 from kubeshare_py.edges.scheduler.object_watch import HoldersKnown, watch_objects
 from kubeshare_py.embedded_cluster.serving.server import ApiServer
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.scheduler_profile import ProfilesReplaced
-from tests.builders import a_machine
+from tests.making import a_machine
 from tests.patience import PATIENCE_S
 
 #: Followed only if a dialect has quotas.

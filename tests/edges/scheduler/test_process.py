@@ -40,6 +40,7 @@ async def said(process: asyncio.subprocess.Process) -> str:
     return (await process.stdout.readline()).decode().strip()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_a_signal_lets_the_work_tidy_up_and_ends_with_0(number: signal.Signals) -> None:
     process = await started(PROGRAM.format(tidy="await asyncio.sleep(0)"))
@@ -50,6 +51,7 @@ async def test_a_signal_lets_the_work_tidy_up_and_ends_with_0(number: signal.Sig
     assert process.returncode == 0
 
 
+@pytest.mark.slow
 async def test_a_second_signal_waits_for_nothing() -> None:
     process = await started(PROGRAM.format(tidy="await asyncio.Event().wait()"))
     assert await said(process) == "ready"
@@ -60,6 +62,7 @@ async def test_a_second_signal_waits_for_nothing() -> None:
     assert (output, errors, process.returncode) == (b"", b"", 0)
 
 
+@pytest.mark.slow
 async def test_an_error_comes_out_of_the_task_groups_it_came_through() -> None:
     program = """
 import asyncio
@@ -88,10 +91,19 @@ def expect_success(program: str) -> None:
     assert done.returncode == 0
 
 
+async def expect_silence(program: str) -> None:
+    """Run a program, which says nothing and ends with 0 before our patience does."""
+    process = await started(program)
+    async with asyncio.timeout(PATIENCE_S):
+        output, errors = await process.communicate()
+    assert (output, errors, process.returncode) == (b"", b"", 0)
+
+
 def test_no_two_processes_have_one_name() -> None:
     assert own_name() != own_name()
 
 
+@pytest.mark.slow
 def test_no_collection_looks_at_all_objects_again_and_young_cycles_go() -> None:
     program = """
 import gc
@@ -123,6 +135,7 @@ assert left <= 4 * young * (rounds + 1), left
     expect_success(program)
 
 
+@pytest.mark.slow
 async def test_cycles_that_became_old_are_freed_now_and_then() -> None:
     program = """
 import asyncio, weakref
@@ -133,7 +146,10 @@ class Cycle:
         self.me = self
 
 async def work():
-    freed = asyncio.Event()
+    looked, freed = asyncio.Event(), asyncio.Event()
+    look_at_all = process.look_at_all
+    process.look_at_all = lambda before: (looked.set(), look_at_all(before))[1]
+    await looked.wait()
     cycles = [Cycle() for _ in range(2 * process.MAX_MORE)]
     weakref.finalize(cycles[0], freed.set)
     del cycles
@@ -141,12 +157,35 @@ async def work():
 
 process.run(work(), look_again_s=0.01)
 """
-    process = await started(program)
-    async with asyncio.timeout(PATIENCE_S):
-        output, errors = await process.communicate()
-    assert (output, errors, process.returncode) == (b"", b"", 0)
+    await expect_silence(program)
 
 
+@pytest.mark.slow
+async def test_what_the_start_leaves_is_not_looked_through() -> None:
+    program = """
+import asyncio, gc
+from kubeshare_py.edges.scheduler import process
+
+looks = []
+
+async def work():
+    lists = [[] for _ in range(2 * process.MAX_MORE)]
+    gc.collect()
+    gc.freeze()
+    gc.callbacks.append(lambda phase, found: looks.append(found["generation"]))
+    looked = asyncio.Event()
+    look_at_all = process.look_at_all
+    process.look_at_all = lambda before: (looked.set(), look_at_all(before))[1]
+    await looked.wait()
+    assert lists
+
+process.run(work(), look_again_s=0.01)
+assert 2 not in looks, looks
+"""
+    await expect_silence(program)
+
+
+@pytest.mark.slow
 def test_all_objects_are_looked_at_only_when_there_are_many_more() -> None:
     program = """
 import gc

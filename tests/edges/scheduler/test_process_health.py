@@ -17,7 +17,7 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.edges.scheduler.process_health import HEARTBEAT_S, ProcessHealth
-from tests.builders import a_claim, a_cluster, a_machine, a_pod, a_shape
+from tests.making import a_cluster, a_machine, a_share, of
 from tests.patience import PATIENCE_S
 
 PROFILE = "kubeshare-scheduler"
@@ -41,7 +41,7 @@ class Watched:
 
     def bind(self, pod: Pod) -> Bind:
         self.tell(PodSeen(pod))
-        [bind] = [e for e in self.tell(BindSlotsFree(9)) if isinstance(e, Bind)]
+        [bind] = of(Bind, self.tell(BindSlotsFree(9)))
         return bind
 
     def answer(self, bind: Bind, outcome: BindOutcome) -> None:
@@ -57,7 +57,7 @@ class Watched:
 
 
 def share(name: str = "a", milli: int = 500) -> Pod:
-    return a_pod(name, a_shape(a_claim(milli)))
+    return a_share(name, milli)
 
 
 def test_a_pod_that_is_bound_is_one_try_from_deciding_to_the_answer() -> None:
@@ -79,7 +79,7 @@ def test_a_refused_binding_is_an_error_and_the_next_try_counts_on() -> None:
     watched.answer(bind, BindRefused(Refusal.GATED, "gated"))
     assert watched.tries() == {"error": 1}
     watched.now = 20.0
-    [again] = [e for e in watched.tell(BindSlotsFree(9)) if isinstance(e, Bind)]
+    [again] = of(Bind, watched.tell(BindSlotsFree(9)))
     watched.answer(again, Bound())
     assert watched.tries() == {"error": 1, "scheduled": 1}
     [(attempts, waited)] = watched.health.tallies.sli_seconds.items()
@@ -91,7 +91,7 @@ def test_an_answer_that_leaves_a_binding_open_is_an_error_and_the_try_goes_on() 
     bind = watched.bind(share())
     watched.answer(bind, BindUnknown("lost"))
     watched.now = 20.0
-    [again] = [e for e in watched.tell(BindSlotsFree(9)) if isinstance(e, Bind)]
+    [again] = of(Bind, watched.tell(BindSlotsFree(9)))
     assert watched.tries() == {"error": 1}
     assert watched.machine.attempts.failed == {PROFILE: 1}
     watched.answer(again, Bound())

@@ -5,15 +5,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubeshare_py.embedded_cluster.controllers.budget_cache import BudgetCache
-from kubeshare_py.embedded_cluster.controllers.controller_work import ControllerWork
-from kubeshare_py.embedded_cluster.controllers.object_kinds import (
+from kubeshare_py.embedded_cluster.controllers.budgets import BudgetCache
+from kubeshare_py.embedded_cluster.controllers.controller import ControllerWork
+from kubeshare_py.embedded_cluster.controllers.unstructured import (
     BUDGETS,
     DEPLOYMENTS,
     PODS,
     REPLICA_SETS,
-)
-from kubeshare_py.embedded_cluster.controllers.unstructured import (
     Owner,
     UnstructuredMetadata,
     UnstructuredObject,

@@ -5,10 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubeshare_py.embedded_cluster.controllers.controller_work import ControllerWork
+from kubeshare_py.embedded_cluster.controllers.controller import ControllerWork, OwnershipClaim
 from kubeshare_py.embedded_cluster.controllers.deployments import DeploymentContext, work_for
-from kubeshare_py.embedded_cluster.controllers.ownership import OwnershipClaim
-from kubeshare_py.embedded_cluster.controllers.revisions import (
+from kubeshare_py.embedded_cluster.controllers.rollouts import (
     HASH,
     REVISION,
     set_name,

@@ -1,22 +1,22 @@
 """What goes when its owners are gone."""
 
-from kubeshare_py.embedded_cluster.controllers.garbage import FOREGROUND, ORPHAN, Garbage
-from kubeshare_py.embedded_cluster.controllers.garbage_work import (
+from kubeshare_py.embedded_cluster.controllers.garbage import (
+    FOREGROUND,
+    ORPHAN,
     DeleteObject,
+    Garbage,
     GarbageWork,
     LookForOwner,
     PatchObject,
 )
-from kubeshare_py.embedded_cluster.controllers.object_kinds import (
+from kubeshare_py.embedded_cluster.controllers.unstructured import (
     JOBS,
     PODS,
     ObjectKind,
-    defined_by,
-)
-from kubeshare_py.embedded_cluster.controllers.unstructured import (
     Owner,
     UnstructuredMetadata,
     UnstructuredObject,
+    defined_by,
 )
 
 POD_PATH = "/api/v1/namespaces/ns/pods/"

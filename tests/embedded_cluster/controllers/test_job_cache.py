@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from kubeshare_py.embedded_cluster.controllers.job_cache import JobCache
-from kubeshare_py.embedded_cluster.controllers.job_pods import pod_of
-from kubeshare_py.embedded_cluster.controllers.object_kinds import JOBS, PODS
+from kubeshare_py.embedded_cluster.controllers.jobs import JobCache, pod_of
 from kubeshare_py.embedded_cluster.controllers.unstructured import (
+    JOBS,
+    PODS,
     UnstructuredMetadata,
     UnstructuredObject,
 )

@@ -5,10 +5,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubeshare_py.embedded_cluster.controllers.controller_work import ControllerWork
-from kubeshare_py.embedded_cluster.controllers.job_indexes import format_indexes, parse_indexes
-from kubeshare_py.embedded_cluster.controllers.job_pods import owning_job, pod_of
-from kubeshare_py.embedded_cluster.controllers.jobs import Finished, work_for
+from kubeshare_py.embedded_cluster.controllers.controller import ControllerWork
+from kubeshare_py.embedded_cluster.controllers.jobs import (
+    Finished,
+    format_indexes,
+    owning_job,
+    parse_indexes,
+    pod_of,
+    work_for,
+)
 from kubeshare_py.embedded_cluster.controllers.unstructured import (
     UnstructuredMetadata,
     UnstructuredObject,

@@ -5,10 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubeshare_py.embedded_cluster.controllers.controller_work import ControllerWork
-from kubeshare_py.embedded_cluster.controllers.object_kinds import PODS, REPLICA_SETS
-from kubeshare_py.embedded_cluster.controllers.replica_set_cache import ReplicaSetCache
+from kubeshare_py.embedded_cluster.controllers.controller import ControllerWork
+from kubeshare_py.embedded_cluster.controllers.replica_sets import ReplicaSetCache
 from kubeshare_py.embedded_cluster.controllers.unstructured import (
+    PODS,
+    REPLICA_SETS,
     Owner,
     UnstructuredMetadata,
     UnstructuredObject,

@@ -22,7 +22,7 @@ from kubeshare_py.embedded_cluster.controllers.unstructured import (
     UnstructuredMetadata,
     UnstructuredObject,
 )
-from kubeshare_py.embedded_cluster.protocol.int_or_percent import amount_of
+from kubeshare_py.embedded_cluster.protocol.quantities import amount_of
 from tests.scale import examples
 
 

@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from kubeshare_py.embedded_cluster.controllers.object_kinds import CLAIMS, DEVICE_CLAIMS
 from kubeshare_py.embedded_cluster.controllers.unstructured import (
+    CLAIMS,
+    DEVICE_CLAIMS,
     Owner,
     UnstructuredMetadata,
     UnstructuredObject,
 )
-from kubeshare_py.embedded_cluster.nodes.claim_readiness import ClaimReadiness
+from kubeshare_py.embedded_cluster.nodes.kubelet import ClaimReadiness
 
 
 def found(name: str, namespace: str = "ns", **fields: Any) -> UnstructuredObject:

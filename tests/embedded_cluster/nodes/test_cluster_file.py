@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from kubeshare_py.documents.problems import DocumentProblem
+from kubeshare_py.documents.yaml_text import DocumentProblem
 from kubeshare_py.domain.node import Taint
-from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
-from kubeshare_py.embedded_cluster.nodes.node_objects import node_object
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import node_object, read_cluster
 
 DEMO = Path(__file__).parents[3] / "config" / "demo-cluster.yaml"
 

@@ -11,9 +11,9 @@ from kubeshare_py.embedded_cluster.controllers.unstructured import (
     UnstructuredMetadata,
     UnstructuredObject,
 )
-from kubeshare_py.embedded_cluster.nodes.kubelet import Kubelets
-from kubeshare_py.embedded_cluster.nodes.kubelet_steps import (
+from kubeshare_py.embedded_cluster.nodes.kubelet import (
     FinishDeletion,
+    Kubelets,
     ReportStatus,
     WriteAnnotations,
 )

@@ -3,14 +3,14 @@
 import pytest
 
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
-from kubeshare_py.embedded_cluster.nodes.collectors import Collectors
-from kubeshare_py.embedded_cluster.nodes.prometheus_api import (
+from kubeshare_py.embedded_cluster.nodes.collectors import (
+    Collectors,
     PrometheusAnswer,
     query,
     query_range,
     series_list,
 )
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import read_cluster
 
 A, CPU = NodeName("a-1"), NodeName("cpu")
 

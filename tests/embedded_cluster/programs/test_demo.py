@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
-from kubeshare_py.embedded_cluster.nodes.card_runtime import VISIBLE_DEVICES
+from kubeshare_py.edges.kube.credentials import load
+from kubeshare_py.embedded_cluster.nodes.container_runtime import VISIBLE_DEVICES
 from tests.patience import PATIENCE_S
 from tests.programs.commands import PIPE, expect_said, run, running
 from tests.stories.command import kubectl_kubeshare
@@ -35,6 +35,7 @@ def alive(pids: list[int]) -> list[int]:
     return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
 
 
+@pytest.mark.slow
 async def test_for_some_seconds_in_plain_lines(tmp_path: Path) -> None:
     code, printed, errors = await run(tmp_path, "demo", "--plain", "--seconds", "1.5")
     assert (code, errors) == (0, "")
@@ -47,6 +48,7 @@ async def test_for_some_seconds_in_plain_lines(tmp_path: Path) -> None:
     assert "pod default/preview waiting" in printed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)]
 )
@@ -61,6 +63,7 @@ async def test_a_signal_ends_everything(tmp_path: Path, number: signal.Signals) 
     assert not alive(started)
 
 
+@pytest.mark.slow
 async def test_the_kubeconfig_leads_to_the_demos_cluster(tmp_path: Path) -> None:
     async with running(
         tmp_path, "demo", "--plain", "--no-workloads", "--directory", "here"
@@ -74,6 +77,7 @@ async def test_the_kubeconfig_leads_to_the_demos_cluster(tmp_path: Path) -> None
     assert lease["spec"]["leaseDurationSeconds"] == 600
 
 
+@pytest.mark.slow
 async def test_containers_of_the_sample_pods_see_the_cards_that_they_got(tmp_path: Path) -> None:
     async with running(tmp_path, "demo", "--plain") as process:
         await expect_said(process.stdout, "pod default/training bound to")
@@ -95,11 +99,12 @@ async def test_containers_of_the_sample_pods_see_the_cards_that_they_got(tmp_pat
             assert ("value" in visible) != has_card
 
 
+@pytest.mark.slow
 async def test_one_card_has_tenants_of_every_language(tmp_path: Path) -> None:
     """Each says by `gpus` in which one it asked."""
     tenants = (
         "by-kubeshare,",
-        "by-kubeshare-1 (sharepod",
+        "by-kubeshare-1 (pod of SharePod by-kubeshare-1 with GPUID ",
         "by-gpushare (gpushare)",
         "by-elastic-gpu (nano-gpu)",
         "by-nano-gpu (nano-gpu)",
@@ -115,6 +120,7 @@ async def test_one_card_has_tenants_of_every_language(tmp_path: Path) -> None:
     assert any(all(one in line for one in tenants) for line in printed.splitlines()), printed
 
 
+@pytest.mark.slow
 async def test_a_cluster_and_workloads_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "cluster.yaml").write_text(
         "nodes: [{name: mine, gpus: [{model: Tesla-T4, count: 1, memory: 15GiB}]}]"
@@ -155,6 +161,7 @@ async def test_what_is_ignored_of_a_configuration_of_kube_scheduler_is_said(
     assert "none.yaml" in problem
 
 
+@pytest.mark.slow
 async def test_nobody_has_to_read_to_the_end(tmp_path: Path) -> None:
     script = f"{sys.executable} -m kubeshare_cmd.demo --plain --seconds 60 | head -1"
     process = await asyncio.create_subprocess_exec(
@@ -166,6 +173,7 @@ async def test_nobody_has_to_read_to_the_end(tmp_path: Path) -> None:
     assert output.count(b"\n") == 1
 
 
+@pytest.mark.slow
 async def test_a_second_demo_takes_another_folder(tmp_path: Path) -> None:
     async with running(tmp_path, "demo", "--plain", "--no-workloads") as first:
         await expect_said(first.stdout, "node a100-1 appeared")
@@ -183,6 +191,7 @@ async def test_a_second_demo_takes_another_folder(tmp_path: Path) -> None:
         assert (tmp_path / ".demo/kubeconfig").read_text() == kubeconfig
 
 
+@pytest.mark.slow
 async def test_the_sample_pods_ask_for_a_scheduler_of_the_configuration(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(
         "apiVersion: kubeshare.io/v1\nkind: KubeShareSchedulerConfiguration\n"
@@ -195,6 +204,7 @@ async def test_the_sample_pods_ask_for_a_scheduler_of_the_configuration(tmp_path
     assert re.search("pod default/lstm-.* bound to", printed)  # of a template
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

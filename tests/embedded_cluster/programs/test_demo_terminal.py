@@ -12,6 +12,8 @@ from contextlib import asynccontextmanager
 from fcntl import ioctl
 from pathlib import Path
 
+import pytest
+
 from tests.patience import PATIENCE_S
 
 ALTERNATE, NORMAL = "\x1b[?1049h", "\x1b[?1049l"
@@ -66,6 +68,7 @@ async def demo_on_a_terminal(folder: Path, kind: str, *arguments: str) -> AsyncI
         os.close(leader)
 
 
+@pytest.mark.slow
 async def test_control_c_leaves_the_last_picture(tmp_path: Path) -> None:
     async with demo_on_a_terminal(tmp_path, "xterm-256color") as terminal:
         await terminal.expect_shown(lambda text: "default/preview" in text)
@@ -81,6 +84,7 @@ async def test_control_c_leaves_the_last_picture(tmp_path: Path) -> None:
     assert "export KUBECONFIG" not in plain
 
 
+@pytest.mark.slow
 async def test_a_dumb_terminal_gets_lines(tmp_path: Path) -> None:
     async with demo_on_a_terminal(tmp_path, "dumb", "--no-workloads") as terminal:
         await terminal.expect_shown(lambda text: "node a100-1 appeared" in text)

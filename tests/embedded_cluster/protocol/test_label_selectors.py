@@ -4,11 +4,8 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.embedded_cluster.protocol.label_selectors import (
-    selector_causes,
-    selector_text,
-    selects,
-)
+from kubeshare_py.embedded_cluster.protocol.checks import Checked
+from kubeshare_py.embedded_cluster.protocol.selectors import check_selector, selector_text, selects
 
 
 def needs(key: str, operator: str, *values: str) -> dict[str, Any]:
@@ -60,4 +57,6 @@ def test_it_reads_as_a_query_takes_it() -> None:
     ],
 )
 def test_what_is_wrong_is_named(selector: dict[str, Any], field: str) -> None:
-    assert [cause.field for cause in selector_causes(selector, "s")] == [field]
+    checked = Checked(selector, "s")
+    check_selector(checked)
+    assert [cause.field for cause in checked.causes] == [field]

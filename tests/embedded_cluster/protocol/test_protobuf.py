@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.embedded_cluster.protocol.protobuf import NotReadable, decode_protobuf
+from kubeshare_py.embedded_cluster.protocol.fields import NotReadable, decode_protobuf
 
 
 def varint(number: int) -> bytes:

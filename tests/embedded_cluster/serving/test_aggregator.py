@@ -12,11 +12,10 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from kubeshare_py.edges.kube.certificates import make_certificates
+from kubeshare_py.edges.kube.certificates import API_SERVICES, make_certificates
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.edges.kube.config import load
+from kubeshare_py.edges.kube.credentials import load
 from kubeshare_py.edges.kube.errors import KubeError
-from kubeshare_py.edges.kube.self_signed_ca import API_SERVICES
 from kubeshare_py.embedded_cluster.serving.server import ADMIN, ApiServer
 
 ROOT = "/apis/answers.example.com/v1"

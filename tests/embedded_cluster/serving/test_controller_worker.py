@@ -8,17 +8,20 @@ import msgspec
 import pytest
 
 from kubeshare_py.edges.kube.client import KubeClient
-from kubeshare_py.embedded_cluster.controllers.controller_cache import ControllerCache
-from kubeshare_py.embedded_cluster.controllers.controller_work import (
+from kubeshare_py.embedded_cluster.controllers.controller import (
     Change,
+    ControllerCache,
     ControllerEvent,
     ControllerWork,
     Creation,
 )
-from kubeshare_py.embedded_cluster.controllers.deployment_cache import DeploymentCache
-from kubeshare_py.embedded_cluster.controllers.object_kinds import DEPLOYMENTS, REPLICA_SETS
-from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
-from kubeshare_py.embedded_cluster.serving.controller_worker import ControllerWorker
+from kubeshare_py.embedded_cluster.controllers.deployments import DeploymentCache
+from kubeshare_py.embedded_cluster.controllers.unstructured import (
+    DEPLOYMENTS,
+    REPLICA_SETS,
+    UnstructuredObject,
+)
+from kubeshare_py.embedded_cluster.serving.simulated_controllers import ControllerWorker
 from tests.embedded_cluster.embedded import cluster
 from tests.patience import PATIENCE_S
 

@@ -12,8 +12,7 @@ import pytest
 import yaml
 
 from kubeshare_py.edges.kube.certificates import make_certificates
-from kubeshare_py.embedded_cluster.serving.faults import Fault
-from kubeshare_py.embedded_cluster.serving.server import ADMIN, SCHEDULER, ApiServer
+from kubeshare_py.embedded_cluster.serving.server import ADMIN, SCHEDULER, ApiServer, Fault
 
 PODS = "/api/v1/namespaces/default/pods"
 MAPS = "/api/v1/namespaces/default/configmaps"

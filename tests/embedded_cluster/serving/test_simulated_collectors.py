@@ -14,7 +14,7 @@ from prometheus_api_client.exceptions import PrometheusApiClientException
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import read_cluster
 from kubeshare_py.embedded_cluster.serving.simulated_collectors import SimulatedCollectors
 
 DEMO = (Path(__file__).parents[3] / "config" / "demo-cluster.yaml").read_text()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
-from kubeshare_py.embedded_cluster.serving.faults import Fault
+from kubeshare_py.embedded_cluster.serving.server import Fault
 from tests.conformance.definitions import DEFINITIONS, definition, widget
 from tests.embedded_cluster.simulated import JOBS, PODS, Simulated, simulated
 

@@ -9,8 +9,8 @@ import pytest
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
-from kubeshare_py.embedded_cluster.nodes.cluster_file import read_cluster
-from kubeshare_py.embedded_cluster.serving.faults import Fault
+from kubeshare_py.embedded_cluster.nodes.simulated_nodes import read_cluster
+from kubeshare_py.embedded_cluster.serving.server import Fault
 from kubeshare_py.embedded_cluster.serving.simulated_kubelets import LEASES, SimulatedKubelets
 from tests.embedded_cluster.embedded import cluster, create_pod
 from tests.embedded_cluster.simulated import PODS, TWO_NODES, simulated

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kubeshare_py.domain.needs.inter_pod import InterPodTerms
+from kubeshare_py.domain.pod import InterPodTerms
 from kubeshare_py.manifests.pods.inter_pod import asked_of_others
 from tests.manifests.written import pod_fields
 

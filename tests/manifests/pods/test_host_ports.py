@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.domain.needs.host_ports import HostPort
+from kubeshare_py.domain.pod import HostPort
 from tests.manifests.written import pod
 
 

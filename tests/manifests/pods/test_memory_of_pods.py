@@ -50,6 +50,7 @@ def with_terms(number: int) -> Pod:
     return pod({"affinity": {"nodeAffinity": {REQUIRED: selector}}})
 
 
+@pytest.mark.slow
 def test_forty_pods_of_many_terms_wait_in_little_more_than_their_text() -> None:
     with_terms(PODS)
     gc.collect()
@@ -65,6 +66,7 @@ def test_forty_pods_of_many_terms_wait_in_little_more_than_their_text() -> None:
     assert kept < PODS * MEGABYTE / 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "written",
     [

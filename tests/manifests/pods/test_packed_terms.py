@@ -2,13 +2,14 @@
 
 import gc
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.domain.label_selector import Requirement
+from kubeshare_py.domain.cluster_objects import Requirement
 from kubeshare_py.domain.pod import NodeTerm
 from kubeshare_py.domain.remembered import weight_of
-from kubeshare_py.manifests.pods.packed_terms import MAX_OBJECTS, PackedTerms, packed
+from kubeshare_py.manifests.pods.placement import MAX_OBJECTS, PackedTerms, packed
 
 LINES = st.lists(
     st.builds(
@@ -29,6 +30,7 @@ def long(terms: int = 500, values: int = 10, salt: str = "") -> tuple[NodeTerm, 
     )
 
 
+@pytest.mark.slow
 @given(TERMS)
 def test_the_terms_are_the_same(terms: tuple[NodeTerm, ...]) -> None:
     found = packed(terms)
@@ -38,6 +40,7 @@ def test_the_terms_are_the_same(terms: tuple[NodeTerm, ...]) -> None:
     assert tuple(found[1:]) == terms[1:]
 
 
+@pytest.mark.slow
 @given(TERMS, TERMS)
 def test_equal_terms_are_equal_packed(
     one: tuple[NodeTerm, ...], other: tuple[NodeTerm, ...]

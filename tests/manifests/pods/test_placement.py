@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from kubeshare_py.domain.label_selector import Requirement
+from kubeshare_py.domain.cluster_objects import Requirement
 from kubeshare_py.domain.pod import NodePreferences, NodeTerm, Toleration
-from kubeshare_py.manifests.pods.packed_terms import PackedTerms
 from kubeshare_py.manifests.pods.placement import (
     MAX_AMOUNTS,
     MAX_CHARACTERS,
@@ -19,6 +18,7 @@ from kubeshare_py.manifests.pods.placement import (
     MAX_TOLERATIONS,
     MAX_VALUES,
     MAX_VOLUMES,
+    PackedTerms,
 )
 from tests.manifests.written import pod
 

@@ -1,16 +1,30 @@
+"""Pods as they come over the wire."""
+
 import json
 from dataclasses import replace
+from typing import Any
 
+import msgspec
 import pytest
 
 from kubeshare_py.dialects.allocation import write_allocation
 from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.cluster_objects import Requirement
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, PodKey
-from kubeshare_py.domain.label_selector import Requirement
-from kubeshare_py.domain.needs.node_rules import NodeRule
-from kubeshare_py.domain.pod import NodeTerm, Pod, PodGroup, Shape, Toleration
+from kubeshare_py.domain.pod import (
+    DeviceClaimName,
+    DeviceClaims,
+    NodeRule,
+    NodeTerm,
+    Pod,
+    PodGroup,
+    Shape,
+    Toleration,
+)
 from kubeshare_py.domain.request import GpuClaim
-from tests.manifests.written import container, pod
+from kubeshare_py.manifests.pods.pod import to_domain
+from kubeshare_py.manifests.pods.pod_fields import PodFields
+from tests.manifests.written import container, pod, pod_fields
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 HALF = {"sharedgpu/gpu_limit": "1.0", "sharedgpu/gpu_request": "0.5"}
@@ -241,3 +255,128 @@ def test_annotations_of_any_length_make_no_long_sentences() -> None:
     found = pod({"nodeName": "n"}, annotations=long)
     assert "GPU-GPU-" in found.mismatch
     assert len(found.mismatch) < 1000
+
+
+# --- How long containers of a bound pod may run on after its deletion, and whether they have ended.
+
+
+ENDED = {"state": {"terminated": {"exitCode": 0}}}
+RUNS = {"state": {"running": {"startedAt": "2026-01-02T03:04:05Z"}}}
+WAITS = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+LEAVES: dict[str, Any] = {
+    "deletionTimestamp": "2026-01-02T03:04:05Z",
+    "deletionGracePeriodSeconds": 600,
+}
+FORCED: dict[str, Any] = {**LEAVES, "deletionGracePeriodSeconds": 0}
+
+
+def spec(**fields: Any) -> dict[str, Any]:
+    return {"nodeName": "n", "containers": [{"name": "a"}], **fields}
+
+
+@pytest.mark.parametrize(
+    ("given", "metadata", "grace_s"),
+    [
+        (600, {}, 600),
+        (None, {}, 30),  # what the API server writes where nothing is said
+        (0, {}, 2),  # a kubelet gives every container two seconds
+        (1, {}, 2),
+        (600, {**LEAVES, "deletionGracePeriodSeconds": 20}, 20),  # kubectl delete --grace-period=20
+        (30, LEAVES, 600),
+        (600, FORCED, 600),  # a kubelet that does not hear of it knows only what was before
+    ],
+)
+def test_the_grace_period_is_that_of_the_deletion_or_that_of_the_spec(
+    given: int | None, metadata: dict[str, Any], grace_s: int
+) -> None:
+    fields = pod_fields(spec(terminationGracePeriodSeconds=given), **metadata)
+    assert to_domain(fields).grace_s == grace_s
+
+
+def test_a_pod_without_a_node_has_no_containers() -> None:
+    pod = to_domain(pod_fields({"terminationGracePeriodSeconds": 600}, **LEAVES))
+    assert (pod.grace_s, pod.stopped) == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "status", "stopped"),
+    [
+        (LEAVES, {"containerStatuses": [ENDED]}, True),
+        (LEAVES, {"containerStatuses": [RUNS]}, False),
+        (LEAVES, {"containerStatuses": [WAITS]}, False),
+        (LEAVES, {"containerStatuses": [{}]}, False),
+        (LEAVES, {}, False),
+        (LEAVES, {"containerStatuses": [ENDED], "initContainerStatuses": [RUNS]}, False),
+        (LEAVES, {"containerStatuses": [ENDED], "ephemeralContainerStatuses": [RUNS]}, False),
+        (LEAVES, {"containerStatuses": [ENDED], "initContainerStatuses": [ENDED]}, True),
+        ({}, {"containerStatuses": [ENDED]}, False),  # it is started again
+        (FORCED, {"containerStatuses": [ENDED]}, False),  # that it had ended may be old news
+    ],
+)
+def test_a_pod_has_stopped_when_all_its_containers_ended_in_its_deletion(
+    metadata: dict[str, Any], status: dict[str, Any], *, stopped: bool
+) -> None:
+    assert to_domain(pod_fields(spec(), status=status, **metadata)).stopped is stopped
+
+
+def test_a_container_without_a_status_may_run() -> None:
+    two = spec(containers=[{"name": "a"}, {"name": "b"}])
+    fields = pod_fields(two, status={"containerStatuses": [ENDED]}, **LEAVES)
+    assert not to_domain(fields).stopped
+
+
+# --- Which ResourceClaims a pod uses --------------------------------------------------------------
+
+
+def _read(claims: Any, statuses: Any = None, node: str = "") -> Any:
+    body = {
+        "metadata": {"name": "p", "namespace": "ns", "uid": "u"},
+        "spec": {"resourceClaims": claims, "nodeName": node},
+        "status": {"resourceClaimStatuses": statuses},
+    }
+    return to_domain(msgspec.json.decode(msgspec.json.encode(body), type=PodFields))
+
+
+def test_a_pod_names_claims_and_gets_those_of_templates() -> None:
+    claims = [
+        {"name": "a", "resourceClaimName": "one"},
+        {"name": "b", "resourceClaimTemplateName": "t"},
+        {"name": "c", "resourceClaimTemplateName": "t"},
+        {"name": "d", "resourceClaimTemplateName": "t"},
+    ]
+    pod = _read(claims, [{"name": "b", "resourceClaimName": "p-b-x"}, {"name": "d"}])
+
+    assert pod.unsupported == ()
+    assert pod.shape.is_cluster_wide
+    assert pod.shape.device_claims == DeviceClaims(
+        namespace="ns",
+        pod="p",
+        uid="u",
+        names=(
+            DeviceClaimName("a", "one"),
+            DeviceClaimName("b", "p-b-x", generated=True),
+            DeviceClaimName("c", "", generated=True),
+        ),
+    )
+    assert pod.placed.device_claims == pod.shape.device_claims
+    assert _read(claims, node="n").placed.device_claims is None
+
+
+def test_a_pod_without_claims_has_none() -> None:
+    assert _read(None).shape.device_claims is None
+    assert _read([]).shape.device_claims is None
+
+
+@pytest.mark.parametrize(
+    ("claims", "named"),
+    [
+        ([{"name": "a"}], "spec.resourceClaims[a]"),
+        ([{"name": "a", "resourceClaimName": "c", "novelty": 1}], "spec.resourceClaims"),
+        ([{"name": f"c{n}", "resourceClaimName": "c"} for n in range(65)], "spec.resourceClaims"),
+    ],
+)
+def test_names_what_is_not_understood(claims: Any, named: str) -> None:
+    pod = _read(claims)
+
+    assert pod.unsupported == (named,)
+    assert pod.shape.device_claims is None

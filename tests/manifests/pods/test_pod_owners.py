@@ -2,17 +2,19 @@
 
 import json
 
-from kubeshare_py.domain.events import AnyObject
-from kubeshare_py.domain.label_selector import Requirement
-from kubeshare_py.domain.needs.cluster_objects import WatchedKind
-from kubeshare_py.domain.needs.default_spread import (
+from kubeshare_py.dialects.dialects import Dialects
+from kubeshare_py.dialects.sharepod import SharePods
+from kubeshare_py.domain.cluster_objects import (
     PodController,
     ReplicaSetObject,
     ReplicationControllerObject,
+    Requirement,
     ServiceObject,
     StatefulSetObject,
+    WatchedKind,
 )
-from kubeshare_py.manifests.cluster_objects import WATCHED
+from kubeshare_py.domain.events import AnyObject
+from kubeshare_py.manifests.events import WATCHED
 from kubeshare_py.manifests.pods.pod import to_domain
 from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec
@@ -122,3 +124,16 @@ def test_a_pod_without_a_group_keeps_no_owner() -> None:
     written = {"metadata": {**META, "ownerReferences": [reference]}}
     page = Codec(PodFields).page(json.dumps({"items": [written]}).encode())
     assert to_domain(page.items[0]).owner == ""
+
+
+def test_a_pod_made_of_a_share_pod_names_it() -> None:
+    reference = owner("kubeshare.nthu/v1", "SharePod")
+    asked = {"kubeshare/gpu_request": "0.5", "kubeshare/gpu_limit": "1.0", "kubeshare/gpu_mem": "1"}
+    metadata = {**META, "annotations": asked, "ownerReferences": [reference]}
+    spec = {"schedulerName": "ours"}
+    page = Codec(PodFields).page(
+        json.dumps({"items": [{"metadata": metadata, "spec": spec}]}).encode()
+    )
+    dialects = Dialects({"ours": (SharePods(),)})
+    assert to_domain(page.items[0], dialects).owner_title == "sharepod r"
+    assert to_domain(page.items[0]).owner_title == ""

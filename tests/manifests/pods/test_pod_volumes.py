@@ -6,13 +6,9 @@ import msgspec
 import pytest
 
 from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.domain.needs.volumes import InlineDisk, PodClaim, PodVolumes
-from kubeshare_py.manifests.metadata import ObjectMeta
-from kubeshare_py.manifests.pods.pod_volumes import (
-    PodVolumeFields,
-    pod_volumes,
-    unreadable,
-)
+from kubeshare_py.domain.pod import InlineDisk, PodClaim, PodVolumes
+from kubeshare_py.manifests.common_definitions import ObjectMeta
+from kubeshare_py.manifests.pods.pod_volumes import PodVolumeFields, pod_volumes, unreadable
 from tests.manifests.written import pod
 
 META = ObjectMeta(name="web-0", namespace="ns", uid="u")

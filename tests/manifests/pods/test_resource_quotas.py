@@ -7,10 +7,10 @@ import pytest
 
 from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.dialects.hami.hami_dialect import Hami
-from kubeshare_py.domain.needs.gpu_quota import NO_SCOPES, QuotaObject
+from kubeshare_py.domain.quota import NO_SCOPES, QuotaObject
+from kubeshare_py.manifests.events import ResourceQuotaFields, to_quota
 from kubeshare_py.manifests.pods.pod import to_domain
 from kubeshare_py.manifests.pods.pod_fields import PodFields
-from kubeshare_py.manifests.pods.resource_quotas import ResourceQuotaFields, to_quota
 
 Json = dict[str, Any]
 HAMI = Dialects({"kubeshare-scheduler": (Hami(),)})
@@ -20,7 +20,7 @@ SOFT = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def test_limits_of_extended_resources_are_kept() -> None:
-    """vgpu-hami B.9: `requests.` and the count are no limits, and what is no number is ignored."""
+    """In HAMi `requests.` and the count are no limits, and what is no number is ignored."""
     hard = {
         "limits.nvidia.com/gpumem": "4k",
         "limits.nvidia.com/gpucores": 200,

@@ -9,24 +9,22 @@ from kubeshare_py.cluster.charge import Charge
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.overlay import Overlay
 from kubeshare_py.cluster.rows import SomeRows
+from kubeshare_py.domain.cluster_objects import NamespaceObject, Requirement
 from kubeshare_py.domain.identity import NodeName, PodUid
-from kubeshare_py.domain.label_selector import Requirement
-from kubeshare_py.domain.needs.cluster_objects import NamespaceObject
-from kubeshare_py.domain.needs.inter_pod import (
+from kubeshare_py.domain.node import Taint
+from kubeshare_py.domain.pod import (
     AffinityTerm,
     InterPodTerms,
+    PlacedPod,
     PodSelector,
+    Shape,
     SpreadConstraint,
     WeightedTerm,
 )
-from kubeshare_py.domain.needs.placed_pod import PlacedPod
-from kubeshare_py.domain.node import Taint
-from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.evaluator import Evaluator
-from kubeshare_py.framework.overlay_evaluator import OverlayEvaluator
 from kubeshare_py.framework.points import Score
 from kubeshare_py.testing import SmallCluster
-from tests.builders import a_shape
+from tests.making import a_shape
 from tests.plugins.kubernetes.inter_pod_model import Model, ModelNode, ModelPod
 
 HOSTNAME, ZONE, RACK = "kubernetes.io/hostname", "zone", "rack"
@@ -128,7 +126,8 @@ class Crowd:
     def tried(self, moved: list[tuple[str, ModelPod, int]]) -> tuple[Evaluator, Overlay]:
         """An evaluator of what would be with these pods placed (1) or gone (-1)."""
         overlay = Overlay(self.ledger)
-        evaluator = OverlayEvaluator(self.ledger, overlay, self.cluster.evaluator)
+        below = self.cluster.evaluator
+        evaluator = Evaluator(below.profile, self.ledger, overlay=overlay, below=below)
         for name, pod, sign in moved:
             charge = Charge(NodeName(name), (), None, placed(pod))
             if sign > 0:

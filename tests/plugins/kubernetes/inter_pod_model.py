@@ -8,13 +8,8 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kubeshare_py.domain.label_selector import all_hold
-from kubeshare_py.domain.needs.inter_pod import (
-    AffinityTerm,
-    InterPodTerms,
-    PodSelector,
-    SpreadConstraint,
-)
+from kubeshare_py.domain.cluster_objects import all_hold
+from kubeshare_py.domain.pod import AffinityTerm, InterPodTerms, PodSelector, SpreadConstraint
 
 NEAR = "node(s) didn't match pod affinity rules"
 FAR = "node(s) didn't match pod anti-affinity rules"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kubeshare_py.domain.pod import UNREQUESTED, Shape
 from kubeshare_py.testing import SmallCluster
-from tests.builders import a_shape
+from tests.making import a_shape
 
 KINDS = ("cpu", "memory", "ephemeral-storage", "example.com/nic", "hugepages-2Mi")
 Amounts = dict[str, int]

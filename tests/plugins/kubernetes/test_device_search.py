@@ -6,39 +6,44 @@ from random import Random
 import numpy as np
 import pytest
 
-from kubeshare_plugins.kubernetes.device_search import (
+from kubeshare_plugins.kubernetes.dynamic_resources import (
     DeviceSearch,
+    DynamicResources,
     FoundClaims,
     KnownSearches,
     alternative_points,
 )
-from kubeshare_plugins.kubernetes.dynamic_resources import DynamicResources
 from kubeshare_py.cluster.rows import AllRows, OneRow, Rows, SomeRows
-from kubeshare_py.devices.device_verdicts import DeviceVerdicts
-from kubeshare_py.devices.table_verdicts import TableVerdicts
-from kubeshare_py.domain.devices.device import (
+from kubeshare_py.devices.device_verdicts import DeviceVerdicts, TableVerdicts
+from kubeshare_py.domain.cluster_objects import ObjectKey, Requirement, WatchedKind
+from kubeshare_py.domain.device import (
+    AllocationMode,
     Device,
     DeviceAttribute,
     DeviceNodes,
-    DeviceTaint,
-    ResourceSlice,
-)
-from kubeshare_py.domain.devices.resource_claim import (
-    AllocationMode,
     DeviceRequest,
+    DeviceTaint,
     MatchAttribute,
     ResourceClaim,
+    ResourceSlice,
 )
 from kubeshare_py.domain.events import InventoryRead, NodeGone, NodeSeen, ObjectGone
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.domain.label_selector import Requirement
-from kubeshare_py.domain.needs.cluster_objects import ObjectKey, WatchedKind
-from kubeshare_py.domain.needs.device_claims import DeviceClaimName, DeviceClaims
-from kubeshare_py.domain.pod import NodeTerm
-from tests.builders import a_claim, a_node, a_pod, a_shape
-from tests.devices.made import DRIVER, claim, device, request, sliced
+from kubeshare_py.domain.pod import DeviceClaimName, DeviceClaims, NodeTerm
+from tests.making import Driver, a_node, a_share
+from tests.making.devices import (
+    DRIVER,
+    a_claim_of,
+    a_claiming_pod,
+    an_open_claim,
+    claim,
+    device,
+    device_driver,
+    devices_of,
+    request,
+    sliced,
+)
 from tests.scale import seeds
-from tests.scheduling.device_driver import DeviceDriver, a_claim_of, a_claiming_pod, an_open_claim
 
 NODES = [f"n{number}" for number in range(6)]
 _RACK = NodeTerm((Requirement("rack", "In", ("r1",)),))
@@ -61,7 +66,7 @@ def _any_device(rng: Random, name: str, uuids: list[str]) -> Device:
     return Device(name=name, attributes=tuple(found), taints=taints, unsupported=unsupported)
 
 
-def _any_slice(rng: Random, driver: DeviceDriver) -> ResourceSlice:
+def _any_slice(rng: Random, driver: Driver) -> ResourceSlice:
     node = rng.choice(NODES)
     gpus = driver.machine.ledger.inventory.get(NodeName(node), ())
     uuids = [str(gpu.uuid) for gpu in gpus]
@@ -92,7 +97,7 @@ def _any_claim(rng: Random, name: str) -> ResourceClaim:
     return replace(made, namespace="default", resource_version="1")
 
 
-def _change(rng: Random, driver: DeviceDriver) -> None:
+def _change(rng: Random, driver: Driver) -> None:
     """Something happens to the cluster."""
     node = NodeName(rng.choice(NODES))
     match rng.randint(0, 8):
@@ -109,7 +114,7 @@ def _change(rng: Random, driver: DeviceDriver) -> None:
             name = f"held-{rng.randint(0, 3)}"
             driver.tell(ObjectGone(WatchedKind.RESOURCE_CLAIM, ObjectKey("default", name)))
         case 6:
-            driver.show(a_pod(f"s{rng.random()}", a_shape(a_claim(100))))
+            driver.show(a_share(f"s{rng.random()}", 100))
         case 7 if rng.random() < 0.5:
             driver.tell(NodeSeen(a_node(node, labels={"rack": rng.choice(("r1", "r2"))})))
         case 7:
@@ -134,10 +139,11 @@ def _answers(search: DeviceSearch, rows: Rows, known: TableVerdicts) -> list[boo
     return [found.get(position, False) for position in range(len(rows.index))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(300))
 def test_any_rows_get_the_answers_that_each_gets_alone(seed: int) -> None:
     rng = Random(seed)
-    driver = DeviceDriver(dict.fromkeys(NODES, 2), slices=False)
+    driver = device_driver(dict.fromkeys(NODES, 2), slices=False)
     known = TableVerdicts(DeviceVerdicts())
     before = KnownSearches(worth_keeping=0)
     if rng.random() < 0.3:
@@ -170,7 +176,7 @@ def test_any_rows_get_the_answers_that_each_gets_alone(seed: int) -> None:
 def test_the_first_alternatives_have_the_most_points() -> None:
     first, second = request("r/a", 1, _SELECTORS[0]), request("r/b")
     one = replace(claim((first, second)), namespace="default", resource_version="1")
-    driver = DeviceDriver(dict.fromkeys(NODES[:3], 0), slices=False)
+    driver = device_driver(dict.fromkeys(NODES[:3], 0), slices=False)
     driver.see(
         one,
         sliced(device("gpu", model="B"), node="n0"),
@@ -188,7 +194,7 @@ def test_the_first_alternatives_have_the_most_points() -> None:
 
 def test_a_pod_goes_where_its_claim_gets_the_first_alternative() -> None:
     first, second = request("r/a", 1, _SELECTORS[0]), request("r/b")
-    driver = DeviceDriver({"n0": 0, "n1": 0}, slices=False)
+    driver = device_driver({"n0": 0, "n1": 0}, slices=False)
     driver.see(
         replace(an_open_claim(), requests=((first, second),)),
         sliced(device("gpu", model="B"), node="n0"),
@@ -197,7 +203,7 @@ def test_a_pod_goes_where_its_claim_gets_the_first_alternative() -> None:
 
     driver.show(a_claiming_pod())
 
-    assert driver.devices() == [f"{DRIVER}/n1/gpu"]
+    assert devices_of(driver) == [f"{DRIVER}/n1/gpu"]
 
 
 def test_allocated_alternatives_count_on_every_node() -> None:

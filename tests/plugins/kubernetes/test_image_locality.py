@@ -7,12 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_plugins.kubernetes.image_locality import ImageLocality
-from kubeshare_py.domain.needs.images import NodeImage, PodImages
 from kubeshare_py.domain.node import Node
-from kubeshare_py.domain.pod import Shape, with_images
+from kubeshare_py.domain.pod import NodeImage, PodImages, Shape, with_images
 from kubeshare_py.testing import SmallCluster, expect_contract
-from tests.builders import a_machine, a_pod, a_shape
-from tests.scheduling.driver import Driver
+from tests.making import Driver, a_machine, a_pod, a_shape
 
 MIB = 1 << 20
 SIZES = {"a:1": 20 * MIB, "b:1": 300 * MIB, "c:1": 2500 * MIB, "d:1": 24 * MIB}

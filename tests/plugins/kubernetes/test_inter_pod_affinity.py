@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_plugins.kubernetes.inter_pod_affinity import InterPodAffinity
-from kubeshare_py.domain.label_selector import Requirement
-from kubeshare_py.domain.needs.inter_pod import PodSelector, WeightedTerm
+from kubeshare_py.domain.cluster_objects import Requirement
+from kubeshare_py.domain.pod import PodSelector, WeightedTerm
 from kubeshare_py.plugin import ArgumentError
-from tests.builders import a_shape
+from tests.making import a_shape
 from tests.plugins.kubernetes.inter_pod_crowd import (
     HOSTNAME,
     ZONE,
@@ -102,9 +102,9 @@ def test_only_missing_affinity_cannot_be_resolved_by_evictions() -> None:
     placed = crowd(("e1", a_pod("web", anti_affinity=(term(),))))
     evaluator = placed.cluster.evaluator
     shape = shape_of(a_pod("web", anti_affinity=(term(HOSTNAME),)))
-    assert evaluator.within_reach(shape).tolist() == [placed.row("e1"), placed.row("e2")]
+    assert evaluator.evictable_rows(shape).tolist() == [placed.row("e1"), placed.row("e2")]
     near = shape_of(a_pod("db", affinity=(term(ZONE, pods("db")), term(ZONE))))
-    assert evaluator.within_reach(near).tolist() == []
+    assert evaluator.evictable_rows(near).tolist() == []
 
 
 def test_namespaces_by_their_labels() -> None:
@@ -162,12 +162,14 @@ def test_a_bad_argument_is_named(args: dict[str, object], said: str) -> None:
         InterPodAffinity(**args)
 
 
+@pytest.mark.slow
 @given(model=models(), pod=any_pods())
 def test_reasons_are_those_of_the_definition(model: Model, pod: ModelPod) -> None:
     found = Crowd(model, InterPodAffinity()).reasons(shape_of(pod))
     assert found == {node.name: model.refusal(pod, node) for node in model.nodes}
 
 
+@pytest.mark.slow
 @given(model=models(), pod=any_pods(), hard_weight=st.sampled_from([0, 1, 40]))
 def test_scores_are_those_of_the_definition(model: Model, pod: ModelPod, hard_weight: int) -> None:
     plugin = InterPodAffinity(hardPodAffinityWeight=hard_weight)
@@ -176,6 +178,7 @@ def test_scores_are_those_of_the_definition(model: Model, pod: ModelPod, hard_we
     assert Crowd(model).scores(plugin, shape_of(pod), fitting) == normalised(points)
 
 
+@pytest.mark.slow
 @given(model=models(), pod=any_pods(), data=st.data())
 def test_what_is_tried_counts_in_what_if_questions(
     model: Model, pod: ModelPod, data: st.DataObject

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_plugins.kubernetes.label_judge import Integers, LabelJudge, matches
+from kubeshare_plugins.kubernetes.node_affinity import Integers, LabelJudge, matches
 from kubeshare_py.cluster.columns import Columns
 from kubeshare_py.cluster.rows import AllRows, SomeRows
+from kubeshare_py.domain.cluster_objects import Requirement
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.node import Node
 
 _values = st.sampled_from(["", "a", "b", "7", "07", "-7", "12", "x1"])

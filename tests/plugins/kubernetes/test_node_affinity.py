@@ -2,12 +2,11 @@
 
 import pytest
 
-from kubeshare_plugins.kubernetes.label_judge import matches
-from kubeshare_plugins.kubernetes.node_affinity import NodeAffinity
-from kubeshare_py.domain.label_selector import Requirement
+from kubeshare_plugins.kubernetes.node_affinity import NodeAffinity, matches
+from kubeshare_py.domain.cluster_objects import Requirement
 from kubeshare_py.domain.pod import NodeTerm
 from kubeshare_py.testing import SmallCluster
-from tests.builders import a_shape
+from tests.making import a_shape
 
 NO_MATCH = "node(s) didn't match Pod's node affinity/selector"
 

@@ -4,7 +4,7 @@ from itertools import chain, combinations
 
 from kubeshare_plugins.kubernetes.node_declared_features import NodeDeclaredFeatures
 from kubeshare_py.testing import SmallCluster, expect_contract
-from tests.builders import a_shape
+from tests.making import a_shape
 
 FEATURES = ("RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport")
 SETS = [*chain.from_iterable(combinations(FEATURES, count) for count in range(3))]
@@ -28,7 +28,7 @@ def test_a_node_must_declare_all_that_the_pod_needs() -> None:
 def test_evictions_do_not_help() -> None:
     cluster = SmallCluster(NodeDeclaredFeatures())
     cluster.node("n1")
-    assert cluster.evaluator.within_reach(a_shape(features=FEATURES)).tolist() == []
+    assert cluster.evaluator.evictable_rows(a_shape(features=FEATURES)).tolist() == []
 
 
 def test_a_feature_that_comes_or_goes_counts_at_once() -> None:

@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 from kubeshare_plugins.kubernetes.node_ports import NodePorts
 from kubeshare_py.domain.identity import NodeName, PodUid
-from kubeshare_py.domain.needs.host_ports import ANY_ADDRESS, HostPort
-from kubeshare_py.domain.needs.placed_pod import PlacedPod
+from kubeshare_py.domain.pod import ANY_ADDRESS, HostPort, PlacedPod
 from kubeshare_py.testing import SmallCluster, expect_contract
-from tests.builders import a_shape
+from tests.making import a_shape
 
 TAKEN = "node(s) didn't have free ports for the requested pod ports"
 PORT = st.builds(
@@ -75,7 +74,7 @@ def test_evictions_help() -> None:
     cluster = SmallCluster(NodePorts())
     cluster.node("n1")
     place(cluster, "n1", "a", HTTP)
-    assert cluster.evaluator.within_reach(a_shape(host_ports=HTTP)).tolist() == [0]
+    assert cluster.evaluator.evictable_rows(a_shape(host_ports=HTTP)).tolist() == [0]
 
 
 def test_a_node_takes_one_pod_with_a_port() -> None:
@@ -84,7 +83,7 @@ def test_a_node_takes_one_pod_with_a_port() -> None:
     cluster.node("n1")
     shape = a_shape(host_ports=HTTP)
     (bound,) = cluster.evaluator.bounds(shape)
-    assert bound(cluster.ledger.what_if(cluster.evaluator.keys(shape)[:1])).tolist() == [1]
+    assert bound(cluster.ledger.what_if(cluster.evaluator.row_scores(shape)[:1])).tolist() == [1]
 
 
 def test_people_are_told_which_port_is_taken() -> None:

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from kubeshare_plugins.kubernetes.node_affinity import NodeAffinity
 from kubeshare_plugins.kubernetes.taint_toleration import TaintToleration
-from kubeshare_py.domain.label_selector import Requirement
+from kubeshare_py.domain.cluster_objects import Requirement
 from kubeshare_py.domain.node import Taint
 from kubeshare_py.domain.pod import NodePreferences, NodeTerm, Shape, Toleration
 from kubeshare_py.plugin import ArgumentError
 from kubeshare_py.testing import SmallCluster, expect_best, expect_contract, expect_score
-from tests.builders import a_shape
+from tests.making import a_shape
 
 ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
 NO_MATCH = "node(s) didn't match Pod's node affinity/selector"

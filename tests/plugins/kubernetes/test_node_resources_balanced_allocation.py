@@ -5,9 +5,7 @@ import math
 import pytest
 from hypothesis import given
 
-from kubeshare_plugins.kubernetes.node_resources_balanced_allocation import (
-    NodeResourcesBalancedAllocation,
-)
+from kubeshare_plugins.kubernetes.node_resources_fit import NodeResourcesBalancedAllocation
 from kubeshare_py.plugin import ArgumentError
 from kubeshare_py.testing import expect_contract, expect_score
 from tests.plugins.kubernetes.node_amounts import (

@@ -4,15 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_plugins.kubernetes.node_resources_fit import NodeResourcesFit
+from kubeshare_py.cluster.charge import FIRST_PORT, POOL_SIZE
 from kubeshare_py.cluster.columns import PORT_RESOURCE
-from kubeshare_py.cluster.ports import FIRST_PORT, POOL_SIZE
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import BindAnswered, BindSlotsFree, Bound, PodGone, PodSeen
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.testing import SmallCluster
-from tests.builders import GIB, a_claim, a_machine, a_pod, a_shape
-from tests.builders import a_cluster as a_cluster_of
+from tests.making import GIB, a_claim, a_machine, a_pod, a_shape, of
+from tests.making import a_cluster as a_cluster_of
 
 
 def a_cluster(**amounts: int) -> SmallCluster:
@@ -178,7 +178,7 @@ def bound(machine: Machine) -> list[Bind]:
     """Decide until nobody is placed any more; each placement is stored at once."""
     binds: list[Bind] = []
     for _ in range(100):
-        decided = [e for e in machine.handle(BindSlotsFree(64), 0.0) if isinstance(e, Bind)]
+        decided = of(Bind, machine.handle(BindSlotsFree(64), 0.0))
         for bind in decided:
             machine.handle(BindAnswered(bind.uid, bind.allocation.token, Bound()), 0.0)
         if not decided:
@@ -212,16 +212,16 @@ def test_evictions_cannot_help_where_the_node_has_too_little_in_all() -> None:
     cluster.hold("n1", resources=asking(cpu=900))
     cluster.hold("n2", resources=asking(cpu=4900))
 
-    def within_reach(**amounts: int) -> set[str]:
-        rows = cluster.evaluator.within_reach(a_shape(resources=asking(**amounts)))
+    def evictable_nodes(**amounts: int) -> set[str]:
+        rows = cluster.evaluator.evictable_rows(a_shape(resources=asking(**amounts)))
         return {str(cluster.ledger.columns.names[row]) for row in rows.tolist()}
 
-    assert within_reach(cpu=1000) == {"n1", "n2"}
-    assert within_reach(cpu=1001) == {"n2"}
-    assert within_reach(cpu=5001) == set()
-    assert within_reach(cpu=1000, memory=GIB + 1) == set()
+    assert evictable_nodes(cpu=1000) == {"n1", "n2"}
+    assert evictable_nodes(cpu=1001) == {"n2"}
+    assert evictable_nodes(cpu=5001) == set()
+    assert evictable_nodes(cpu=1000, memory=GIB + 1) == set()
     nics = a_shape(resources=(("cpu", 1000), ("example.com/nic", 1)))
-    assert cluster.evaluator.within_reach(nics).tolist() == [0]
+    assert cluster.evaluator.evictable_rows(nics).tolist() == [0]
     assert cluster.why(a_shape(resources=asking(cpu=1001))) == {
         "Insufficient cpu": 2,
         "Too many pods": 1,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from kubeshare_plugins.kubernetes.node_unschedulable import NodeUnschedulable
+from kubeshare_plugins.kubernetes.taint_toleration import NodeUnschedulable
 from kubeshare_py.domain.pod import Toleration
 from kubeshare_py.testing import SmallCluster
-from tests.builders import a_shape
+from tests.making import a_shape
 
 CORDON = "node.kubernetes.io/unschedulable"
 

@@ -1,10 +1,10 @@
 """Nodes whose drivers can attach a pod's volumes."""
 
-from kubeshare_plugins.kubernetes.node_volume_limits import NodeVolumeLimits
-from kubeshare_py.domain.needs.storage import CsiNode
+from kubeshare_plugins.kubernetes.volume_binding import NodeVolumeLimits
+from kubeshare_py.domain.storage import CsiNode
 from kubeshare_py.testing import expect_contract, expect_fits, expect_reason
-from tests.builders import a_shape
-from tests.cluster.volumes.storage_world import NS, a_claim, a_volume, mounting
+from tests.cluster.storage_world import NS, a_claim, a_volume, mounting
+from tests.making import a_shape
 from tests.plugins.kubernetes.volume_cluster import VolumeCluster, with_claims
 
 ALL = ["n1", "n2", "n3"]
@@ -26,7 +26,7 @@ def test_a_node_that_attaches_all_that_it_can_takes_no_further_volume() -> None:
     expect_fits(cluster, shape, ["n2", "n3"])
     expect_reason(cluster, shape, "node(s) exceed max volume count", 1)
     expect_contract(cluster, shape)
-    assert len(cluster.evaluator.within_reach(shape)) == 1
+    assert len(cluster.evaluator.evictable_rows(shape)) == 1
 
 
 def test_volumes_of_no_driver_and_pods_without_volumes_go_anywhere() -> None:

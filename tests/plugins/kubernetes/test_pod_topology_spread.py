@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_plugins.kubernetes.pod_topology_spread import PodTopologySpread
-from kubeshare_py.domain.needs.inter_pod import PodSelector, SpreadConstraint
+from kubeshare_py.domain.pod import PodSelector, SpreadConstraint
 from kubeshare_py.plugin import ArgumentError
-from tests.builders import a_shape
+from tests.making import a_shape
 from tests.plugins.kubernetes.inter_pod_crowd import (
     HOSTNAME,
     RACK,
@@ -132,7 +132,7 @@ def test_policies_say_whether_nodes_count_that_the_pod_cannot_use() -> None:
 def test_only_a_missing_label_cannot_be_resolved_by_evictions() -> None:
     placed = crowd("e1")
     shape = shape_of(a_pod("web", spread=(even(),)))
-    near = placed.cluster.evaluator.within_reach(shape).tolist()
+    near = placed.cluster.evaluator.evictable_rows(shape).tolist()
     assert near == [placed.row("e1"), placed.row("e2")]
 
 
@@ -269,6 +269,7 @@ def test_scores_are_those_of_the_definition(
         assert not asks or all(one.hard for one in asks)
 
 
+@pytest.mark.slow
 @given(model=models(), pod=any_pods(), data=st.data())
 def test_what_is_tried_counts_in_what_if_questions(
     model: Model, pod: ModelPod, data: st.DataObject

@@ -6,7 +6,7 @@ from kubeshare_plugins.kubernetes.taint_toleration import TaintToleration, toler
 from kubeshare_py.domain.node import Taint
 from kubeshare_py.domain.pod import Toleration
 from kubeshare_py.testing import SmallCluster
-from tests.builders import a_shape
+from tests.making import a_shape
 
 UNTOLERATED = "node(s) had untolerated taint(s)"
 

@@ -1,12 +1,12 @@
 """Nodes where claims have their volumes, or can get them."""
 
 from kubeshare_plugins.kubernetes.volume_binding import VolumeBinding
-from kubeshare_py.domain.needs.storage import CsiDriver, StorageClass
-from kubeshare_py.domain.needs.volumes import InlineDisk
+from kubeshare_py.domain.pod import InlineDisk
+from kubeshare_py.domain.storage import CsiDriver, StorageClass
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.testing import expect_contract, expect_fits, expect_reason
-from tests.builders import a_shape
-from tests.cluster.volumes.storage_world import a_claim, a_volume, on
+from tests.cluster.storage_world import a_claim, a_volume, on
+from tests.making import a_shape
 from tests.plugins.kubernetes.volume_cluster import VolumeCluster, with_claims, with_disks
 
 LOCAL = StorageClass(name="local", provisioner="kubernetes.io/no-provisioner", waits=True)
@@ -64,5 +64,5 @@ def test_what_is_wrong_with_a_claim_is_said_once_for_all_nodes() -> None:
 
 def test_no_eviction_helps() -> None:
     cluster = VolumeCluster(VolumeBinding(), LOCAL, a_claim("c"))
-    assert not len(cluster.evaluator.within_reach(C))
-    assert not len(cluster.evaluator.within_reach(with_claims("gone")))
+    assert not len(cluster.evaluator.evictable_rows(C))
+    assert not len(cluster.evaluator.evictable_rows(with_claims("gone")))

@@ -7,17 +7,17 @@ import pytest
 
 from kubeshare_plugins.kubernetes.volume_binding import VolumeBinding
 from kubeshare_py.cluster.rows import OneRow
+from kubeshare_py.domain.cluster_objects import ObjectKey, WatchedKind
 from kubeshare_py.domain.events import AnyObject
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.domain.needs.cluster_objects import ObjectKey, WatchedKind
-from kubeshare_py.domain.needs.object_writes import (
+from kubeshare_py.domain.pod import StaticBinding, VolumeChoice
+from kubeshare_py.domain.storage import (
+    ClaimReference,
     ClaimVolume,
     ObjectRef,
     ObjectWrite,
     SelectNode,
 )
-from kubeshare_py.domain.needs.storage import ClaimReference
-from kubeshare_py.domain.needs.volumes import StaticBinding, VolumeChoice
 from kubeshare_py.framework.points import (
     READY,
     PendingPlacement,
@@ -26,8 +26,8 @@ from kubeshare_py.framework.points import (
     Wait,
 )
 from kubeshare_py.plugin import ArgumentError
-from tests.builders import a_pod
-from tests.cluster.volumes.storage_world import NS, a_claim, a_volume, on
+from tests.cluster.storage_world import NS, a_claim, a_volume, on
+from tests.making import a_pod
 from tests.plugins.kubernetes.volume_cluster import VolumeCluster
 
 MADE = VolumeChoice(namespace=NS, provisions=("c",))

@@ -2,15 +2,11 @@
 
 import numpy as np
 
-from kubeshare_plugins.kubernetes.volume_restrictions import (
-    DISK_CONFLICT,
-    IN_USE,
-    VolumeRestrictions,
-)
+from kubeshare_plugins.kubernetes.volume_binding import DISK_CONFLICT, IN_USE, VolumeRestrictions
 from kubeshare_py.domain.identity import NodeName, PodUid
-from kubeshare_py.domain.needs.volumes import InlineDisk
+from kubeshare_py.domain.pod import InlineDisk
 from kubeshare_py.testing import expect_contract, expect_fits, expect_reason
-from tests.cluster.volumes.storage_world import a_claim, mounting
+from tests.cluster.storage_world import a_claim, mounting
 from tests.plugins.kubernetes.volume_cluster import (
     VolumeCluster,
     disks_of,
@@ -45,7 +41,7 @@ def test_evicting_the_pod_that_has_the_claim_helps_on_its_node_alone() -> None:
     cluster = VolumeCluster(VolumeRestrictions(), ALONE)
     cluster.mount("n2", mounting("c"))
     row_of, ledger = cluster.ledger.columns.row_of, cluster.ledger
-    assert sorted(cluster.evaluator.within_reach(C)) == sorted(row_of.values())
+    assert sorted(cluster.evaluator.evictable_rows(C)) == sorted(row_of.values())
     rows = ledger.what_if(np.array([row_of[NodeName(name)] for name in ALL]))
     rows.add(np.array([1]), ledger.amounts([[PodUid("other")]]), np.array([0]), -1)
     rows.derive(np.array([1]))

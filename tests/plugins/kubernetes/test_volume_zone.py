@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from kubeshare_plugins.kubernetes.volume_zone import VolumeZone
+from kubeshare_plugins.kubernetes.volume_binding import VolumeZone
 from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.domain.needs.volumes import PodClaim, PodVolumes
+from kubeshare_py.domain.pod import PodClaim, PodVolumes
 from kubeshare_py.testing import expect_contract, expect_fits, expect_reason
-from tests.builders import a_shape
-from tests.cluster.volumes.storage_world import NS, ZONE, a_claim, a_volume
+from tests.cluster.storage_world import NS, ZONE, a_claim, a_volume
+from tests.making import a_shape
 from tests.plugins.kubernetes.volume_cluster import VolumeCluster, with_claims
 
 C = with_claims("c")
@@ -18,7 +18,7 @@ def test_a_volume_keeps_its_pod_in_its_zone() -> None:
     cluster.put(a_claim("c", volume="v", bind_completed=True))
     expect_fits(cluster, C, ["n2"])
     expect_reason(cluster, C, "node(s) had no available volume zone", 2)
-    assert not len(cluster.evaluator.within_reach(C))
+    assert not len(cluster.evaluator.evictable_rows(C))
     expect_contract(cluster, C)
 
 

@@ -2,15 +2,13 @@
 
 from dataclasses import replace
 
+from kubeshare_py.domain.cluster_objects import WatchedKind
 from kubeshare_py.domain.events import AnyObject
 from kubeshare_py.domain.identity import NodeName, PodUid
-from kubeshare_py.domain.needs.cluster_objects import WatchedKind
-from kubeshare_py.domain.needs.placed_pod import PlacedPod
-from kubeshare_py.domain.needs.volumes import InlineDisk, PodVolumes
-from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.pod import InlineDisk, PlacedPod, PodVolumes, Shape
 from kubeshare_py.testing import SmallCluster
-from tests.builders import a_shape
-from tests.cluster.volumes.storage_world import HOST, NS, ZONE, mounting
+from tests.cluster.storage_world import HOST, NS, ZONE, mounting
+from tests.making import a_shape
 
 
 class VolumeCluster(SmallCluster):

@@ -3,13 +3,12 @@
 import random
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from kubeshare_py.cluster.columns import CHARGED_COLUMNS
-from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import (
-    BindSlotsFree,
     InventoryRead,
     NodeSeen,
     NodesListed,
@@ -18,18 +17,29 @@ from kubeshare_py.domain.events import (
     PodsListed,
 )
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
-from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.scheduling.explain.advice import MAX_TRIED
 from kubeshare_py.scheduling.explain.explanation import why
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.pod_records import PodState
-from tests.builders import GIB, MODEL, a_claim, a_gpu, a_machine, a_node, a_pod, a_shape, whole
+from tests.making import (
+    GIB,
+    MODEL,
+    Driver,
+    a_claim,
+    a_gpu,
+    a_group,
+    a_node,
+    a_pod,
+    a_shape,
+    a_share,
+    members,
+    whole,
+)
 from tests.scale import scaled, seeds
-from tests.scheduling.gang_driver import GangDriver, a_group, members
 
 #: For each seed.
-WORLDS = scaled(60, least=20)
+WORLDS = scaled(60, least=10)
 LEAVES = re.compile(r"it fits on (?P<node>\S+) when (?P<pod>\S+) ends( \(it holds .*\))?")
 SMALLER = re.compile(
     r"it fits on (?P<node>\S+) \(\S+\) now with \S+ (?P<share>\S+) or less(, without \S+)?"
@@ -38,7 +48,7 @@ SMALLER = re.compile(
 
 def a_world(rng: random.Random) -> Machine:
     """Some nodes, cards of all kinds, pods that fit and pods that wait."""
-    machine = a_machine()
+    driver = Driver(None)
     nodes = tuple(a_node(f"n{number}") for number in range(rng.randrange(1, 4)))
     cards = {
         node.name: tuple(
@@ -56,9 +66,7 @@ def a_world(rng: random.Random) -> Machine:
         )
         for node in nodes
     }
-    machine.handle(PodsListed((), 0.0), 0.0)
-    machine.handle(NodesListed(nodes), 0.0)
-    machine.handle(InventoryRead(tuple(cards.items())), 0.0)
+    driver.tell(PodsListed((), 0.0), NodesListed(nodes), InventoryRead(tuple(cards.items())))
     for number in range(rng.randrange(3, 14)):
         claim = a_claim(
             rng.choice([0, 100, 300, 500, 800, 1000]),
@@ -72,15 +80,12 @@ def a_world(rng: random.Random) -> Machine:
             native = Shape(resources=(("nvidia.com/gpu", 1),))
             pod = a_pod(f"p{number}", native, scheduler_name="default-scheduler")
             pod = replace(pod, node_name=rng.choice(nodes).name)
-        machine.handle(PodSeen(pod), 0.0)
-        for effect in machine.handle(BindSlotsFree(64), 0.0):
-            if isinstance(effect, Bind):
-                bound = replace(pod, node_name=effect.node, allocation=effect.allocation)
-                machine.handle(PodSeen(bound), 0.0)
+        for bind in driver.seen(pod):
+            driver.tell(PodSeen(replace(pod, node_name=bind.node, allocation=bind.allocation)))
     if rng.random() < 0.4:
         node = rng.choice(sorted(cards))
-        machine.handle(InventoryRead(((node, cards[node][1:]),)), 0.0)
-    return machine
+        driver.tell(InventoryRead(((node, cards[node][1:]),)))
+    return driver.machine
 
 
 def waiting(machine: Machine) -> list[tuple[PodKey, Shape]]:
@@ -99,6 +104,10 @@ def advice(machine: Machine, key: PodKey) -> tuple[str, ...]:
     return found.advice
 
 
+def advice_of(driver: Driver, name: str) -> tuple[str, ...]:
+    return advice(driver.machine, PodKey("default", name))
+
+
 def without(number: int, uid: PodUid) -> Machine:
     """The world of this number after a pod ended."""
     machine = a_world(random.Random(number))
@@ -106,6 +115,7 @@ def without(number: int, uid: PodUid) -> Machine:
     return machine
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(4))
 def test_a_pod_whose_end_helps_is_named_and_no_other(seed: int) -> None:
     named = 0
@@ -127,6 +137,7 @@ def test_a_pod_whose_end_helps_is_named_and_no_other(seed: int) -> None:
     assert named > WORLDS // 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(4))
 def test_the_share_that_fits_is_the_largest(seed: int) -> None:
     given = 0
@@ -153,85 +164,66 @@ def test_the_share_that_fits_is_the_largest(seed: int) -> None:
 
 
 def test_who_waits_for_one_pod_is_told_its_name() -> None:
-    machine = a_machine()
-    machine.handle(PodsListed((), 0.0), 0.0)
-    machine.handle(NodesListed((a_node("n1"),)), 0.0)
-    machine.handle(InventoryRead(((NodeName("n1"), (a_gpu("GPU-a"),)),)), 0.0)
-    for name, milli in (("holder", 600), ("waits", 500)):
-        machine.handle(PodSeen(a_pod(name, a_shape(a_claim(milli)))), 0.0)
-        machine.handle(BindSlotsFree(64), 0.0)
-    assert advice(machine, PodKey("default", "waits")) == (
-        "it fits on n1 when default/holder ends (it holds 0.6 of GPU-a)",
-        "it fits on n1 (GPU-a) now with sharedgpu/gpu_request 0.4 or less",
+    driver = one_holder()
+    driver.seen(a_share("waits", 500))
+    assert advice_of(driver, "waits") == (
+        "it fits on n1 when default/holder ends (it holds 0.6 of GPU-n1-0)",
+        "it fits on n1 (GPU-n1-0) now with sharedgpu/gpu_request 0.4 or less",
     )
 
 
-def one_holder(node: Node) -> Machine:
+def one_holder(**node_fields: Any) -> Driver:
     """A node with one card, 0.6 of which is held."""
-    machine = a_machine()
-    machine.handle(PodsListed((), 0.0), 0.0)
-    machine.handle(NodesListed((node,)), 0.0)
-    machine.handle(InventoryRead(((NodeName("n1"), (a_gpu("GPU-a"),)),)), 0.0)
-    machine.handle(PodSeen(a_pod("holder", a_shape(a_claim(600)))), 0.0)
-    machine.handle(BindSlotsFree(64), 0.0)
-    return machine
+    driver = Driver({"n1": 1}, **node_fields)
+    driver.seen(a_share("holder", 600))
+    return driver
 
 
 def test_nothing_helps_on_a_node_where_the_pod_may_not_be() -> None:
-    machine = one_holder(a_node("n1"))
-    elsewhere = a_shape(a_claim(500), node_selector=(("disk", "fast"),))
-    machine.handle(PodSeen(a_pod("waits", elsewhere)), 0.0)
-    machine.handle(BindSlotsFree(64), 0.0)
-    assert advice(machine, PodKey("default", "waits")) == ()
+    driver = one_holder()
+    driver.seen(a_pod("waits", a_shape(a_claim(500), node_selector=(("disk", "fast"),))))
+    assert advice_of(driver, "waits") == ()
 
 
 def test_pods_with_several_gpus_or_none_are_named_too() -> None:
-    machine = a_machine()
-    machine.handle(PodsListed((), 0.0), 0.0)
-    machine.handle(NodesListed((a_node("n1", cpu=1000),)), 0.0)
-    gpus = tuple(a_gpu(f"GPU-{index}", index=index) for index in range(2))
-    machine.handle(InventoryRead(((NodeName("n1"), gpus),)), 0.0)
+    driver = Driver({"n1": 2}, cpu=1000)
     for name, shape in (
         ("trains", a_shape(whole(2), cpu=400)),
         ("serves", a_shape(cpu=600)),
         ("waits", a_shape(a_claim(500), cpu=400)),
     ):
-        machine.handle(PodSeen(a_pod(name, shape)), 0.0)
-        machine.handle(BindSlotsFree(64), 0.0)
+        driver.seen(a_pod(name, shape))
     ends = ("it fits on n1 when default/trains ends (it holds 2 GPUs)",)
-    assert advice(machine, PodKey("default", "waits")) == ends
-    machine.handle(PodGone(PodUid("uid-trains")), 0.0)
-    machine.handle(PodSeen(a_pod("big", a_shape(a_claim(500), cpu=1000))), 0.0)
-    assert advice(machine, PodKey("default", "big")) == ("it fits on n1 when default/serves ends",)
+    assert advice_of(driver, "waits") == ends
+    driver.tell(PodGone(PodUid("uid-trains")))
+    driver.tell(PodSeen(a_pod("big", a_shape(a_claim(500), cpu=1000))))
+    assert advice_of(driver, "big") == ("it fits on n1 when default/serves ends",)
 
 
 def test_only_so_many_pods_are_tried() -> None:
-    machine = one_holder(a_node("n1", pods=2 * MAX_TRIED))
-    machine.handle(PodSeen(a_pod("waits", a_shape(a_claim(500)))), 0.0)
-    waits, ends = PodKey("default", "waits"), "when default/holder ends (it holds 0.6 of GPU-a)"
+    driver = one_holder(pods=2 * MAX_TRIED)
+    driver.tell(PodSeen(a_share("waits", 500)))
+    ends = "when default/holder ends (it holds 0.6 of GPU-n1-0)"
     for number in range(MAX_TRIED):
-        assert number % 500 or ends in advice(machine, waits)[0]
+        assert number % 500 or ends in advice_of(driver, "waits")[0]
         filler = a_pod(f"before-holder-{number}", a_shape(cpu=0), node_name=NodeName("n1"))
-        machine.handle(PodSeen(filler), 0.0)
-    assert ends not in advice(machine, waits)[0]
+        driver.tell(PodSeen(filler))
+    assert ends not in advice_of(driver, "waits")[0]
 
 
 def test_a_card_that_would_be_held_back_when_it_is_idle_helps_nobody() -> None:
-    machine = one_holder(a_node("n1"))
+    driver = one_holder()
     native = a_pod(
         "native",
         Shape(resources=(("nvidia.com/gpu", 1),)),
         node_name=NodeName("n1"),
         scheduler_name="default-scheduler",
     )
-    machine.handle(PodSeen(native), 0.0)
-    machine.handle(PodSeen(a_pod("waits", a_shape(a_claim(500)))), 0.0)
-    machine.handle(BindSlotsFree(64), 0.0)
-    assert advice(machine, PodKey("default", "waits")) == ()
-    machine.handle(PodGone(PodUid("uid-holder")), 0.0)
-    assert [one.state for one in machine.records.values() if one.pod.key.name == "waits"] == [
-        PodState.WAITING
-    ]
+    driver.tell(PodSeen(native))
+    driver.seen(a_share("waits", 500))
+    assert advice_of(driver, "waits") == ()
+    driver.tell(PodGone(PodUid("uid-holder")))
+    assert driver.states("waits") == [PodState.WAITING]
 
 
 def remembered_by(machine: Machine) -> object:
@@ -240,7 +232,7 @@ def remembered_by(machine: Machine) -> object:
     logs = [log.end for log in (ledger.changed, ledger.improved, ledger.relabelled)]
     columns = [getattr(ledger.columns, name).tolist() for name in CHARGED_COLUMNS]
     answers = {
-        shape: (one.seen, one.seen_labels, one.layout, one.keys.tolist(), one.slots.tolist())
+        shape: (one.seen, one.seen_labels, one.layout, one.row_scores.tolist(), one.slots.tolist())
         for shape, one in evaluator.results._answers.items()
     }
     return logs, ledger.capacities, columns, answers, dict(evaluator.failed)
@@ -261,14 +253,8 @@ def test_it_changes_nothing_that_the_scheduler_remembers(seed: int) -> None:
     assert given > 0
 
 
-def advice_of(driver: GangDriver, name: str) -> tuple[str, ...]:
-    found = why(driver.machine, PodKey("default", name))
-    assert found is not None
-    return found.advice
-
-
 def test_a_gang_that_lacks_members_is_advised_to_have_them_created() -> None:
-    driver = GangDriver({"n1": 2})
+    driver = Driver({"n1": 2})
     driver.show(a_pod("holds", a_shape(whole(2))))
     driver.show(*members(a_group(3), 1, a_claim(600)))
     assert advice_of(driver, "g-0") == (
@@ -279,7 +265,7 @@ def test_a_gang_that_lacks_members_is_advised_to_have_them_created() -> None:
 
 
 def test_a_pod_that_holds_only_memory_is_said_to_hold_that() -> None:
-    driver = GangDriver({"n1": 1})
+    driver = Driver({"n1": 1})
     driver.show(a_pod("holds", a_shape(a_claim(0, memory_bytes=15 * GIB))))
     driver.show(a_pod("waits", a_shape(a_claim(0, memory_bytes=1000 * GIB))))
     driver.show(a_pod("big", a_shape(whole(1))))
@@ -290,13 +276,13 @@ def test_a_pod_that_holds_only_memory_is_said_to_hold_that() -> None:
 
 
 def test_too_many_gpus_are_answered_by_how_many_would_fit() -> None:
-    driver = GangDriver({"n1": 2, "n2": 3})
+    driver = Driver({"n1": 2, "n2": 3})
     driver.show(a_pod("many", a_shape(whole(9))))
     assert advice_of(driver, "many") == ("it fits on n2 now with 3 GPUs in place of 9",)
 
 
 def test_a_model_that_is_not_there_is_answered_by_those_that_would_fit() -> None:
-    driver = GangDriver({"n1": 1})
+    driver = Driver({"n1": 1})
     driver.show(a_pod("odd", a_shape(a_claim(500, models=("H900",)))))
     assert advice_of(driver, "odd") == (f"it fits on n1 now with the model {MODEL}",)
     driver.show(a_pod("too-much", a_shape(a_claim(500, memory_bytes=1 << 47, models=("H900",)))))
@@ -304,10 +290,10 @@ def test_a_model_that_is_not_there_is_answered_by_those_that_would_fit() -> None
 
 
 def test_a_cordoned_node_that_would_take_the_pod_is_named() -> None:
-    driver = GangDriver({"n1": 1, "n2": 1})
+    driver = Driver({"n1": 1, "n2": 1})
     for name in ("n1", "n2"):
         driver.tell(NodeSeen(replace(a_node(name), unschedulable=True)))
-    driver.show(a_pod("a", a_shape(a_claim(500))))
+    driver.show(a_share("a", 500))
     assert advice_of(driver, "a") == tuple(
         f"it fits on {name} when that node is no longer cordoned: kubectl uncordon {name}"
         for name in ("n1", "n2")
@@ -315,7 +301,7 @@ def test_a_cordoned_node_that_would_take_the_pod_is_named() -> None:
 
 
 def test_a_rolling_update_that_waits_for_its_own_pods_is_told_so() -> None:
-    driver = GangDriver({"n1": 1})
+    driver = Driver({"n1": 1})
 
     def replica(name: str, template: str) -> Pod:
         labels = (("app", "web"), ("pod-template-hash", template))

@@ -8,9 +8,9 @@ from kubeshare_py.domain.events import BindSlotsFree, PodGone, PodSeen
 from kubeshare_py.event_log.records import digest_of
 from kubeshare_py.scheduling.queue.pod_records import PodState
 from kubeshare_py.scheduling.queue.reservations import ReservationCause
-from tests.builders import a_claim
-from tests.scale import seeds
-from tests.scheduling.busy_world import BusyWorld, run
+from tests.making import Driver, a_claim, a_group, members
+from tests.making.busy_world import BusyWorld, run
+from tests.scale import is_full, seeds
 from tests.scheduling.every_question import (
     CHANGING,
     OF_MACHINE,
@@ -19,7 +19,6 @@ from tests.scheduling.every_question import (
     properties,
     questions,
 )
-from tests.scheduling.gang_driver import GangDriver, a_group, members
 from tests.scheduling.machine_state import expect_same_state, state_of
 
 
@@ -29,8 +28,8 @@ class Asker:
     It notes what went on meanwhile.
     """
 
-    def __init__(self, every: int = 40) -> None:
-        self.every = every
+    def __init__(self) -> None:
+        self.every = 40 if is_full() else 120
         self.events = self.asked = 0
         self.saw: set[str] = set()
 
@@ -69,6 +68,7 @@ EVERYTHING = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(10))
 def test_no_question_changes_anything(seed: int) -> None:
     asker = Asker()
@@ -76,6 +76,7 @@ def test_no_question_changes_anything(seed: int) -> None:
     assert asker.asked
 
 
+@pytest.mark.slow
 def test_such_histories_have_all_that_may_be_under_way() -> None:
     asker, saw = Asker(), set()
     for seed in range(8):
@@ -84,12 +85,15 @@ def test_such_histories_have_all_that_may_be_under_way() -> None:
     assert saw >= EVERYTHING, EVERYTHING - saw
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(10, first=100))
 def test_the_same_is_decided_whether_or_not_questions_are_asked(seed: int) -> None:
     quiet = run(seed)
 
+    every = 29 if is_full() else 53  # primes, so that any kind of event comes before a question
+
     def ask(world: BusyWorld) -> None:
-        if len(world.log) % 29 == 0:  # a prime, so that any kind of event comes before a question
+        if len(world.log) % every == 0:
             assert ask_everything(world.machine, world.now)
 
     asked = run(seed, ask)
@@ -108,7 +112,7 @@ def crowded_with_gangs(seed: int, *, is_asked: bool) -> list[int]:
     it when they come first. After each event `wake_at`, if it is asked, changes nothing.
     """
     rng = Random(seed)
-    driver = GangDriver({"n0": 2, **{f"m{number}": 0 for number in range(8)}})
+    driver = Driver({"n0": 2, **{f"m{number}": 0 for number in range(8)}})
     pods = [
         pod
         for kind in range(30)
@@ -126,14 +130,16 @@ def crowded_with_gangs(seed: int, *, is_asked: bool) -> list[int]:
     return digests
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(40))
 def test_the_same_is_reported_of_gangs_whether_or_not_wake_at_is_asked(seed: int) -> None:
     asked = crowded_with_gangs(seed, is_asked=True)
     assert asked == crowded_with_gangs(seed, is_asked=False)
 
 
+@pytest.mark.slow
 def test_no_question_moves_gangs_that_wait_behind_others() -> None:
-    driver = GangDriver({"n0": 1, **{f"m{number}": 0 for number in range(8)}})
+    driver = Driver({"n0": 1, **{f"m{number}": 0 for number in range(8)}})
     for kind in range(30):
         for number in range(3):
             group = a_group(2, name=f"g{kind}-{number}")

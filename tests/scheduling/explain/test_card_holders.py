@@ -7,11 +7,10 @@ import pytest
 from kubeshare_py.domain.events import InventoryRead, NodeSeen
 from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.scheduling.explain.explanation import why
-from tests.builders import MODEL, a_claim, a_node, a_pod, a_shape, some_gpus, whole
-from tests.scheduling.gang_driver import GangDriver
+from tests.making import MODEL, Driver, a_claim, a_node, a_pod, a_shape, a_share, some_gpus, whole
 
 
-def waits_for(driver: GangDriver, name: str, *seen: str) -> str:
+def waits_for(driver: Driver, name: str, *seen: str) -> str:
     """What `why` says first to a reader who sees pods of these namespaces, of all without any."""
     found = why(driver.machine, PodKey("default", name), *([{*seen}.__contains__] if seen else []))
     assert found is not None
@@ -19,7 +18,7 @@ def waits_for(driver: GangDriver, name: str, *seen: str) -> str:
 
 
 def test_the_cards_and_the_pods_that_hold_them_are_named() -> None:
-    driver = GangDriver({"n1": 2, "n2": 0})
+    driver = Driver({"n1": 2, "n2": 0})
     driver.show(a_pod("render", a_shape(whole(2))))
     driver.show(a_pod("waits", a_shape(a_claim(800, models=(MODEL,)))))
     assert waits_for(driver, "waits") == (
@@ -32,7 +31,7 @@ def test_the_cards_and_the_pods_that_hold_them_are_named() -> None:
 
 
 def test_of_many_nodes_and_pods_the_first_are_named() -> None:
-    driver = GangDriver({f"n{number}": 1 for number in range(5)})
+    driver = Driver({f"n{number}": 1 for number in range(5)})
     for number in range(5):
         driver.show(a_pod(f"p{number}", a_shape(whole(1))))
     driver.show(a_pod("waits", a_shape(whole(1, models=(MODEL,)))))
@@ -44,15 +43,15 @@ def test_of_many_nodes_and_pods_the_first_are_named() -> None:
 
 @pytest.mark.parametrize("claim", [a_claim(800), a_claim(100, models=(MODEL,)), whole(3)])
 def test_nothing_is_said_of_other_pods(claim: object) -> None:
-    driver = GangDriver({"n1": 2})
+    driver = Driver({"n1": 2})
     for name in ("a", "b"):
-        driver.show(a_pod(name, a_shape(a_claim(500))))
+        driver.show(a_share(name, 500))
     driver.show(a_pod("waits", a_shape(claim)))  # type: ignore[arg-type]
     assert waits_for(driver, "waits") == ""
 
 
 def test_nothing_is_said_where_a_card_is_free_on_a_node_that_is_cordoned() -> None:
-    driver = GangDriver({"n1": 1, "n2": 1})
+    driver = Driver({"n1": 1, "n2": 1})
     driver.show(a_pod("a", a_shape(whole(1))))
     driver.tell(NodeSeen(replace(a_node("n2"), unschedulable=True)))
     driver.show(a_pod("waits", a_shape(a_claim(800, models=(MODEL,)))))
@@ -60,7 +59,7 @@ def test_nothing_is_said_where_a_card_is_free_on_a_node_that_is_cordoned() -> No
 
 
 def test_nothing_is_said_of_cards_that_would_not_be_free_without_their_pods() -> None:
-    driver = GangDriver({"n1": 1})
+    driver = Driver({"n1": 1})
     driver.show(a_pod("a", a_shape(whole(1))))
     faulty = replace(some_gpus("n1", 1)[0], healthy=False)
     driver.tell(InventoryRead(((NodeName("n1"), (faulty,)),)))

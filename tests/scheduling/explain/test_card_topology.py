@@ -6,11 +6,10 @@ from kubeshare_py.domain.events import InventoryRead
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey
 from kubeshare_py.scheduling.explain.explanation import cluster_portions, cluster_view, why
-from kubeshare_py.terminal.topology_tables import topology_tables
+from kubeshare_py.terminal.gpu_tables import topology_tables
 from kubeshare_py.terminal.why_report import why_report
 from kubeshare_py.views.view import IslandView, TopologyView
-from tests.builders import a_claim, a_pod, a_shape, whole
-from tests.scheduling.driver import Driver
+from tests.making import Driver, a_pod, a_shape, a_share, whole
 from tests.topology.boards import BOARDS
 
 N1 = NodeName("n1")
@@ -52,7 +51,7 @@ def test_links_and_islands_are_those_that_decisions_are_made_by() -> None:
     assert (first.uuid, first.peer, first.kind) == (view.cards[0], view.cards[1], "NV1")
     assert first.bandwidth == 52_000
     assert island(view, 0, 1, 2, 3).intact
-    driver.place(a_pod("share", a_shape(a_claim(100))))
+    driver.place(a_share("share", 100))
     view = told(driver)
     assert [island(view, *quad).intact for quad in ((0, 1, 2, 3), (4, 5, 6, 7))].count(True) == 1
 
@@ -60,7 +59,7 @@ def test_links_and_islands_are_those_that_decisions_are_made_by() -> None:
 def test_why_names_the_links_of_a_pod_s_cards() -> None:
     driver = on("dgx-1v")
     driver.place(a_pod("four", a_shape(whole(4))))
-    driver.place(a_pod("one", a_shape(a_claim(100))))
+    driver.place(a_share("one", 100))
     found = why(driver.machine, PodKey("default", "four"))
     assert found is not None
     assert found.ring is not None
@@ -97,7 +96,7 @@ def shown(driver: Driver, width: int | None = None) -> str:
 
 def test_a_node_s_matrix_is_as_nvidia_smi_shows_it_and_its_islands_below() -> None:
     driver = on("hgx-a100-4")
-    driver.place(a_pod("one", a_shape(a_claim(100))))
+    driver.place(a_share("one", 100))
     assert shown(driver) == (
         """\
 n1

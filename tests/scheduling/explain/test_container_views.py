@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.card_reading import of_labels
 from kubeshare_py.domain.events import InventoryRead, PodGone, PodSeen
-from kubeshare_py.domain.gpu_models import PreferredModels
+from kubeshare_py.domain.gpu import PreferredModels
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.domain.readiness import of_labels
 from kubeshare_py.domain.request import (
     CardRelation,
     ContainerClaim,
@@ -18,14 +18,24 @@ from kubeshare_py.domain.request import (
     GpuClaim,
     GpuRequest,
 )
-from kubeshare_py.framework.claims.prepared_claims import NOT_TOGETHER
+from kubeshare_py.framework.prepared_claims import NOT_TOGETHER
 from kubeshare_py.scheduling.explain.explanation import cluster_portions, cluster_view, why
 from kubeshare_py.scheduling.explain.figures import card_figures, ledger_figures, pod_figures
-from kubeshare_py.views.holding import ContainerPartView, ContainerView, HoldingView
-from kubeshare_py.views.view import PodView, WhyView
-from tests.builders import GIB, MODEL, a_claim, a_gpu, a_pod, a_shape, some_gpus, whole
-from tests.scheduling.gang_driver import GangDriver, a_group
-from tests.scheduling.preemption_driver import PreemptionDriver
+from kubeshare_py.views.view import ContainerPartView, ContainerView, HoldingView, PodView, WhyView
+from tests.making import (
+    GIB,
+    MODEL,
+    PREEMPTION,
+    Driver,
+    a_claim,
+    a_gpu,
+    a_group,
+    a_pod,
+    a_shape,
+    a_share,
+    some_gpus,
+    whole,
+)
 
 APART = CardRelation.DIFFERENT_CARDS
 MIB = 1 << 20
@@ -39,20 +49,20 @@ def several(
     return a_pod(name, a_shape(*claims, relation=relation), **fields)
 
 
-def placed(driver: GangDriver, *pods: Pod) -> None:
+def placed(driver: Driver, *pods: Pod) -> None:
     """All of them are bound, and seen bound."""
     binds = driver.show(*pods)
     assert len(binds) == len(pods)
     driver.bound(binds, *pods)
 
 
-def why_of(driver: GangDriver, name: str) -> WhyView:
+def why_of(driver: Driver, name: str) -> WhyView:
     found = why(driver.machine, PodKey("default", name))
     assert found is not None
     return found
 
 
-def shown(driver: GangDriver, name: str) -> PodView:
+def shown(driver: Driver, name: str) -> PodView:
     return next(pod for pod in cluster_view(driver.machine).pods if pod.name == name)
 
 
@@ -61,7 +71,7 @@ def a_part(card: str, milli: int, mib: int, index: int = 0) -> HoldingView:
 
 
 def test_a_pod_says_what_each_container_asks_for_and_holds() -> None:
-    driver = GangDriver({"n1": 1})
+    driver = Driver({"n1": 1})
     pod = several("p", a_claim(500), a_claim(250, memory_bytes=5 * GIB))
     driver.tell(PodSeen(pod))
     asks = shown(driver, "p").containers
@@ -80,8 +90,8 @@ def test_a_pod_says_what_each_container_asks_for_and_holds() -> None:
 
 
 def test_a_pod_without_claims_of_containers_shows_none() -> None:
-    driver = GangDriver({"n1": 1})
-    placed(driver, a_pod("p", a_shape(a_claim(500))), a_pod("cpu"))
+    driver = Driver({"n1": 1})
+    placed(driver, a_share("p", 500), a_pod("cpu"))
     assert [shown(driver, name).containers for name in ("p", "cpu")] == [(), ()]
     assert shown(driver, "p").relation == ""
 
@@ -107,7 +117,7 @@ def test_a_pod_without_claims_of_containers_shows_none() -> None:
 def test_what_claims_ask_for_in_all(
     relation: CardRelation, claims: tuple[GpuClaim, ...], asked: tuple[object, ...]
 ) -> None:
-    driver = GangDriver({"n1": 1})
+    driver = Driver({"n1": 1})
     driver.tell(PodSeen(several("p", *claims, relation=relation)))
     view = shown(driver, "p")
     found = (view.count, view.milli, view.memory_bytes, view.models, view.share_of)
@@ -125,7 +135,7 @@ def test_init_containers_follow_and_a_container_may_have_two_claims() -> None:
         ),
         dialect="sharedgpu",
     )
-    driver = GangDriver({"n1": 1})
+    driver = Driver({"n1": 1})
     pod = several("p", *claims, request=request)
     placed(driver, pod)
     found = [
@@ -140,7 +150,7 @@ def relabelled(pod: Pod, *claims: GpuClaim) -> Pod:
 
 
 def test_claims_that_were_changed_after_the_bind_are_noticed() -> None:
-    driver = GangDriver({"n1": 2})
+    driver = Driver({"n1": 2})
     pod = several("p", a_claim(500), a_claim(250))
     placed(driver, pod)
     bound = driver.machine.records[pod.uid].pod
@@ -159,10 +169,10 @@ def test_claims_that_were_changed_after_the_bind_are_noticed() -> None:
 
 
 def test_one_claim_of_a_container_may_be_written_down_as_of_all() -> None:
-    driver = GangDriver({"n1": 1})
+    driver = Driver({"n1": 1})
     claim = ContainerClaim(claim=a_claim(500), container=ContainerRef(False, 1))
     request = GpuRequest(claims=(claim,), dialect="sharedgpu")
-    pod = a_pod("p", a_shape(a_claim(500)), request=request)
+    pod = a_share("p", 500, request=request)
     (bind,) = driver.show(pod)
     assert [one.container for one in bind.allocation.claims] == [ContainerRef(False, 1)]
     for claims in ((), bind.allocation.claims):
@@ -172,7 +182,7 @@ def test_one_claim_of_a_container_may_be_written_down_as_of_all() -> None:
 
 
 def test_a_pod_is_one_tenant_of_a_card_that_its_containers_share() -> None:
-    driver = GangDriver({"n1": 2})
+    driver = Driver({"n1": 2})
     placed(driver, several("p", a_claim(500), a_claim(250), whole(1)), a_pod("cpu"))
     [node] = cluster_view(driver.machine).nodes
     first, second = sorted((card.tenants for card in node.cards), key=lambda one: one[0].exclusive)
@@ -189,8 +199,8 @@ def test_a_pod_is_one_tenant_of_a_card_that_its_containers_share() -> None:
 
 
 def test_figures_count_nothing_twice() -> None:
-    driver = GangDriver({"n1": 2})
-    placed(driver, several("p", a_claim(500), a_claim(250)), a_pod("q", a_shape(a_claim(100))))
+    driver = Driver({"n1": 2})
+    placed(driver, several("p", a_claim(500), a_claim(250)), a_share("q", 100))
     driver.show(several("waits", a_claim(900), a_claim(900), a_claim(900)))
     [cards] = card_figures(driver.machine)
     used = sorted(zip(cards.allocated_milli, cards.allocated_bytes, cards.tenants, strict=True))
@@ -202,7 +212,7 @@ def test_figures_count_nothing_twice() -> None:
 
 
 def test_a_back_end_need_not_be_ready_on_cards_that_one_container_has_alone() -> None:
-    driver = GangDriver({"n1": 2}, {"profiles": [{"isolation": ["mps"]}]})
+    driver = Driver({"n1": 2}, {"profiles": [{"isolation": ["mps"]}]})
     placed(driver, several("p", a_claim(500), whole(1)))
     alone = next(part.uuid for part in shown(driver, "p").holds if part.milli == 1000)
 
@@ -225,7 +235,7 @@ def test_a_back_end_need_not_be_ready_on_cards_that_one_container_has_alone() ->
 
 
 def test_a_card_that_one_container_has_alone_needs_no_back_end() -> None:
-    driver = GangDriver({"n1": 2}, {"profiles": [{"isolation": ["driver"]}]})
+    driver = Driver({"n1": 2}, {"profiles": [{"isolation": ["driver"]}]})
     placed(driver, several("p", a_claim(500), whole(1)))
     [node] = cluster_view(driver.machine).nodes
     found = {card.tenants[0].exclusive: card.unheld for card in node.cards}
@@ -233,7 +243,7 @@ def test_a_card_that_one_container_has_alone_needs_no_back_end() -> None:
 
 
 def test_a_waiting_pod_says_where_its_back_end_does_not_work() -> None:
-    driver = GangDriver({"n1": 1}, {"profiles": [{"isolation": ["mps"]}]})
+    driver = Driver({"n1": 1}, {"profiles": [{"isolation": ["mps"]}]})
     cards = tuple(replace(gpu, readiness=NOT_READY) for gpu in some_gpus("n1", 1))
     driver.tell(InventoryRead(((NodeName("n1"), cards),)))
     driver.show(several("p", a_claim(900), a_claim(900)))
@@ -245,8 +255,8 @@ def test_a_waiting_pod_says_where_its_back_end_does_not_work() -> None:
 
 
 def test_why_has_the_shortfalls_of_each_claim() -> None:
-    driver = GangDriver({"n1": 1})
-    placed(driver, a_pod("first", a_shape(a_claim(600))))
+    driver = Driver({"n1": 1})
+    placed(driver, a_share("first", 600))
     driver.show(several("p", a_claim(500), a_claim(100), a_claim(500)))
     [node] = why_of(driver, "p").nodes
     assert not node.fits
@@ -255,7 +265,7 @@ def test_why_has_the_shortfalls_of_each_claim() -> None:
 
 
 def test_why_says_that_claims_fit_alone_and_not_together_and_what_lacks_in_all() -> None:
-    driver = GangDriver({"n1": 2})
+    driver = Driver({"n1": 2})
     placed(driver, several("first", a_claim(300), a_claim(300), relation=APART))
     for name, shares, lacks in (
         ("large", (700, 600, 200), [("gpu", 1500, 1400)]),
@@ -279,8 +289,8 @@ def test_why_says_that_claims_fit_alone_and_not_together_and_what_lacks_in_all()
 
 
 def test_why_says_that_not_all_ways_to_place_many_claims_were_tried() -> None:
-    driver = GangDriver({"n1": 4})
-    placed(driver, a_pod("first", a_shape(a_claim(500))))
+    driver = Driver({"n1": 4})
+    placed(driver, a_share("first", 500))
     driver.show(several("p", *(a_claim(300 + at) for at in range(12))))
     said = f"{NOT_TOGETHER} (more than 8 claims: not searched exhaustively)"
     assert driver.told["p"] == f"0/1 nodes are available: 1 {said}."
@@ -290,8 +300,8 @@ def test_why_says_that_not_all_ways_to_place_many_claims_were_tried() -> None:
 
 
 def test_why_advises_the_end_of_a_pod_but_no_smaller_share_of_several() -> None:
-    driver = GangDriver({"n1": 1})
-    placed(driver, a_pod("first", a_shape(a_claim(600))))
+    driver = Driver({"n1": 1})
+    placed(driver, a_share("first", 600))
     driver.show(several("p", a_claim(500), a_claim(300)))
     advice = why_of(driver, "p").advice
     assert advice == ("it fits on n1 when default/first ends (it holds 0.6 of GPU-n1-0)",)
@@ -315,15 +325,15 @@ def test_why_advises_the_end_of_a_pod_but_no_smaller_share_of_several() -> None:
 def test_a_smaller_share_is_named_by_labels_that_the_pod_has(
     dialect: str, claim: GpuClaim, said: str
 ) -> None:
-    driver = GangDriver({"n1": 1})
-    placed(driver, a_pod("first", a_shape(a_claim(600))))
+    driver = Driver({"n1": 1})
+    placed(driver, a_share("first", 600))
     request = GpuRequest.of_pod(claim, dialect=dialect, limit_milli=1000)
     driver.show(a_pod("p", a_shape(claim), request=request))
     assert why_of(driver, "p").advice[-1] == f"it fits on n1 (GPU-n1-0) now with {said}"
 
 
 def test_why_says_which_container_has_not_its_first_choice() -> None:
-    driver = GangDriver({"n1": 0})
+    driver = Driver({"n1": 0})
     cards = tuple(a_gpu(f"c{at}", index=at, model=model) for at, model in enumerate(("T4", "V100")))
     driver.tell(InventoryRead(((NodeName("n1"), cards),)))
     wants = PreferredModels(tiers=(("A100",), ("V100",), ("T4",)))
@@ -335,8 +345,8 @@ def test_why_says_which_container_has_not_its_first_choice() -> None:
 
 
 def test_why_ranks_the_node_of_a_placed_pod_and_names_its_neighbours_once() -> None:
-    driver = GangDriver({"n1": 1, "n2": 1})
-    placed(driver, several("p", a_claim(300), a_claim(200)), a_pod("q", a_shape(a_claim(100))))
+    driver = Driver({"n1": 1, "n2": 1})
+    placed(driver, several("p", a_claim(300), a_claim(200)), a_share("q", 100))
     placement = why_of(driver, "q").placement
     assert placement is not None
     assert [(one.name, len(one.holds), one.holds[0].milli) for one in placement.neighbours] == [
@@ -348,7 +358,7 @@ def test_why_ranks_the_node_of_a_placed_pod_and_names_its_neighbours_once() -> N
 
 
 def test_members_of_a_gang_have_headroom_with_all_their_claims() -> None:
-    driver = GangDriver({"n1": 2, "n2": 1})
+    driver = Driver({"n1": 2, "n2": 1})
     group = a_group(4)
     claims = (a_claim(500), a_claim(400))
     driver.show(*(several(f"g-{at}", *claims, group=group) for at in range(4)))
@@ -360,7 +370,7 @@ def test_members_of_a_gang_have_headroom_with_all_their_claims() -> None:
 
 
 def test_a_plan_of_preemption_shows_the_places_of_all_claims() -> None:
-    driver = PreemptionDriver({"n1": 2})
+    driver = Driver({"n1": 2}, PREEMPTION)
     low = several("low", a_claim(600), a_claim(600), relation=APART)
     driver.fill(low)
     high = several("high", a_claim(500), a_claim(500), relation=APART, priority=10)
@@ -372,9 +382,9 @@ def test_a_plan_of_preemption_shows_the_places_of_all_claims() -> None:
 
 
 def test_an_allocation_of_other_containers_is_another_one() -> None:
-    driver = GangDriver({"n1": 1})
+    driver = Driver({"n1": 1})
     pod = several("p", a_claim(500), a_claim(250))
-    (bind,) = GangDriver({"n1": 1}).show(pod)
+    (bind,) = Driver({"n1": 1}).show(pod)
     claims = tuple(
         replace(one, container=ContainerRef(True, one.container.index))
         for one in bind.allocation.claims

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import msgspec
 import numpy as np
+import pytest
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.cluster.columns import IntArray
@@ -32,13 +33,23 @@ from kubeshare_py.scheduling.explain.explanation import (
     why,
     why_steps,
 )
-from kubeshare_py.scheduling.explain.shortfalls import MAX_CALLS, Shortfalls
-from kubeshare_py.scheduling.explain.steps import completed
+from kubeshare_py.scheduling.explain.node_verdicts import MAX_CALLS, Shortfalls
+from kubeshare_py.scheduling.explain.question import completed
 from kubeshare_py.scheduling.machine import Machine
-from tests.builders import GIB, a_claim, a_machine, a_node, a_pod, a_shape, some_gpus, whole
-from tests.scheduling.binding.test_volume_binding_of_pods import StorageDriver, mounting
-from tests.scheduling.device_driver import DeviceDriver, a_claim_of
-from tests.scheduling.driver import Driver
+from tests.making import (
+    GIB,
+    Driver,
+    a_claim,
+    a_machine,
+    a_node,
+    a_pod,
+    a_shape,
+    a_share,
+    some_gpus,
+    whole,
+)
+from tests.making.devices import a_claim_of, device_driver
+from tests.scheduling.test_volume_binding_of_pods import StorageDriver, mounting
 
 NODES = 2 * NODES_A_PORTION + 1
 SHAPE = a_shape(a_claim(500))
@@ -132,7 +143,7 @@ def test_what_several_plugins_say_of_a_node_is_there_once() -> None:
 
 
 def test_a_claim_that_holds_a_card_is_its_tenant() -> None:
-    driver = DeviceDriver({"n1": 1})
+    driver = device_driver({"n1": 1})
     driver.see(a_claim_of("gpu-0"))
     driver.show(a_pod("s", SHAPE))
     (node,) = cluster_view(driver.machine).nodes
@@ -152,8 +163,7 @@ def full_nodes(count: int, machine: Machine | None = None) -> Driver:
             node = NodeName(f"n{number:04}")
             pod = a_pod(f"p{number}-{card}", SHAPE, node_name=node, allocation=held)
             driver.tell(PodSeen(pod))
-    driver.tell(PodSeen(a_pod("big", a_shape(whole(1)))))
-    driver.decide()
+    driver.seen(a_pod("big", a_shape(whole(1))))
     return driver
 
 
@@ -166,8 +176,7 @@ def test_where_all_nodes_differ_only_the_nearest_have_numbers() -> None:
     assert shortfalls.of(columns, 0, {"GpuFit"}, reasons) is not None
     shortfalls.calls = MAX_CALLS
     assert shortfalls.of(columns, 1, {"GpuFit"}, reasons) is not None  # it is like the first
-    driver.tell(PodSeen(a_pod("more", a_shape(a_claim(100)))))
-    driver.decide()
+    driver.seen(a_share("more", 100))
     differs = next(row for row in range(3) if columns.tenants[row].max() > 1)
     assert shortfalls.of(columns, differs, {"GpuFit"}, reasons) is None
 
@@ -234,6 +243,7 @@ class RowsAsked:
         return ask
 
 
+@pytest.mark.slow
 def test_a_step_asks_about_all_nodes_twice_at_most() -> None:
     plugin = RowsAsked()
     enabled = {"filter": {"enabled": [{"name": plugin.name}]}}

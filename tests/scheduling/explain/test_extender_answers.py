@@ -4,11 +4,10 @@ import pytest
 
 from kubeshare_py.domain.events import BindAsked, PodSeen
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.domain.needs.placement_policy import Order, PlacementPolicy
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.request import Order, PlacementPolicy
 from kubeshare_py.scheduling.explain.extender_answers import scored
-from tests.builders import a_claim, a_pod, a_shape, whole
-from tests.scheduling.driver import Driver
+from tests.making import Driver, a_claim, a_pod, a_shape, whole
 
 NAME = "hami-scheduler"
 DOCUMENT = {"profiles": [{}, {"schedulerName": NAME, "extender": True}]}

@@ -7,20 +7,16 @@ from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.scheduling.explain.explanation import cluster_view
 from kubeshare_py.scheduling.explain.figures import card_figures, ledger_figures, pod_figures
-from tests.builders import a_claim, a_cluster, a_machine, a_pod, a_shape
+from tests.making import a_cluster, a_machine, a_share
+from tests.making.world import Step, World
 from tests.scale import examples
 from tests.scheduling.test_any_history import STEPS
-from tests.scheduling.world import Step, World
 
 
 @examples(60)
 @given(STEPS)
 def test_figures_say_what_the_view_says(steps: list[Step]) -> None:
-    world = World()
-    world.start()
-    for step in steps:
-        world.step(step)
-    machine = world.machine
+    machine = World().follow(steps).machine
     view = cluster_view(machine)
     cards = [(node.name, card) for node in view.nodes for card in node.cards]
     told = {
@@ -59,12 +55,9 @@ def test_figures_say_what_the_view_says(steps: list[Step]) -> None:
 @examples(60)
 @given(STEPS)
 def test_every_pod_that_waits_is_in_one_queue(steps: list[Step]) -> None:
-    world = World()
-    world.start()
-    for step in steps:
-        world.step(step)
-    pods = list(cluster_view(world.machine).pods)
-    *_, figures = pod_figures(world.machine)
+    machine = World().follow(steps).machine
+    pods = list(cluster_view(machine).pods)
+    *_, figures = pod_figures(machine)
     waiting = [pod for pod in pods if pod.state == "waiting"]
     assert figures.active + figures.unschedulable == len(waiting)
     assert figures.backoff == len([pod for pod in pods if pod.state == "backoff"])
@@ -73,7 +66,7 @@ def test_every_pod_that_waits_is_in_one_queue(steps: list[Step]) -> None:
 
 def test_a_card_that_only_pods_know_has_no_capacity() -> None:
     machine = a_machine()
-    pod = a_pod("p", a_shape(a_claim(500)))
+    pod = a_share("p", 500)
     for event in (*a_cluster({"n1": 1}), PodSeen(pod), BindSlotsFree(1)):
         machine.handle(event, 0.0)
     machine.handle(InventoryRead(((NodeName("n1"), ()),)), 0.0)

@@ -4,14 +4,27 @@ from kubeshare_py.domain.events import InventoryRead, NodeSeen
 from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.scheduling.explain.explanation import why
 from kubeshare_py.views.view import NodeWhy
-from tests.builders import GIB, a_claim, a_gpu, a_node, a_pod, a_shape, some_gpus, whole
-from tests.scheduling.gang_driver import GangDriver, a_group, members, names
+from tests.making import (
+    GIB,
+    Driver,
+    a_claim,
+    a_gpu,
+    a_group,
+    a_node,
+    a_pod,
+    a_shape,
+    a_share,
+    members,
+    names,
+    some_gpus,
+    whole,
+)
 
 IMPOSSIBLE = "impossible: no node has 16 GPUs: the largest has 8 (node n2). "
 
 
 def test_a_pod_is_told_the_largest_there_is_and_why_says_it_too() -> None:
-    driver = GangDriver({"n1": 4, "n2": 8})
+    driver = Driver({"n1": 4, "n2": 8})
     driver.show(a_pod("big", a_shape(whole(16))))
     said = f"{IMPOSSIBLE}0/2 nodes are available: 2 too few GPUs."
     assert driver.told == {"big": said}
@@ -21,7 +34,7 @@ def test_a_pod_is_told_the_largest_there_is_and_why_says_it_too() -> None:
 
 
 def test_it_is_possible_again_when_cards_come() -> None:
-    driver = GangDriver({"n1": 4, "n2": 8})
+    driver = Driver({"n1": 4, "n2": 8})
     driver.show(a_pod("big", a_shape(whole(16))))
     assert names(driver.later(100)) == []
     driver.tell(InventoryRead(((NodeName("n1"), some_gpus("n1", 16)),)))
@@ -29,7 +42,7 @@ def test_it_is_possible_again_when_cards_come() -> None:
 
 
 def test_a_larger_one_that_is_too_small_still_is_named_in_a_while() -> None:
-    driver = GangDriver({"n1": 4, "n2": 8})
+    driver = Driver({"n1": 4, "n2": 8})
     driver.show(a_pod("big", a_shape(whole(16))))
     driver.tell(InventoryRead(((NodeName("n1"), some_gpus("n1", 12)),)))
     driver.later(61)
@@ -37,14 +50,14 @@ def test_a_larger_one_that_is_too_small_still_is_named_in_a_while() -> None:
 
 
 def test_what_others_hold_is_not_impossible() -> None:
-    driver = GangDriver({"n1": 4})
+    driver = Driver({"n1": 4})
     driver.show(a_pod("first", a_shape(whole(2))))
     driver.show(a_pod("second", a_shape(whole(4))))
     assert driver.told["second"] == "0/1 nodes are available: 1 Insufficient GPU."
 
 
 def test_a_gang_that_asks_for_more_than_the_cluster_has_is_told_how_much_it_has() -> None:
-    driver = GangDriver({"n1": 8, "n2": 8, "n3": 8, "n4": 8})
+    driver = Driver({"n1": 8, "n2": 8, "n3": 8, "n4": 8})
     driver.show(*members(a_group(5), 5, whole(8)))
     assert driver.told["g-0"] == (
         'pod group "g" needs 5 pods to start together; room for 4 of them; impossible: they ask '
@@ -55,20 +68,20 @@ def test_a_gang_that_asks_for_more_than_the_cluster_has_is_told_how_much_it_has(
 
 
 def test_a_gang_whose_members_do_not_fit_beside_each_other_is_told_how_many_would() -> None:
-    driver = GangDriver({"n1": 8, "n2": 8, "n3": 8})
+    driver = Driver({"n1": 8, "n2": 8, "n3": 8})
     driver.show(*members(a_group(4), 4, whole(5)))
     said = "impossible: if no pod held anything the cluster has room for 3 of them."
     assert said in driver.told["g-0"]
 
 
 def test_a_member_that_fits_no_node_is_told_of_the_largest_node() -> None:
-    driver = GangDriver({"n1": 8, "n2": 8, "n3": 8})
+    driver = Driver({"n1": 8, "n2": 8, "n3": 8})
     driver.show(*members(a_group(2), 2, whole(10)))
     assert "impossible: no node has 10 GPUs: the largest has 8 (node n1)." in driver.told["g-0"]
 
 
 def test_a_gang_counts_cards_of_its_models_and_memory_only() -> None:
-    driver = GangDriver({"n1": 4, "n2": 4})
+    driver = Driver({"n1": 4, "n2": 4})
     small = tuple(a_gpu(f"s{n}", index=n, model="T4", memory_bytes=16 * GIB) for n in range(4))
     driver.tell(InventoryRead(((NodeName("n2"), small),)))
     driver.show(*members(a_group(6), 6, a_claim(1000, memory_bytes=30 * GIB)))
@@ -77,7 +90,7 @@ def test_a_gang_counts_cards_of_its_models_and_memory_only() -> None:
 
 
 def test_shares_of_a_gang_are_added_up() -> None:
-    driver = GangDriver({"n1": 2})
+    driver = Driver({"n1": 2})
     driver.show(*members(a_group(5), 5, a_claim(500)))
     assert "they ask for 2.5 GPUs in all; the cluster has 2." in driver.told["g-0"]
     driver.show(*members(a_group(3, "h"), 3, a_claim(600)))
@@ -90,7 +103,7 @@ def names_of(node: NodeWhy) -> list[str]:
 
 
 def test_why_of_a_gang_counts_the_room_on_each_node() -> None:
-    driver = GangDriver({"n1": 4, "n2": 2, "n3": 3, "n4": 0})
+    driver = Driver({"n1": 4, "n2": 2, "n3": 3, "n4": 0})
     driver.show(a_pod("held", a_shape(whole(2))))
     driver.show(*members(a_group(9), 9))
     view = why(driver.machine, PodKey("default", "g-0"))
@@ -106,7 +119,7 @@ def test_why_of_a_gang_counts_the_room_on_each_node() -> None:
 
 
 def test_why_counts_members_of_several_shapes_together() -> None:
-    driver = GangDriver({"n1": 4, "n2": 4})
+    driver = Driver({"n1": 4, "n2": 4})
     group = a_group(9)
     driver.show(*members(group, 2, whole(3)), *members(group, 7, a_claim(500), start=2))
     view = why(driver.machine, PodKey("default", "g-3"))
@@ -115,8 +128,8 @@ def test_why_counts_members_of_several_shapes_together() -> None:
 
 
 def test_a_card_of_another_model_is_not_said_to_lack_a_share_as_well() -> None:
-    driver = GangDriver({"n1": 1, "n2": 1})
-    driver.show(a_pod("a", a_shape(a_claim(800))))
+    driver = Driver({"n1": 1, "n2": 1})
+    driver.show(a_share("a", 800))
     driver.show(a_pod("waits", a_shape(a_claim(500, models=("H900",)))))
     assert driver.told["waits"].endswith("0/2 nodes are available: 2 no GPU of model H900.")
     found = why(driver.machine, PodKey("default", "waits"))

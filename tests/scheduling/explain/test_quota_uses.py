@@ -1,12 +1,12 @@
-"""What monitoring sees of quotas: HAMi's `hami_resource_quota_…` (vgpu-hami B.9, D.1)."""
+"""What monitoring sees of quotas: HAMi's `hami_resource_quota_…`."""
 
+from kubeshare_py.domain.cluster_objects import WatchedKind
 from kubeshare_py.domain.events import ObjectsListed, PodGone
 from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.domain.needs.cluster_objects import WatchedKind
-from kubeshare_py.scheduling.explain import quota_uses as portions
-from kubeshare_py.scheduling.explain.quota_uses import quota_uses
-from kubeshare_py.views.quota_use import QuotaUse
-from tests.scheduling.binding.test_gpu_quotas import CORES, DIALECTS, GPU, MEM, MIB, Story
+from kubeshare_py.scheduling.explain import figures as portions
+from kubeshare_py.scheduling.explain.figures import quota_uses
+from kubeshare_py.views.figures import QuotaUse
+from tests.scheduling.charges.test_gpu_quotas import CORES, DIALECTS, GPU, MEM, MIB, Story
 
 LISTED = ObjectsListed(WatchedKind.RESOURCE_QUOTA, ())
 
@@ -38,7 +38,7 @@ def test_each_namespace_has_what_its_pods_hold_and_its_smallest_limit() -> None:
 
 
 def test_what_a_pod_held_ends_with_it() -> None:
-    """vgpu-hami H.6-68."""
+    """A pod that has finished or is gone uses nothing of a quota."""
     story = Story()
     story.send(LISTED)
     story.create("a", {GPU: 1, MEM: 1000, CORES: 10})

@@ -1,8 +1,7 @@
 """Cards and what pods hold of them are read in portions, between which the machine decides."""
 
-from kubeshare_py.scheduling.explain.shared_cards import CARDS_A_PORTION, shared_cards
-from tests.builders import a_claim, a_pod, a_shape
-from tests.scheduling.driver import Driver
+from kubeshare_py.scheduling.explain.figures import CARDS_A_PORTION, shared_cards
+from tests.making import Driver, a_share
 
 
 def test_no_portion_has_more_cards_than_take_a_few_milliseconds() -> None:
@@ -10,7 +9,7 @@ def test_no_portion_has_more_cards_than_take_a_few_milliseconds() -> None:
     nodes = 2 * CARDS_A_PORTION // 8 + 1
     driver = Driver({f"n{number}": 8 for number in range(nodes)})
     for number in range(20):
-        driver.place(a_pod(f"p{number}", a_shape(a_claim(500))))
+        driver.place(a_share(f"p{number}", 500))
     portions = list(shared_cards(driver.machine))
     cards = [card.uuid for some, _ in portions for card in some]
     parts = [(part.pod, part.of.uuid) for _, some in portions for part in some]

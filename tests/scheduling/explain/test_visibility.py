@@ -9,12 +9,20 @@ import pytest
 from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.scheduling.explain.explanation import cluster_portions, pod_portions, why
-from kubeshare_py.scheduling.explain.visibility import UNNAMED, namespaces
-from tests.builders import a_claim, a_pod, a_shape, whole
+from kubeshare_py.scheduling.explain.question import UNNAMED, namespaces
+from tests.making import (
+    PREEMPTION,
+    Driver,
+    a_claim,
+    a_group,
+    a_pod,
+    a_shape,
+    a_share,
+    members,
+    whole,
+)
 from tests.scale import seeds
-from tests.scheduling.gang_driver import GangDriver, a_group, members
-from tests.scheduling.preemption_driver import PreemptionDriver, pod
-from tests.scheduling.reservations.test_reservations import AFTER_S, a_driver, small
+from tests.scheduling.test_reservations import AFTER_S, a_driver, small
 
 
 def other(of: Pod, namespace: str = "theirs") -> Pod:
@@ -26,11 +34,11 @@ def own(namespace: str) -> bool:
     return namespace == "default"
 
 
-def shared_card() -> GangDriver:
+def shared_card() -> Driver:
     """A card with a pod of either namespace."""
-    driver = GangDriver({"n1": 1})
-    driver.place(a_pod("mine", a_shape(a_claim(500))))
-    driver.place(other(a_pod("secret", a_shape(a_claim(300)))))
+    driver = Driver({"n1": 1})
+    driver.place(a_share("mine", 500))
+    driver.place(other(a_share("secret", 300)))
     return driver
 
 
@@ -46,9 +54,9 @@ def test_a_pod_of_another_namespace_is_an_amount_without_a_name() -> None:
 
 
 def test_pods_of_a_namespace_come_with_the_cards_that_they_hold() -> None:
-    driver = GangDriver({"n1": 2, "n2": 1})
-    bind = driver.place(a_pod("mine", a_shape(a_claim(1000))))
-    driver.place(other(a_pod("secret", a_shape(a_claim(1000)))))
+    driver = Driver({"n1": 2, "n2": 1})
+    bind = driver.place(a_share("mine"))
+    driver.place(other(a_share("secret")))
     first, *portions = pod_portions(driver.machine, "default", own)
     assert (first.ready, first.inventory, first.nodes, first.pods) == (True, "read", (), ())
     assert [pod.name for one in portions for pod in one.pods] == ["mine"]
@@ -62,7 +70,7 @@ def test_pods_of_a_namespace_come_with_the_cards_that_they_hold() -> None:
 
 def test_the_pod_whose_end_would_help_is_not_named() -> None:
     driver = shared_card()
-    waits = a_pod("waits", a_shape(a_claim(400)))
+    waits = a_share("waits", 400)
     driver.show(waits)
     shown, full = why(driver.machine, waits.key, own), why(driver.machine, waits.key)
     assert shown is not None
@@ -72,7 +80,7 @@ def test_the_pod_whose_end_would_help_is_not_named() -> None:
     assert b"secret" not in msgspec.json.encode(shown)
 
 
-def reserved() -> tuple[GangDriver, Pod]:
+def reserved() -> tuple[Driver, Pod]:
     """A gang of another namespace has the reservations; a pod of ours waits because of them."""
     driver = a_driver({"n1": 2})
     tenant, waits = small(0, a_claim(1000)), small(1)
@@ -93,9 +101,9 @@ def test_the_gang_that_has_the_reservations_is_not_named() -> None:
 
 
 def test_victims_are_not_named() -> None:
-    cluster = PreemptionDriver({"n1": 1})
-    cluster.fill(pod("secret", 1000, 1))
-    urgent = pod("urgent", 300, 9, preempts=False)
+    cluster = Driver({"n1": 1}, PREEMPTION)
+    cluster.fill(a_share("secret", 1000, 1))
+    urgent = a_share("urgent", 300, 9, preempts=False)
     cluster.show(urgent)
     found = why(cluster.machine, urgent.key, lambda namespace: False)
     assert found is not None
@@ -106,7 +114,7 @@ def test_victims_are_not_named() -> None:
 @pytest.mark.parametrize("seed", seeds(20))
 def test_no_answer_names_a_pod_that_may_not_be_seen(seed: int) -> None:
     rng = random.Random(seed)
-    driver = GangDriver({f"n{number}": rng.randrange(1, 3) for number in range(3)})
+    driver = Driver({f"n{number}": rng.randrange(1, 3) for number in range(3)})
     mine = []
     for number in range(12):
         shape = a_shape(whole(2) if rng.random() < 0.2 else a_claim(rng.choice([300, 500, 1000])))

@@ -5,6 +5,7 @@ The plain way of choosing is that of tests/topology/plain.py, written from the d
 
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,10 +14,9 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.pod import Pod, PodGroup
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.topology.node_topology import topology_of
-from tests.builders import a_claim, a_pod, a_shape, whole
+from tests.making import Driver, a_claim, a_group, a_pod, a_shape, members, whole
+from tests.making.boards import boarded, cards_of
 from tests.scale import examples
-from tests.scheduling.boarded import Boarded, cards_of
-from tests.scheduling.gang_driver import a_group, members
 from tests.topology import plain
 from tests.topology.test_any_board import boards
 
@@ -42,10 +42,8 @@ class World:
     """Two nodes with these boards, and who holds which of their cards."""
 
     def __init__(self, given: list[list[Gpu]]) -> None:
-        self.driver = Boarded({"a": given[0], "b": given[1]})
-        self.matrices = {
-            node: topology_of(cards).bandwidth for node, cards in self.driver.cards.items()
-        }
+        self.driver = boarded({"a": given[0], "b": given[1]})
+        self.matrices = {node: topology_of(self.driver.cards_on(node)).bandwidth for node in "ab"}
         self.held: dict[str, frozenset[tuple[str, int]]] = {}
         self.jobs: dict[str, Job] = {}
         self.alone: dict[str, Pod] = {}
@@ -141,7 +139,7 @@ class World:
         del self.held[pod.key.name]
         assert not self.driver.gone(pod)
 
-    def take(self, binds: list[Bind], driver: Boarded, pods: list[Pod]) -> None:
+    def take(self, binds: list[Bind], driver: Driver, pods: list[Pod]) -> None:
         for bind in binds:
             self.held[bind.key.name] = frozenset(cards_of(bind))
         placed = {bind.uid for bind in binds}
@@ -152,6 +150,7 @@ class World:
         driver.bound(binds, *pods)
 
 
+@pytest.mark.slow
 @examples(150)
 @given(one=boards(most=6), other=boards(most=6), steps=STEPS, alike=st.booleans())
 def test_each_gang_has_the_best_cards_of_those_that_were_idle(

@@ -3,27 +3,17 @@
 import pytest
 from hypothesis import given
 
-from tests.builders import a_machine
-from tests.scale import examples, seeds
-from tests.scheduling.gang_world import GANG_ACTIONS, GangWorld
+from tests.making import a_machine
+from tests.making.world import ACTIONS, GANG_ACTIONS, GangWorld, Step
+from tests.scale import examples, scaled, seeds
 from tests.scheduling.test_any_history import (
     any_steps,
     digest_of,
     digests_under_hash_seeds,
     some_steps,
 )
-from tests.scheduling.world import ACTIONS, Step
 
 STEPS = any_steps(GANG_ACTIONS, 13, least=10)
-
-
-def run(steps: list[Step]) -> GangWorld:
-    world = GangWorld()
-    world.start()
-    for step in steps:
-        world.step(step)  # the books check each decision when it is made
-    world.settle()
-    return world
 
 
 def expect_nothing_left_undone(world: GangWorld) -> None:
@@ -40,36 +30,36 @@ def expect_nothing_left_undone(world: GangWorld) -> None:
         for pod in reference.waiting()
         if pod.group is None or not reference.need(pod.group.name)
     ]
-    left = {pod.key.name: reference.fits_somewhere(pod) for pod in apart}
-    assert {name: node for name, node in left.items() if node} == {}
+    assert reference.forgotten(apart) == {}
 
 
+@pytest.mark.slow
 @examples(200)
 @given(STEPS)
 def test_gangs_are_decided_whole_in_their_turn_and_repaired(steps: list[Step]) -> None:
-    expect_nothing_left_undone(run(steps))
+    expect_nothing_left_undone(GangWorld().run(steps))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(10))
 def test_long_histories_leave_no_gang_in_part(seed: int) -> None:
-    for number in range(20):
+    for number in range(scaled(20, least=5)):
         steps = some_gang_steps(seed * 1000 + number, 80)
-        expect_nothing_left_undone(run(steps))
+        expect_nothing_left_undone(GangWorld().run(steps))
 
 
 @examples(60)
 @given(STEPS)
 def test_the_same_history_gives_the_same_effects_again(steps: list[Step]) -> None:
-    world = run(steps)
-    again = a_machine(name=world.machine.name)
-    for event, now, effects in world.log:
-        assert tuple(again.handle(event, now)) == effects
+    world = GangWorld().run(steps)
+    world.expect_same_effects(a_machine(name=world.machine.name))
 
 
 def digest(seed: int) -> str:
-    return digest_of(run(some_gang_steps(seed, 60)))
+    return digest_of(GangWorld().run(some_gang_steps(seed, 60)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(2, first=1))
 def test_effects_do_not_depend_on_the_hash_seed(seed: int) -> None:
     assert (

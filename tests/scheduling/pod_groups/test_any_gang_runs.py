@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
+import pytest
 from hypothesis import given
 
 from kubeshare_py.domain.effects import Bind
@@ -19,11 +20,20 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.pod import Pod
-from tests.builders import a_claim, a_cluster, a_machine, a_node, a_pod, a_shape, some_gpus
+from tests.making import (
+    a_claim,
+    a_cluster,
+    a_group,
+    a_machine,
+    a_node,
+    a_pod,
+    a_shape,
+    of,
+    some_gpus,
+)
+from tests.making.world import Step
 from tests.scale import examples
-from tests.scheduling.gang_driver import a_group
 from tests.scheduling.test_any_history import any_steps
-from tests.scheduling.world import Step
 
 SHAPE = a_shape(a_claim(1000))
 CARDS = {"n1": 4, "n2": 3}
@@ -56,7 +66,7 @@ class RunWorld:
 
     def tell(self, *events: Event) -> list[Bind]:
         effects = [one for event in events for one in self.machine.handle(event, self.now)]
-        return [effect for effect in effects if isinstance(effect, Bind)]
+        return of(Bind, effects)
 
     def decide(self) -> None:
         """All that can be bound now is bound, and each run is looked at."""
@@ -247,6 +257,7 @@ def run_of(steps: list[Step]) -> RunWorld:
     return world
 
 
+@pytest.mark.slow
 @examples(80)
 @given(any_steps(ACTIONS, 7))
 def test_runs_start_whole_and_their_lost_members_come_back(steps: list[Step]) -> None:

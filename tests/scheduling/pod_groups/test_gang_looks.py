@@ -3,35 +3,29 @@
 from collections import Counter
 
 from kubeshare_plugins import IN_TREE
-from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.configuration.scheduler import SCHEDULER_NAME, read
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.framework.profile_making import profiles
-from kubeshare_py.framework.profiles_in_use import ProfilesInUse
 from kubeshare_py.framework.snapshot import WithoutReservations
-from kubeshare_py.scheduling.binding.assume import Assumer
+from kubeshare_py.scheduling.pod_cycle import Assumer
 from kubeshare_py.scheduling.pod_groups.gang_places import GangPlaces
 from kubeshare_py.scheduling.pod_groups.gang_plan import GangPlan
-from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
-from tests.builders import a_claim, a_gpu, a_node, a_shape
+from kubeshare_py.scheduling.state import new_state
+from tests.making import a_claim, a_gpu, a_node, a_shape
 
 N1 = NodeName("n1")
 
 
 def test_a_look_that_goes_on_asks_the_snapshot_that_is_shown_then() -> None:
-    ledger = Ledger()
+    state = new_state(profiles(read(None), IN_TREE), 0.0)
+    ledger, in_use = state.ledger, state.profiles
     ledger.put_node(a_node(N1))
     ledger.put_cards(N1, (a_gpu("a"),))
     cards = (CardCharge(a_gpu("a").uuid, 1000, 0),)
     ledger.reserve(PodUid("r"), N1, (), Allocation(token=DecisionToken(""), cards=cards))
-    in_use = ProfilesInUse(profiles(read(None), IN_TREE), ledger)
-    plan = GangPlan(
-        Assumer(ledger, in_use.evaluators, in_use.calls, QueueMoves(), "test"),
-        in_use.work,
-        GangPlaces(ledger, in_use.profiles, in_use.boundary),
-        ledger,
-    )
+    places = GangPlaces(ledger, in_use.profiles, in_use.boundary)
+    plan = GangPlan(state, Assumer(state, "test"), places)
     shapes = Counter((SCHEDULER_NAME, a_shape(a_claim(milli))) for milli in (300, 400))
     snapshots = in_use.snapshots
     looks = plan.each_look(lambda: snapshots.shown, shapes, 1)

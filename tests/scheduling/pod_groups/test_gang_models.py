@@ -8,20 +8,19 @@ from hypothesis import strategies as st
 
 from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import InventoryRead
-from kubeshare_py.domain.gpu_models import PreferredModels
+from kubeshare_py.domain.gpu import PreferredModels
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod, PodGroup
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.scheduling.explain.explanation import why
-from kubeshare_py.scheduling.pod_groups.gang_models import narrowed
-from tests.builders import a_claim, a_gpu, a_pod, a_shape, whole
+from kubeshare_py.scheduling.pod_groups.gang_places import narrowed
+from tests.making import Driver, a_claim, a_gpu, a_group, a_pod, a_shape, members, names, whole
 from tests.scale import examples
-from tests.scheduling.gang_driver import GangDriver, a_group, members, names
 
 
-def a_driver(**models: str) -> GangDriver:
+def a_driver(**models: str) -> Driver:
     """Nodes with cards <node>-0, <node>-1 … of models by letter."""
-    driver = GangDriver(dict.fromkeys(models, 0))
+    driver = Driver(dict.fromkeys(models, 0))
     driver.tell(InventoryRead(tuple((NodeName(n), cards_of(n, m)) for n, m in models.items())))
     return driver
 
@@ -153,7 +152,7 @@ def test_claims_of_one_model_are_counted_apart_from_others() -> None:
     ) in driver.told["g-0"]
 
 
-def fill(driver: GangDriver, name: str, model: str) -> Pod:
+def fill(driver: Driver, name: str, model: str) -> Pod:
     pod = a_pod(name, a_shape(a_claim(1000, models=(model,))))
     driver.place(pod)
     return pod

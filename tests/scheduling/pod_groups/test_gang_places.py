@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,9 +12,8 @@ from kubeshare_py.domain.events import InventoryRead, NodeSeen, NodesListed
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.topology.topology_labels import CLIQUE
-from tests.builders import a_claim, a_node, a_pod, a_shape, some_gpus, whole
+from tests.making import Driver, a_claim, a_group, a_node, a_pod, a_shape, members, some_gpus, whole
 from tests.scale import examples
-from tests.scheduling.gang_driver import GangDriver, a_group, members
 
 ZONE, RACK = "topology.kubernetes.io/zone", "topology.kubernetes.io/rack"
 SCORES_ALONE = {
@@ -23,9 +23,9 @@ SCORES_ALONE = {
 }
 
 
-def cluster(places: Mapping[str, tuple[str, str, int]], document: object = None) -> GangDriver:
+def cluster(places: Mapping[str, tuple[str, str, int]], document: object = None) -> Driver:
     """Nodes by name: zone, rack, cards."""
-    driver = GangDriver({}, document)
+    driver = Driver({}, document)
     nodes = tuple(
         a_node(name, labels={key: value for key, value in ((ZONE, zone), (RACK, rack)) if value})
         for name, (zone, rack, _) in places.items()
@@ -37,7 +37,7 @@ def cluster(places: Mapping[str, tuple[str, str, int]], document: object = None)
     return driver
 
 
-def four_racks(cards: int = 2, document: object = None) -> GangDriver:
+def four_racks(cards: int = 2, document: object = None) -> Driver:
     """Two zones of two racks of two nodes."""
     return cluster(
         {
@@ -54,19 +54,26 @@ def nodes_of(binds: list[Bind]) -> set[str]:
     return {str(bind.node) for bind in binds}
 
 
-def one_rack(cards: Mapping[str, int]) -> GangDriver:
-    """Nodes of one rack with so many free cards."""
-    return cluster({name: ("a", "r", count) for name, count in cards.items()})
-
-
-def test_a_gang_that_fits_one_node_gets_one() -> None:
-    driver = one_rack({"n1": 1, "n2": 4, "n3": 1})
-    assert nodes_of(driver.show(*members(a_group(4), 4))) == {"n2"}
-
-
-def test_of_several_nodes_that_hold_it_the_one_that_is_then_fullest() -> None:
-    driver = one_rack({"n1": 8, "n2": 3, "n3": 4})
-    assert nodes_of(driver.show(*members(a_group(3), 3))) == {"n2"}
+@pytest.mark.parametrize(
+    ("cards", "count", "chosen"),
+    [
+        pytest.param({"n1": 1, "n2": 4, "n3": 1}, 4, {"n2"}, id="the one node that holds it"),
+        pytest.param({"n1": 8, "n2": 3, "n3": 4}, 3, {"n2"}, id="the one that is then fullest"),
+        pytest.param(
+            {"n1": 4, "n2": 1, "n3": 1, "n4": 3, "n5": 1}, 6, {"n1", "n4"}, id="few nodes"
+        ),
+        pytest.param(
+            {"n1": 4, "n2": 4, "n3": 2, "n4": 3}, 6, {"n1", "n3"}, id="the rest where it fits best"
+        ),
+    ],
+)
+@pytest.mark.parametrize("labelled", [True, False], ids=["in one rack", "without labels"])
+def test_a_gang_gets_nodes_that_it_fills(
+    cards: dict[str, int], count: int, chosen: set[str], labelled: bool
+) -> None:
+    in_rack = {name: ("a", "r", free) for name, free in cards.items()}
+    driver = cluster(in_rack) if labelled else Driver(cards)
+    assert nodes_of(driver.show(*members(a_group(count), count))) == chosen
 
 
 def test_a_gang_that_fits_one_rack_gets_one() -> None:
@@ -93,16 +100,6 @@ def test_a_gang_that_no_place_holds_uses_few_of_them() -> None:
     binds = driver.show(*members(a_group(10), 10))
     racks = {node[:2] for node in nodes_of(binds)}
     assert (len(binds), len(racks), len({rack[0] for rack in racks})) == (10, 3, 2)
-
-
-def test_where_nodes_have_no_labels_few_nodes_are_used() -> None:
-    driver = GangDriver({"n1": 4, "n2": 1, "n3": 1, "n4": 3, "n5": 1})
-    assert nodes_of(driver.show(*members(a_group(6), 6))) == {"n1", "n4"}
-
-
-def test_what_is_left_goes_where_it_fits_best() -> None:
-    driver = GangDriver({"n1": 4, "n2": 4, "n3": 2, "n4": 3})
-    assert nodes_of(driver.show(*members(a_group(6), 6))) == {"n1", "n3"}
 
 
 def test_nodes_without_labels_are_used_as_well() -> None:

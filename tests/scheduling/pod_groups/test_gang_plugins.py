@@ -9,8 +9,14 @@ from kubeshare_py.domain.pod import Pod
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.scheduler_profile import ProfilesReplaced
 from kubeshare_py.scheduling.machine import Machine
-from tests.builders import a_claim, a_cluster, a_pod, a_shape
-from tests.scheduling.gang_driver import GangDriver, a_group, members, names
+from tests.making import (
+    Driver,
+    a_cluster,
+    a_group,
+    a_share,
+    members,
+    names,
+)
 
 
 class Quota:
@@ -32,11 +38,11 @@ class Quota:
         self.held.remove(pod.key.name)
 
 
-def under(quota: Quota) -> GangDriver:
+def under(quota: Quota) -> Driver:
     enabled = {"enabled": [{"name": "Quota"}]}
     document = {"profiles": [{"plugins": {"permit": enabled, "reserve": enabled}}]}
     factories = {**IN_TREE, "Quota": lambda: quota}
-    driver = GangDriver({})
+    driver = Driver({})
     driver.machine = Machine(profiles(read(document), factories), "test")
     driver.tell(*a_cluster({"n1": 4}))
     return driver
@@ -56,13 +62,13 @@ def test_a_member_that_is_not_permitted_keeps_the_whole_gang_out_for_a_while() -
 def test_others_are_not_kept_out_by_a_gang_that_is_not_permitted() -> None:
     driver = under(Quota(2))
     driver.show(*members(a_group(3), 3, priority=1))
-    singles = [a_pod(f"s{number}", a_shape(a_claim(1000))) for number in range(2)]
+    singles = [a_share(f"s{number}") for number in range(2)]
     assert names(driver.show(*singles)) == ["s0", "s1"]
 
 
 def test_members_of_a_gang_that_grows_after_new_profiles_wait_together() -> None:
-    driver = GangDriver({"n1": 1})
-    tenant = a_pod("tenant", a_shape(a_claim(1000)))
+    driver = Driver({"n1": 1})
+    tenant = a_share("tenant")
     driver.bound(driver.show(tenant), tenant)
     driver.show(*members(a_group(1), 2))
     driver.machine.handle(ProfilesReplaced((*driver.machine.profiles.values(),)), driver.now)

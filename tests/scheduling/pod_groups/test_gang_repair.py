@@ -17,13 +17,23 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.scheduling.pod_groups.gang_repair import RepairRules
-from tests.builders import a_claim, a_cluster, a_node, a_pod, a_shape
-from tests.scheduling.gang_driver import GangDriver, a_group, members, names
+from tests.making import (
+    Driver,
+    a_cluster,
+    a_group,
+    a_node,
+    a_pod,
+    a_shape,
+    a_share,
+    members,
+    names,
+    of,
+)
 
 INVALID = BindRefused(Refusal.INVALID, "webhook said no")
 
 
-def started(driver: GangDriver, minimum: int = 3, count: int = 3) -> list[Pod]:
+def started(driver: Driver, minimum: int = 3, count: int = 3) -> list[Pod]:
     """A gang that runs."""
     pods = members(a_group(minimum, headcount=count), count)
     driver.bound(driver.show(*pods), *pods)
@@ -31,7 +41,7 @@ def started(driver: GangDriver, minimum: int = 3, count: int = 3) -> list[Pod]:
 
 
 def test_a_refused_member_is_sent_again_to_the_same_place() -> None:
-    driver = GangDriver({"n1": 3})
+    driver = Driver({"n1": 3})
     pods = members(a_group(3), 3)
     first, *others = driver.show(*pods)
     driver.answer(first, INVALID)
@@ -43,7 +53,7 @@ def test_a_refused_member_is_sent_again_to_the_same_place() -> None:
 
 
 def test_a_gang_that_the_last_answers_completed_is_not_late() -> None:
-    driver = GangDriver({"n1": 3})
+    driver = Driver({"n1": 3})
     first, *others = driver.show(*members(a_group(2, headcount=3), 3))
     driver.answer(first, INVALID)
     driver.now += 61
@@ -53,17 +63,17 @@ def test_a_gang_that_the_last_answers_completed_is_not_late() -> None:
 
 
 def test_a_refused_member_gives_its_place_back_once_others_completed_its_gang() -> None:
-    driver = GangDriver({"n1": 3})
+    driver = Driver({"n1": 3})
     *others, last = driver.show(*members(a_group(2, headcount=3), 3))
     for bind in others:
         driver.answer(bind, Bound())
     driver.answer(last, INVALID)  # in the same turn
-    [single] = driver.show(a_pod("single", a_shape(a_claim(1000))))
+    [single] = driver.show(a_share("single"))
     assert single.allocation.cards == last.allocation.cards
 
 
 def test_a_member_that_stays_refused_is_planned_anew_and_then_the_rest_is_given_up() -> None:
-    driver = GangDriver({"n1": 3})
+    driver = Driver({"n1": 3})
     pods = members(a_group(3), 3)
     first, *others = driver.show(*pods)
     driver.bound(others, *pods)
@@ -79,7 +89,7 @@ def test_a_member_that_stays_refused_is_planned_anew_and_then_the_rest_is_given_
 
 
 def test_members_that_stay_after_they_were_given_up_are_deleted_again() -> None:
-    driver = GangDriver({"n1": 3})
+    driver = Driver({"n1": 3})
     pods = members(a_group(3), 3)
     binds = driver.show(*pods)
     driver.bound(binds[:2], *pods)
@@ -94,7 +104,7 @@ def test_members_that_stay_after_they_were_given_up_are_deleted_again() -> None:
 
 
 def test_instead_of_being_deleted_members_may_only_be_reported() -> None:
-    driver = GangDriver({"n1": 3}, rules=RepairRules(after_s=10, release=False))
+    driver = Driver({"n1": 3}, rules=RepairRules(after_s=10, release=False))
     pods = members(a_group(3), 3)
     binds = driver.show(*pods)
     driver.bound(binds[:2], *pods)
@@ -106,7 +116,7 @@ def test_instead_of_being_deleted_members_may_only_be_reported() -> None:
 
 
 def test_a_member_that_was_deleted_while_it_was_bound_is_replaced_alone() -> None:
-    driver = GangDriver({"n1": 3})
+    driver = Driver({"n1": 3})
     pods = members(a_group(3), 3)
     binds = driver.show(*pods)
     driver.bound(binds[:2], *pods)
@@ -115,10 +125,10 @@ def test_a_member_that_was_deleted_while_it_was_bound_is_replaced_alone() -> Non
 
 
 def test_a_dead_member_is_replaced_without_the_quorum_again() -> None:
-    driver = GangDriver({"n1": 3})
+    driver = Driver({"n1": 3})
     pods = started(driver)
     driver.gone(pods[0])
-    driver.show(a_pod("s", a_shape(a_claim(500))))
+    driver.show(a_share("s", 500))
     assert driver.show(*members(a_group(3), 1, start=3)) == []
     assert driver.told["g-3"] == "0/1 nodes are available: 1 Insufficient GPU."
     assert driver.later(600) == []
@@ -128,7 +138,7 @@ def test_a_dead_member_is_replaced_without_the_quorum_again() -> None:
 
 
 def test_when_all_members_are_dead_the_quorum_is_needed_again() -> None:
-    driver = GangDriver({"n1": 3})
+    driver = Driver({"n1": 3})
     driver.gone(*started(driver))
     fresh = members(a_group(3), 3, start=3)
     assert driver.show(*fresh[:2]) == []
@@ -143,7 +153,7 @@ def over(pod: Pod, succeeded: bool = True) -> PodGone:
 
 
 def test_members_that_did_their_work_count() -> None:
-    driver = GangDriver({"n1": 3})
+    driver = Driver({"n1": 3})
     pods = members(a_group(3), 3, owner="job")
     driver.bound(driver.show(*pods), *pods)
     driver.tell(over(pods[0]), over(pods[1]), over(pods[2], succeeded=False))
@@ -155,7 +165,7 @@ def test_members_that_did_their_work_count() -> None:
 
 
 def test_work_that_an_earlier_run_did_does_not_count() -> None:
-    driver = GangDriver({"n1": 3})
+    driver = Driver({"n1": 3})
     pods = members(a_group(3), 3, owner="job-1")
     driver.bound(driver.show(*pods), *pods)
     driver.tell(*(over(pod) for pod in pods))
@@ -164,9 +174,9 @@ def test_work_that_an_earlier_run_did_does_not_count() -> None:
     assert len(driver.show(again[2])) == 3
 
 
-def restarted(driver: GangDriver, *pods: Pod, finished: tuple[FinishedMember, ...] = ()) -> None:
+def restarted(driver: Driver, *pods: Pod, finished: tuple[FinishedMember, ...] = ()) -> None:
     """Another scheduler is told what the API server knows."""
-    fresh = GangDriver({})
+    fresh = Driver({})
     driver.machine = fresh.machine
     _, nodes, cards = a_cluster({"n1": 3})
     driver.tell(PodsListed(pods, driver.now, finished=finished), nodes, cards)
@@ -177,7 +187,7 @@ def seen_bound(pod: Pod, bind: Bind) -> Pod:
 
 
 def test_a_restart_in_the_middle_of_binding_ends_with_the_whole_gang() -> None:
-    driver = GangDriver({"n1": 3})
+    driver = Driver({"n1": 3})
     pods = members(a_group(3), 3)
     first, *_ = driver.show(*pods)
     restarted(driver, seen_bound(pods[0], first), *pods[1:])
@@ -189,10 +199,10 @@ def test_a_restart_in_the_middle_of_binding_ends_with_the_whole_gang() -> None:
 
 
 def test_what_a_restart_left_half_bound_is_given_up_if_the_rest_does_not_fit() -> None:
-    driver = GangDriver({"n1": 3})
+    driver = Driver({"n1": 3})
     pods = members(a_group(3), 3)
     first, *_ = driver.show(*pods)
-    other = a_pod("s", a_shape(a_claim(1000)), scheduler_name="other", node_name="n1")
+    other = a_share("s", scheduler_name="other", node_name="n1")
     native = replace(other, shape=a_shape(resources=(("nvidia.com/gpu", 1),)))
     restarted(driver, seen_bound(pods[0], first), *pods[1:], native)
     assert driver.turn() == []
@@ -204,7 +214,7 @@ def test_what_a_restart_left_half_bound_is_given_up_if_the_rest_does_not_fit() -
 
 
 def test_a_gang_that_ran_before_a_restart_is_not_given_up() -> None:
-    driver = GangDriver({"n1": 3})
+    driver = Driver({"n1": 3})
     pods = members(a_group(3), 3)
     binds = driver.show(*pods)
     dead = FinishedMember(uid=pods[2].uid, namespace="default", group="g")
@@ -215,7 +225,7 @@ def test_a_gang_that_ran_before_a_restart_is_not_given_up() -> None:
 
 
 def test_a_gang_that_lost_members_before_a_restart_is_not_given_up() -> None:
-    driver = GangDriver({"n1": 3})
+    driver = Driver({"n1": 3})
     pods = members(a_group(3), 3)
     binds = driver.show(*pods)
     # The third was deleted, so that nothing is left of it, and nobody made another one.
@@ -229,7 +239,7 @@ def test_a_gang_that_lost_members_before_a_restart_is_not_given_up() -> None:
 
 
 def test_a_member_that_a_policy_refuses_on_a_node_is_placed_on_another_in_the_end() -> None:
-    driver = GangDriver({"n1": 3, "n2": 1})
+    driver = Driver({"n1": 3, "n2": 1})
     pods = members(a_group(3), 3)
     binds = driver.show(*pods)
     assert {bind.node for bind in binds} == {"n1"}
@@ -240,7 +250,7 @@ def test_a_member_that_a_policy_refuses_on_a_node_is_placed_on_another_in_the_en
     elsewhere = None
     while elsewhere is None:
         assert driver.now < 120
-        again = [one for one in driver.later(5) if isinstance(one, Bind)]
+        again = of(Bind, driver.later(5))
         elsewhere = next((one for one in again if one.node == "n2"), None)
         for bind in again:
             if bind.node == "n1":
@@ -252,7 +262,7 @@ def test_a_member_that_a_policy_refuses_on_a_node_is_placed_on_another_in_the_en
 
 
 def test_members_whose_fate_is_unknown_are_waited_for() -> None:
-    driver = GangDriver({"n1": 3})
+    driver = Driver({"n1": 3})
     pods = members(a_group(3), 3)
     first, *others = driver.show(*pods)
     driver.answer(first, BindUnknown("timeout"))
@@ -265,7 +275,7 @@ def test_members_whose_fate_is_unknown_are_waited_for() -> None:
 
 
 def test_a_gang_that_others_bound_in_part_is_placed_around_them() -> None:
-    driver = GangDriver({"n1": 3})
+    driver = Driver({"n1": 3})
     pods = members(a_group(3), 3)
     driver.tell(NodeSeen(a_node("n1")))
     foreign = replace(pods[0], node_name=NodeName("n1"))

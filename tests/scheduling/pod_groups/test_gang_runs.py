@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from kubeshare_py.domain.cluster_objects import GroupApi, GroupReference, PodGroupObject
 from kubeshare_py.domain.effects import Bind, PodWarning, ReportPodWarning
 from kubeshare_py.domain.events import (
     BindSlotsFree,
@@ -13,16 +14,14 @@ from kubeshare_py.domain.events import (
     PodSeen,
     PodsListed,
 )
-from kubeshare_py.domain.group_objects import GroupApi, GroupReference, PodGroupObject
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod
-from tests.builders import a_cluster
-from tests.scheduling.gang_driver import GangDriver, a_group, members, names
+from tests.making import Driver, a_cluster, a_group, members, names
 
 CARDS = {"n1": 6}
 
 
-class RunDriver(GangDriver):
+class RunDriver(Driver):
     """Keeps what the API server would show: bound pods, and finished ones."""
 
     def __init__(self, cards: dict[str, int] = CARDS) -> None:
@@ -74,7 +73,7 @@ class RunDriver(GangDriver):
 
     def restart(self) -> list[str]:
         """Another scheduler sees what the API server knows."""
-        self.machine = GangDriver({}).machine
+        self.machine = Driver({}).machine
         pods = (*self.running.values(), *self.waits.values())
         _, nodes, cards = a_cluster(self.cards)
         self.tell(PodsListed(pods, self.now, finished=tuple(self.finished.values())), nodes, cards)

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.domain.pod import Pod
-from tests.builders import a_claim, a_pod, a_shape
+from tests.making import Driver, a_claim, a_group, a_pod, a_shape, members, names
 from tests.scale import examples
-from tests.scheduling.gang_driver import GangDriver, a_group, members, names
 from tests.scheduling.pod_groups.test_gang_places import (
     RACK,
     SCORES_ALONE,
@@ -48,7 +47,7 @@ def test_nodes_without_the_label_are_no_place() -> None:
 
 
 def test_no_place_at_all_is_told_too() -> None:
-    driver = GangDriver({"n1": 4})
+    driver = Driver({"n1": 4})
     assert driver.show(*within("example.com/row", 2, 2)) == []
     assert driver.told["g-0"] == (
         'pod group "g" needs 2 pods to start together in one example.com/row; '

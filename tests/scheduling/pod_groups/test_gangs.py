@@ -17,34 +17,44 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import PodGroup
 from kubeshare_py.scheduling.pod_groups.gang_cycles import MAX_SHAPES
-from tests.builders import a_claim, a_node, a_pod, a_shape, some_gpus, whole
-from tests.scheduling.driver import Driver
-from tests.scheduling.gang_driver import GangDriver, a_group, members, names
+from tests.making import (
+    Driver,
+    a_claim,
+    a_group,
+    a_node,
+    a_pod,
+    a_shape,
+    a_share,
+    members,
+    names,
+    some_gpus,
+    whole,
+)
 
 
 @pytest.mark.parametrize("minimum", [0, 1])
 def test_a_minimum_of_one_or_less_lets_each_member_go_alone(minimum: int) -> None:
     driver = Driver({"n1": 1})
     group = PodGroup(name="g", headcount=5, min_available=minimum)
-    assert driver.seen(a_pod("p", a_shape(a_claim(100)), group=group))
+    assert driver.seen(a_share("p", 100, group=group))
 
 
 def test_nobody_starts_before_enough_members_are_there() -> None:
-    driver = GangDriver({"n1": 4})
+    driver = Driver({"n1": 4})
     pods = members(a_group(3), 3)
     assert driver.show(*pods[:2]) == []
     assert names(driver.show(pods[2])) == ["g-0", "g-1", "g-2"]
 
 
 def test_a_gang_that_does_not_fit_takes_nothing() -> None:
-    driver = GangDriver({"n1": 2, "n2": 2})
+    driver = Driver({"n1": 2, "n2": 2})
     assert driver.show(*members(a_group(5), 5)) == []
-    single = [a_pod(f"s{number}", a_shape(a_claim(1000))) for number in range(4)]
+    single = [a_share(f"s{number}") for number in range(4)]
     assert names(driver.show(*single)) == ["s0", "s1", "s2", "s3"]
 
 
 def test_a_try_that_fails_improves_nothing() -> None:
-    driver = GangDriver({"n1": 2, "n2": 2})
+    driver = Driver({"n1": 2, "n2": 2})
     improved = driver.machine.ledger.improved.end
     driver.show(*members(a_group(5), 5))
     assert driver.machine.ledger.improved.end == improved
@@ -52,7 +62,7 @@ def test_a_try_that_fails_improves_nothing() -> None:
 
 
 def test_all_members_are_told_how_many_are_missing() -> None:
-    driver = GangDriver({"n1": 4})
+    driver = Driver({"n1": 4})
     driver.show(*members(a_group(3), 2))
     driver.later(2)
     text = 'pod group "g" needs 3 pods to start together; there are 2'
@@ -60,7 +70,7 @@ def test_all_members_are_told_how_many_are_missing() -> None:
 
 
 def test_a_gang_of_too_many_shapes_is_not_tried_and_told_so() -> None:
-    driver = GangDriver({"n1": 200})
+    driver = Driver({"n1": 200})
     group = a_group(2, headcount=MAX_SHAPES + 1)
     shapes = [a_shape(a_claim(number + 1)) for number in range(MAX_SHAPES + 1)]
     pods = [a_pod(f"g-{number}", shape, group=group) for number, shape in enumerate(shapes)]
@@ -74,8 +84,8 @@ def test_a_gang_of_too_many_shapes_is_not_tried_and_told_so() -> None:
 
 
 def test_all_members_are_told_what_there_is_no_room_for() -> None:
-    driver = GangDriver({"n1": 3, "n2": 3})
-    driver.show(*(a_pod(f"s{number}", a_shape(a_claim(1000))) for number in range(2)))
+    driver = Driver({"n1": 3, "n2": 3})
+    driver.show(*(a_share(f"s{number}") for number in range(2)))
     driver.show(*members(a_group(6), 6))
     text = (
         'pod group "g" needs 6 pods to start together; room for 4 of them, none for 2 that ask for '
@@ -85,7 +95,7 @@ def test_all_members_are_told_what_there_is_no_room_for() -> None:
 
 
 def test_a_gang_larger_than_the_cluster_is_told_by_how_much() -> None:
-    driver = GangDriver({"n1": 2})
+    driver = Driver({"n1": 2})
     driver.show(*members(a_group(3), 3, whole(8)))
     assert driver.told["g-1"] == (
         'pod group "g" needs 3 pods to start together; impossible: no node has 8 GPUs: '
@@ -94,7 +104,7 @@ def test_a_gang_larger_than_the_cluster_is_told_by_how_much() -> None:
 
 
 def test_a_late_member_is_told_what_the_others_were_told() -> None:
-    driver = GangDriver({"n1": 1})
+    driver = Driver({"n1": 1})
     pods = members(a_group(2, headcount=3), 3)
     driver.show(*pods[:2])
     driver.later(30)
@@ -103,7 +113,7 @@ def test_a_late_member_is_told_what_the_others_were_told() -> None:
 
 
 def test_numbers_are_brought_up_to_date_now_and_then() -> None:
-    driver = GangDriver({"n1": 1})
+    driver = Driver({"n1": 1})
     driver.show(*members(a_group(3), 3))
     driver.tell(NodeSeen(a_node("n2")))
     driver.tell(InventoryRead(((NodeName("n2"), some_gpus("n2", 1)),)))
@@ -114,7 +124,7 @@ def test_numbers_are_brought_up_to_date_now_and_then() -> None:
 
 
 def test_many_gangs_that_want_the_same_are_all_told() -> None:
-    driver = GangDriver({"n1": 1})
+    driver = Driver({"n1": 1})
     pods = [pod for name in "abcdef" for pod in members(a_group(2, name), 2)]
     driver.show(*pods)
     assert set(driver.told) == {pod.key.name for pod in pods}
@@ -122,7 +132,7 @@ def test_many_gangs_that_want_the_same_are_all_told() -> None:
 
 
 def test_a_member_that_is_held_back_is_counted_apart() -> None:
-    driver = GangDriver({"n1": 4})
+    driver = Driver({"n1": 4})
     pods = members(a_group(3), 3)
     driver.show(*pods[:2], replace(pods[2], gates=("wait",)))
     driver.later(2)
@@ -132,7 +142,7 @@ def test_a_member_that_is_held_back_is_counted_apart() -> None:
 
 
 def test_one_event_that_makes_room_is_enough() -> None:
-    driver = GangDriver({"n1": 2})
+    driver = Driver({"n1": 2})
     driver.show(*members(a_group(3), 3))
     driver.tell(NodeSeen(a_node("n2")))
     assert driver.turn() == []
@@ -141,7 +151,7 @@ def test_one_event_that_makes_room_is_enough() -> None:
 
 
 def test_interleaved_gangs_do_not_block_each_other() -> None:
-    driver = GangDriver({"n1": 2})
+    driver = Driver({"n1": 2})
     first, second = members(a_group(2, "a"), 2), members(a_group(2, "b"), 2)
     binds = [
         bind for pod in (first[0], second[0], first[1], second[1]) for bind in driver.show(pod)
@@ -152,32 +162,32 @@ def test_interleaved_gangs_do_not_block_each_other() -> None:
 
 
 def test_the_more_important_gang_goes_first() -> None:
-    driver = GangDriver({"n1": 2})
+    driver = Driver({"n1": 2})
     driver.tell(*(PodSeen(pod) for pod in members(a_group(2, "low"), 2, created="1")))
     driver.tell(*(PodSeen(pod) for pod in members(a_group(2, "high"), 2, created="2", priority=1)))
     assert names(driver.turn()) == ["high-0", "high-1"]
 
 
 def test_a_gang_stands_where_the_last_that_it_needs_would_stand() -> None:
-    driver = GangDriver({"n1": 2})
+    driver = Driver({"n1": 2})
     group = a_group(2, "g")
     urgent, ordinary = members(group, 2, created="1")
-    between = a_pod("s", a_shape(a_claim(1000)), created="2", priority=5)
+    between = a_share("s", created="2", priority=5)
     driver.tell(PodSeen(replace(urgent, priority=9)), PodSeen(ordinary), PodSeen(between))
     assert names(driver.turn()) == ["s"]
 
 
 def test_a_gang_is_as_old_as_its_first_member() -> None:
-    driver = GangDriver({"n1": 2})
+    driver = Driver({"n1": 2})
     old, young = members(a_group(2, "g"), 2)
-    single = a_pod("s", a_shape(a_claim(1000)), created="2")
+    single = a_share("s", created="2")
     driver.tell(PodSeen(single), PodSeen(replace(young, created="3")))
     driver.tell(PodSeen(replace(old, created="1")))
     assert names(driver.turn()) == ["g-0", "g-1"]
 
 
 def test_urgent_members_are_the_ones_that_start() -> None:
-    driver = GangDriver({"n1": 2})
+    driver = Driver({"n1": 2})
     pods = members(a_group(2, headcount=4), 4)
     pods[1] = replace(pods[1], priority=1)
     pods[3] = replace(pods[3], priority=1)
@@ -185,21 +195,21 @@ def test_urgent_members_are_the_ones_that_start() -> None:
 
 
 def test_members_above_the_minimum_follow_one_by_one() -> None:
-    driver = GangDriver({"n1": 3})
+    driver = Driver({"n1": 3})
     pods = members(a_group(2, headcount=5), 5)
     assert names(driver.show(*pods)) == ["g-0", "g-1", "g-2"]
     assert driver.told["g-3"] == "0/1 nodes are available: 1 Insufficient GPU."
 
 
 def test_members_that_fit_make_up_for_those_that_do_not() -> None:
-    driver = GangDriver({"n1": 2})
+    driver = Driver({"n1": 2})
     group = a_group(2, headcount=3)
     large, *small = members(group, 1, whole(8)) + members(group, 2, start=1)
     assert names(driver.show(large, *small)) == ["g-1", "g-2"]
 
 
 def test_members_with_little_choice_are_placed_first() -> None:
-    driver = GangDriver({"n1": 1, "n2": 1})
+    driver = Driver({"n1": 1, "n2": 1})
     group = a_group(2)
     anywhere, picky = members(group, 2)
     picky = replace(picky, shape=a_shape(a_claim(1000), cpu=50_000))
@@ -208,7 +218,7 @@ def test_members_with_little_choice_are_placed_first() -> None:
 
 
 def test_members_that_fit_one_by_one_but_not_together_take_nothing() -> None:
-    driver = GangDriver({"n1": 2})
+    driver = Driver({"n1": 2})
     group = a_group(2)
     pods = members(group, 1, whole(2)) + members(group, 1, start=1)
     assert driver.show(*pods) == []
@@ -218,7 +228,7 @@ def test_members_that_fit_one_by_one_but_not_together_take_nothing() -> None:
 
 
 def test_of_different_minimums_the_largest_counts() -> None:
-    driver = GangDriver({"n1": 4})
+    driver = Driver({"n1": 4})
     one, two = a_group(2), a_group(3)
     pods = [*members(one, 2), *members(two, 1, start=2)]
     assert driver.show(pods[0], pods[2]) == []
@@ -226,7 +236,7 @@ def test_of_different_minimums_the_largest_counts() -> None:
 
 
 def test_a_lowered_minimum_lets_those_go_that_are_there() -> None:
-    driver = GangDriver({"n1": 4})
+    driver = Driver({"n1": 4})
     pods = members(a_group(3), 2)
     driver.show(*pods)
     assert driver.show(replace(pods[0], group=a_group(2))) == []
@@ -234,7 +244,7 @@ def test_a_lowered_minimum_lets_those_go_that_are_there() -> None:
 
 
 def test_a_member_that_leaves_before_the_decision_is_not_waited_for() -> None:
-    driver = GangDriver({"n1": 1})
+    driver = Driver({"n1": 1})
     pods = members(a_group(2), 2)
     driver.show(*pods)
     driver.gone(pods[1])
@@ -243,14 +253,14 @@ def test_a_member_that_leaves_before_the_decision_is_not_waited_for() -> None:
 
 
 def test_groups_of_two_namespaces_are_two() -> None:
-    driver = GangDriver({"n1": 4})
+    driver = Driver({"n1": 4})
     here, there = members(a_group(2), 2)
     key = replace(there.key, namespace="other")
     assert driver.show(here, replace(there, key=key)) == []
 
 
 def test_a_gang_larger_than_the_slots_has_a_turn_of_its_own() -> None:
-    driver = GangDriver({"n1": 8, "n2": 8})
+    driver = Driver({"n1": 8, "n2": 8})
     driver.tell(PodSeen(a_pod("s", a_shape(), priority=1)))
     driver.tell(*(PodSeen(pod) for pod in members(a_group(9), 9)))
     slots = [
@@ -260,7 +270,7 @@ def test_a_gang_larger_than_the_slots_has_a_turn_of_its_own() -> None:
 
 
 def test_gangs_wait_for_the_inventory_as_others_do() -> None:
-    driver = GangDriver({})
+    driver = Driver({})
     driver.machine.synced.inventory = False
     driver.tell(NodeSeen(a_node("n1")))
     driver.show(*members(a_group(2), 2))
@@ -271,7 +281,7 @@ def test_gangs_wait_for_the_inventory_as_others_do() -> None:
 
 
 def test_a_member_in_a_pause_between_edits_counts_with_the_minimum_that_it_asks_for() -> None:
-    driver = GangDriver({"n1": 3})
+    driver = Driver({"n1": 3})
     first, *others = members(a_group(2, headcount=4), 3)
     driver.show(first)
     for minimum in (4, 3):
@@ -282,22 +292,22 @@ def test_a_member_in_a_pause_between_edits_counts_with_the_minimum_that_it_asks_
 
 
 def test_a_gang_is_not_as_old_as_another_of_its_name_that_is_gone() -> None:
-    driver = GangDriver({"n1": 2})
+    driver = Driver({"n1": 2})
     [old] = members(a_group(2), 1, created="000000")
     driver.tell(PodSeen(old), PodGone(old.uid))
     gang = members(a_group(2), 2, start=1, created="000002")
-    singles = [a_pod(f"s{number}", a_shape(a_claim(1000)), created="000001") for number in range(2)]
+    singles = [a_share(f"s{number}", created="000001") for number in range(2)]
     assert names(driver.show(*gang, *singles)) == ["s0", "s1"]
 
 
 @pytest.mark.parametrize("in_a_list", [False, True])
 def test_a_gang_is_as_old_as_a_member_whose_work_is_done(in_a_list: bool) -> None:
-    driver = GangDriver({"n1": 2})
+    driver = Driver({"n1": 2})
     [old] = members(a_group(1), 1, created="000000", owner="job")
     driver.bound(driver.show(old), old)
     done = FinishedMember(uid=old.uid, namespace="default", group="g", owner="job", succeeded=True)
     over = PodsListed((), driver.now, finished=(done,)) if in_a_list else PodGone(old.uid, done)
     driver.tell(over)
     gang = members(a_group(2), 2, start=1, created="000002", owner="job")
-    singles = [a_pod(f"s{number}", a_shape(a_claim(1000)), created="000001") for number in range(2)]
+    singles = [a_share(f"s{number}", created="000001") for number in range(2)]
     assert names(driver.show(*gang, *singles)) == ["g-1", "g-2"]

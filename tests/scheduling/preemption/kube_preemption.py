@@ -8,7 +8,7 @@ a place on the node; nothing else decides.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kubeshare_py.domain.budget import Budget
+from kubeshare_py.domain.cluster_objects import Budget
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod

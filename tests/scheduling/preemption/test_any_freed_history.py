@@ -9,10 +9,10 @@ from kubeshare_py.domain.effects import Bind, Evict
 from kubeshare_py.domain.events import BindOutcome, BindSlotsFree, Event, PodGone, PodSeen
 from kubeshare_py.domain.identity import PodKey, PodUid
 from kubeshare_py.domain.pod import PodGroup
-from tests.builders import a_claim, a_machine, a_node, a_pod, a_shape, whole
+from tests.making import a_claim, a_machine, a_node, a_pod, a_shape, whole
+from tests.making.world import World
 from tests.scale import seeds
 from tests.scheduling.freed_reference import FreedReference
-from tests.scheduling.world import World
 
 SHAPES = (
     a_shape(a_claim(300)),
@@ -126,6 +126,7 @@ def run(seed: int, steps: int = 80) -> FreedWorld:
     return world
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(6))
 def test_what_is_freed_for_a_preemptor_goes_to_no_other(seed: int) -> None:
     """At least 12 histories, and as many more as it takes until a pod is tempted."""

@@ -5,12 +5,13 @@ Pods of one shape fit as many as they are put somewhere one after the other, so 
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubeshare_py.domain.effects import PreemptionPlan
 from kubeshare_py.domain.identity import PodKey, PodUid
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.domain.preemption import PreemptionPlan
 from tests.scale import examples
 from tests.scheduling.preemption.test_any_preemption import Scene
 from tests.scheduling.preemption_reference import PreemptionReference, importance
@@ -56,6 +57,7 @@ def expect_lean(reference: PreemptionReference, plan: PreemptionPlan, pods: list
             assert len(staying) < group.min_available, f"{staying} could stay"
 
 
+@pytest.mark.slow
 @examples(400)
 @given(Draws)
 def test_none_of_the_victims_of_a_gang_could_stay(seed: int) -> None:

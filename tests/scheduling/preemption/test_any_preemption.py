@@ -7,15 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.domain.allocation import Allocation
-from kubeshare_py.domain.budget import Budget
+from kubeshare_py.domain.cluster_objects import Budget, Requirement
+from kubeshare_py.domain.effects import PreemptionPlan
 from kubeshare_py.domain.events import InventoryRead, NodesListed, PodsListed
 from kubeshare_py.domain.identity import NodeName, PodKey
-from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.pod import Pod, PodGroup
-from kubeshare_py.domain.preemption import PreemptionPlan
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.preemption.planner import Planner, preemptor_of
-from tests.builders import GIB, a_claim, a_gpu, a_machine, a_node, a_pod, a_shape, whole
+from tests.making import GIB, a_claim, a_gpu, a_machine, a_node, a_pod, a_shape, whole
 from tests.scale import examples
 from tests.scheduling.preemption_reference import PreemptionReference
 

@@ -8,10 +8,10 @@ from kubeshare_py.domain.effects import Evict, Nominate, Preempt
 from kubeshare_py.domain.events import Event, PodGone
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.scheduling.queue.pod_records import PodState
-from tests.builders import a_machine
+from tests.making import a_machine
+from tests.making.world import World
 from tests.scale import seeds
 from tests.scheduling.test_any_history import some_steps
-from tests.scheduling.world import World
 
 
 class PreemptionWorld(World):
@@ -76,17 +76,11 @@ class PreemptionWorld(World):
             assert victim.uid in self.reference.held
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(6))
 def test_urgent_pods_get_their_places_and_nobody_else_is_evicted(seed: int) -> None:
     for number in range(12):
-        world = PreemptionWorld(seed * 100 + number)
-        world.start()
-        for step in some_steps(seed * 1000 + number, 80):
-            world.step(step)
-        world.settle()
-        left = {
-            pod.key.name: world.reference.fits_somewhere(pod) for pod in world.reference.waiting()
-        }
-        assert {name: node for name, node in left.items() if node} == {}, f"number {number}"
+        world = PreemptionWorld(seed * 100 + number).run(some_steps(seed * 1000 + number, 80))
+        assert world.reference.forgotten() == {}, f"number {number}"
         assert not world.nominated & {pod.uid for pod in world.reference.waiting()}
         assert world.machine.preemption.under_way == {}

@@ -3,19 +3,19 @@
 from dataclasses import replace
 from typing import Any
 
-from kubeshare_py.domain.effects import Bind, Effect, Evict
+from kubeshare_py.domain.cluster_objects import Requirement
+from kubeshare_py.domain.effects import Effect, Evict
 from kubeshare_py.domain.events import BindSlotsFree, NodeSeen, PodGone, PodSeen
-from kubeshare_py.domain.label_selector import Requirement
-from kubeshare_py.domain.needs.host_ports import HostPort
-from kubeshare_py.domain.needs.inter_pod import (
+from kubeshare_py.domain.pod import (
     AffinityTerm,
+    HostPort,
     InterPodTerms,
+    Pod,
+    PodGroup,
     PodSelector,
     SpreadConstraint,
 )
-from kubeshare_py.domain.pod import Pod, PodGroup
-from tests.builders import a_node, a_pod, a_shape
-from tests.scheduling.driver import Driver
+from tests.making import Driver, a_node, a_pod, a_shape
 
 HOST = "kubernetes.io/hostname"
 WEB = PodSelector(("default",), (Requirement("app", "In", ("web",)),))
@@ -55,7 +55,7 @@ def test_a_pod_that_keeps_apart_evicts_the_pod_that_is_too_near() -> None:
     driver.place(a_web("low", 0))
     assert urgent(driver, a_web("high", 10, **far(HOST))) == ["low"]
     driver.tell(PodGone(a_web("low", 0).uid, stopped=True))
-    (bind,) = [one for one in driver.tell(BindSlotsFree(64)) if isinstance(one, Bind)]
+    (bind,) = driver.decide()
     assert bind.key.name == "high"
 
 

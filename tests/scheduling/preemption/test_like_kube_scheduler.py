@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.domain.budget import Budget
+from kubeshare_py.domain.cluster_objects import Budget, Requirement
 from kubeshare_py.domain.effects import Bind, Evict, Nominate
 from kubeshare_py.domain.events import (
     BindSlotsFree,
@@ -19,9 +19,9 @@ from kubeshare_py.domain.events import (
     PodsListed,
 )
 from kubeshare_py.domain.identity import NodeName, PodKey
-from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.pod import Pod
-from tests.builders import GIB, a_machine, a_node, a_pod, a_shape
+from tests.each import each
+from tests.making import GIB, a_machine, a_node, a_pod, a_shape
 from tests.scale import examples
 from tests.scheduling.preemption.kube_preemption import KubeCluster
 
@@ -131,6 +131,7 @@ class AnyCluster:
         return replace(urgent, preempts=self.numbers.random() < 0.9)
 
 
+@pytest.mark.slow
 @given(seed=Draws)
 @examples(3000)
 def test_the_same_pods_go_on_the_same_node(seed: int) -> None:
@@ -150,6 +151,7 @@ def test_the_same_pods_go_on_the_same_node(seed: int) -> None:
         assert decided.victims == best[node]
 
 
+@pytest.mark.slow
 def test_the_scenes_are_of_all_kinds() -> None:
     kinds = [*map(kind_of, range(300))]
     assert {*kinds} == {"fits", "helpless", "violates", "evicts one", "evicts several"}
@@ -245,10 +247,11 @@ def test_a_budget_behind_one_that_is_used_up_is_not_used() -> None:
 def test_candidates_of_the_reference_are_lean(seed: int) -> None:
     """No victim of the reference could stay: it is judged by nothing but itself otherwise."""
     scene = AnyCluster(seed)
-    pod = scene.preemptor()
-    for candidate in scene.kube.candidates(pod):
+    waiting = [scene.preemptor() for _ in range(40)]
+    found = ((pod, one) for pod in waiting for one in scene.kube.candidates(pod))
+    for pod, candidate in each(found):
         node = next(one for one in scene.kube.nodes if one.name == candidate.node)
         there = scene.kube.pods[candidate.node]
-        for victim in candidate.victims:
+        for victim in each(candidate.victims):
             left = [one for one in there if one not in candidate.victims or one is victim]
             assert not scene.kube.fits(pod, node, left)

@@ -6,10 +6,9 @@ from kubeshare_py.domain.effects import ReportWaiting
 from kubeshare_py.domain.events import BindSlotsFree, NodeSeen, PodSeen
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.scheduling.preemption.post_filter_text import NOT_SEARCHED
-from kubeshare_py.scheduling.preemption.search import MAX_NODES
-from tests.builders import NO_PREEMPTION, a_node, a_pod, a_shape, whole
-from tests.scheduling.preemption_driver import PreemptionDriver, pod
+from kubeshare_py.scheduling.preemption.planner import MAX_NODES
+from kubeshare_py.scheduling.preemption.preemption import NOT_SEARCHED
+from tests.making import NO_PREEMPTION, PREEMPTION, Driver, a_node, a_pod, a_shape, a_share, whole
 
 NO_CLAIMS = "no new claims to deallocate, preemption: "
 
@@ -19,16 +18,16 @@ def plain(name: str, cpu: int, priority: int = 0, **fields: bool) -> Pod:
     return a_pod(name, a_shape(cpu=cpu), priority=priority, **fields)
 
 
-def a_driver(document: object = None, *names: str) -> PreemptionDriver:
+def a_driver(document: object = None, *names: str) -> Driver:
     """Nodes of 1000 milli, each with a pod that holds 600."""
-    driver = PreemptionDriver({}, document)
+    driver = Driver({}, document or PREEMPTION)
     nodes = names or ("n1", "n2")
     driver.tell(*(NodeSeen(a_node(name, cpu=1000)) for name in nodes))
     driver.fill(*(plain(f"on-{name}", 600, 5) for name in nodes))
     return driver
 
 
-def told(driver: PreemptionDriver, *pods: Pod) -> dict[str, str]:
+def told(driver: Driver, *pods: Pod) -> dict[str, str]:
     """What is said of evictions for these pods, by name."""
     effects = driver.tell(*map(PodSeen, pods), BindSlotsFree(64))
     return {
@@ -56,7 +55,7 @@ def test_a_search_in_vain_says_what_it_found_on_each_node() -> None:
     driver.fill(plain("high", 400, 9))
     # On one node nothing can be freed but 600, on the other all of it.
     assert told(driver, plain("urgent", 700, 6)) == {"urgent": ""}
-    assert driver.victims == ["on-n2"]
+    assert driver.evicted == ["on-n2"]
     driver = a_driver(None, "n1")
     driver.fill(plain("high", 400, 9))
     assert told(driver, plain("urgent", 700, 6)) == {
@@ -89,26 +88,26 @@ def test_without_preemption_only_device_claims_are_spoken_of() -> None:
 
 
 def test_pods_with_gpus_are_told_of_evictions_alone() -> None:
-    driver = PreemptionDriver({"n1": 1})
-    driver.fill(pod("one", 500, 5), pod("high", 500, 9))
-    assert told(driver, pod("urgent", 1000, 6)) == {
+    driver = Driver({"n1": 1}, PREEMPTION)
+    driver.fill(a_share("one", 500, 5), a_share("high", 500, 9))
+    assert told(driver, a_share("urgent", 1000, 6)) == {
         "urgent": "preemption: 0/1 nodes are available: 1 no usable GPU."
     }
 
 
 def test_pods_with_gpus_that_can_evict_nobody_are_told_nothing_of_evictions() -> None:
-    driver = PreemptionDriver({"n1": 1})
-    driver.fill(pod("one", 500, 5))
-    assert told(driver, pod("low", 1000)) == {"low": ""}
+    driver = Driver({"n1": 1}, PREEMPTION)
+    driver.fill(a_share("one", 500, 5))
+    assert told(driver, a_share("low", 1000)) == {"low": ""}
     # Nor those for which no eviction is enough, whatever their priority.
-    driver = PreemptionDriver({"n1": 1})
-    driver.fill(pod("one", 500, 5))
+    driver = Driver({"n1": 1}, PREEMPTION)
+    driver.fill(a_share("one", 500, 5))
     assert told(driver, a_pod("large", a_shape(whole(2)), priority=9)) == {"large": ""}
 
 
 def test_nodes_beyond_what_a_search_looks_at_are_called_so() -> None:
     names = [f"n{at}" for at in range(MAX_NODES + 1)]
-    driver = PreemptionDriver({})
+    driver = Driver({}, PREEMPTION)
     driver.tell(*(NodeSeen(a_node(name, cpu=1000)) for name in names))
     full = (plain(f"on-{name}", 900, 9) for name in names)
     driver.tell(

@@ -2,18 +2,12 @@
 
 from dataclasses import replace
 
+from kubeshare_py.domain.cluster_objects import WatchedKind
 from kubeshare_py.domain.events import AnyObject, ObjectsListed
-from kubeshare_py.domain.needs.cluster_objects import WatchedKind
-from kubeshare_py.domain.needs.storage import (
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-)
-from kubeshare_py.domain.needs.volumes import PodClaim, PodVolumes
-from kubeshare_py.domain.pod import Pod
-from kubeshare_py.scheduling.binding.assume import NO_PRE_BIND
-from tests.builders import a_pod, a_shape
-from tests.scheduling.preemption_driver import PreemptionDriver
+from kubeshare_py.domain.pod import Pod, PodClaim, PodVolumes
+from kubeshare_py.domain.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubeshare_py.scheduling.pre_bind import NO_PRE_BIND
+from tests.making import PREEMPTION, Driver, a_pod, a_shape
 
 ALONE = PersistentVolumeClaim(
     namespace="default",
@@ -25,8 +19,8 @@ ALONE = PersistentVolumeClaim(
 VOLUME = PersistentVolume(name="v")
 
 
-def a_driver(*objects: AnyObject, document: object = None) -> PreemptionDriver:
-    driver = PreemptionDriver({"n1": 1, "n2": 1}, document)
+def a_driver(*objects: AnyObject, document: object = None) -> Driver:
+    driver = Driver({"n1": 1, "n2": 1}, document or PREEMPTION)
     for kind in WatchedKind:
         listed = tuple(one for one in objects if one.kind is kind)
         driver.tell(ObjectsListed(kind, listed))
@@ -43,9 +37,9 @@ def test_a_less_important_pod_gives_way_that_has_the_claim_alone() -> None:
     driver.fill(mounting("first"), a_pod("other"))
     node = driver.binds[0].node
     assert driver.show(mounting("second", priority=9)) == []
-    assert driver.victims == ["first"]
+    assert driver.evicted == ["first"]
     assert driver.nominated == {"second": node}
-    [bind] = driver.left("first")
+    [bind] = driver.gone("first")
     assert (bind.key.name, bind.node) == ("second", node)
 
 
@@ -53,7 +47,7 @@ def test_a_pod_of_the_same_priority_keeps_its_claim() -> None:
     driver = a_driver(ALONE, VOLUME)
     driver.fill(mounting("first"))
     assert driver.show(mounting("second")) == []
-    assert driver.victims == []
+    assert driver.evicted == []
     assert "ReadWriteOncePod access mode already in-use" in driver.told["second"]
 
 

@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 from kubeshare_py.domain.events import BindSlotsFree, Event, PodGone, PodSeen, PodsListed
 from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.domain.pod import Pod
-from tests.builders import a_claim, a_pod, a_shape
+from tests.making import Driver, a_claim, a_group, a_pod, a_shape
 from tests.scale import examples
-from tests.scheduling.driver import Driver
-from tests.scheduling.gang_driver import a_group
 
 WHOLE = a_shape(a_claim(1000))
 LONGEST_BACKOFF_S = 10.0

@@ -5,10 +5,9 @@ import pytest
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.events import BindRefused, Refusal
-from kubeshare_py.scheduling.configured_machine import configured_machine
+from kubeshare_py.scheduling.machine import configured_machine
 from kubeshare_py.scheduling.queue.timers import QueueBackoff, backoff_s
-from tests.builders import a_claim, a_pod, a_shape
-from tests.scheduling.driver import Driver
+from tests.making import Driver, a_share
 
 
 def test_pauses_double_as_in_kube_scheduler() -> None:
@@ -26,7 +25,7 @@ def test_the_configuration_says_how_long_refused_pods_pause() -> None:
     document = {"podInitialBackoffSeconds": 3, "podMaxBackoffSeconds": 5}
     machine = configured_machine(read(document), IN_TREE, "test")
     driver = Driver({"n1": 1}, machine=machine)
-    (bind,) = driver.seen(a_pod("p", a_shape(a_claim(600))))
+    (bind,) = driver.seen(a_share("p", 600))
     for pause_s in (3, 5, 5):
         driver.answer(bind, BindRefused(Refusal.INVALID, "no"))
         assert driver.decide() == []

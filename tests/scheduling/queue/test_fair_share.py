@@ -13,8 +13,8 @@ from kubeshare_py.domain.events import BindSlotsFree, PodGone, PodSeen
 from kubeshare_py.domain.identity import PodKey, PodUid
 from kubeshare_py.domain.pod import Pod, PodGroup
 from kubeshare_py.framework.result_cache import SHAPES_KEPT
-from kubeshare_py.scheduling.binding.iteration_budget import ROWS_PER_ITERATION
-from kubeshare_py.scheduling.queue.fair_share import (
+from kubeshare_py.scheduling.iteration_budget import ROWS_PER_ITERATION
+from kubeshare_py.scheduling.queue.pod_queue import (
     A_PLACE,
     A_SHARE,
     SPARE_ENTRIES,
@@ -22,8 +22,7 @@ from kubeshare_py.scheduling.queue.fair_share import (
     Shares,
 )
 from kubeshare_py.scheduling.queue.pod_records import PodState
-from tests.builders import a_claim, a_pod, a_shape, whole
-from tests.scheduling.driver import Driver
+from tests.making import Driver, a_claim, a_pod, a_shape, a_share, whole
 from tests.scheduling.test_turn_budget import with_terms
 
 FLOOD = 150
@@ -40,7 +39,7 @@ def hostile(number: int, salt: int = 0) -> Pod:
 
 
 def victim(milli: int = 100) -> Pod:
-    pod = a_pod("v", a_shape(a_claim(milli)))
+    pod = a_share("v", milli)
     return of("victim", "v", "2026-01-01T00:00:01Z", pod)
 
 
@@ -76,6 +75,7 @@ def cost(driver: Driver) -> int:
     return driver.machine.evaluators["kubeshare-scheduler"].work.cost
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [hostile, member])
 def test_a_pod_passes_a_flood_of_older_pods_of_another_namespace(
     make: Callable[[int], Pod],
@@ -89,14 +89,14 @@ def test_a_gang_passes_a_flood_of_older_gangs_of_another_namespace() -> None:
     driver = flooded(*map(member, range(FLOOD)))
     group = PodGroup(name="mine", headcount=2, min_available=2)
     for name in ("v1", "v2"):
-        pod = of("victim", name, "2026-01-01T00:00:01Z", a_pod(name, a_shape(a_claim(100))))
+        pod = of("victim", name, "2026-01-01T00:00:01Z", a_share(name, 100))
         driver.tell(PodSeen(replace(pod, group=group)))
     assert turns_until_bound(driver, 100) <= 3
 
 
 def test_a_pod_of_the_flood_in_the_victims_line_does_not_hold_it_up() -> None:
     driver = flooded()
-    same = a_pod("same", a_shape(a_claim(100)))
+    same = a_share("same", 100)
     driver.tell(PodSeen(of("hostile", "same", "2026-01-01T00:00:00Z", same)))
     driver.tell(PodSeen(victim()))
     turns = 0
@@ -107,12 +107,13 @@ def test_a_pod_of_the_flood_in_the_victims_line_does_not_hold_it_up() -> None:
     assert turns <= 2
 
 
+@pytest.mark.slow
 def test_nor_does_a_flood_from_two_namespaces_together() -> None:
     driver = flooded()
     for number in range(FLOOD):
         twin = replace(hostile(number), uid=PodUid(f"twin{number}"))
         driver.tell(PodSeen(replace(twin, key=PodKey("hostile2", f"twin{number}"))))
-    same = a_pod("same", a_shape(a_claim(100)))
+    same = a_share("same", 100)
     driver.tell(PodSeen(of("hostile", "same", "2026-01-01T00:00:00Z", same)), PodSeen(victim()))
     turns = 0
     while victim().uid not in {one.uid for one in driver.decide()}:
@@ -120,6 +121,7 @@ def test_nor_does_a_flood_from_two_namespaces_together() -> None:
         assert turns < 5
 
 
+@pytest.mark.slow
 def test_every_pod_of_a_flood_is_tried_in_the_end() -> None:
     driver = flooded()
     until_quiet(driver)
@@ -128,6 +130,7 @@ def test_every_pod_of_a_flood_is_tried_in_the_end() -> None:
     assert sum(shape_queue.unschedulable for shape_queue in driver.machine.queue.queues()) == FLOOD
 
 
+@pytest.mark.slow
 def test_every_gang_of_a_flood_is_tried_in_the_end() -> None:
     driver = flooded(*map(member, range(FLOOD)))
     until_quiet(driver)
@@ -136,6 +139,7 @@ def test_every_gang_of_a_flood_is_tried_in_the_end() -> None:
     assert all(driver.machine.gang_cycles.queue.queue_of(gang) is not None for gang in gangs)
 
 
+@pytest.mark.slow
 def test_pods_that_go_while_they_wait_for_their_turn_are_forgotten() -> None:
     driver = flooded()
     for number in range(FLOOD):
@@ -154,6 +158,7 @@ def many_members(number: int) -> Pod:
     return replace(member(number), shape=with_terms(number, 20))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [many, many_members])
 def test_a_pod_is_placed_while_many_blocked_shapes_are_looked_at(
     make: Callable[[int], Pod],
@@ -163,13 +168,13 @@ def test_a_pod_is_placed_while_many_blocked_shapes_are_looked_at(
     driver.place(full)
     driver.tell(*(PodSeen(make(number)) for number in range(SHAPES_KEPT + 50)))
     until_quiet(driver)
-    driver.tell(PodSeen(victim()))
-    assert driver.decide() == []
+    assert driver.seen(victim()) == []
     driver.tell(PodGone(full.uid))
     assert turns_until_bound(driver, 100) <= 3
     assert until_quiet(driver) > 3  # so long it takes to look at all
 
 
+@pytest.mark.slow
 def test_no_turn_costs_more_than_its_part_however_many_gangs_wait() -> None:
     driver = flooded(*(member(number, 15) for number in range(FLOOD)))
     alone = flooded(hostile(0))
@@ -182,10 +187,11 @@ def test_no_turn_costs_more_than_its_part_however_many_gangs_wait() -> None:
     assert most < ROWS_PER_ITERATION + 4 * one
 
 
+@pytest.mark.slow
 def test_a_search_for_victims_passes_a_flood_of_searches_in_vain() -> None:
     driver = Driver({"n1": 2}, document={})
-    top = replace(a_pod("top", a_shape(a_claim(1000))), priority=1_000)
-    low = a_pod("low", a_shape(a_claim(1000)))
+    top = replace(a_share("top"), priority=1_000)
+    low = a_share("low")
     driver.place(top)
     driver.place(low)
     for number in range(FLOOD):
@@ -214,6 +220,7 @@ def times_tried(driver: Driver, seconds: float, rate: int) -> list[float]:
     return tried
 
 
+@pytest.mark.slow
 def test_a_pod_that_is_edited_again_and_again_is_tried_less_and_less_often() -> None:
     driver = flooded(hostile(0))
     driver.now = 100.0
@@ -235,8 +242,7 @@ def test_the_first_edit_of_a_pod_is_heeded_at_once_and_a_later_one_after_ten_sec
     driver.decide()
     times_tried(driver, 30.0, 20)
     placeable = replace(hostile(0), shape=a_shape(a_claim(100)))
-    driver.tell(PodSeen(placeable))
-    assert driver.decide() == []
+    assert driver.seen(placeable) == []
     driver.now += 10.0
     assert [bind.uid for bind in driver.decide()] == [placeable.uid]
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from kubeshare_py.domain.cluster_objects import GroupApi, GroupReference, PodGroupObject
 from kubeshare_py.domain.events import (
     BindAnswered,
     Bound,
@@ -14,10 +15,8 @@ from kubeshare_py.domain.events import (
     PodSeen,
     PodsListed,
 )
-from kubeshare_py.domain.group_objects import GroupApi, GroupReference, PodGroupObject
 from kubeshare_py.domain.pod import Pod
-from tests.builders import a_claim, a_cluster, a_pod, a_shape
-from tests.scheduling.gang_driver import GangDriver, names
+from tests.making import Driver, a_claim, a_cluster, a_pod, a_shape, names
 
 X = GroupApi.COSCHEDULING
 MISSING = 'PodGroup "g" of scheduling.x-k8s.io is not there'
@@ -39,13 +38,13 @@ def listed(*objects: PodGroupObject, trouble: str = "") -> PodGroupsListed:
     return PodGroupsListed(X, objects, trouble)
 
 
-def driver_with(cards: int, *objects: PodGroupObject) -> GangDriver:
-    driver = GangDriver({"n1": cards})
+def driver_with(cards: int, *objects: PodGroupObject) -> Driver:
+    driver = Driver({"n1": cards})
     driver.tell(listed(*objects))
     return driver
 
 
-def wait(driver: GangDriver, *pods: Pod) -> None:
+def wait(driver: Driver, *pods: Pod) -> None:
     """They come, and none is placed."""
     for effect in driver.tell(*(PodSeen(pod) for pod in pods)):
         driver.told[effect.key.name] = effect.diagnosis.message  # type: ignore[union-attr]
@@ -73,7 +72,7 @@ def test_pods_may_come_before_their_object() -> None:
 
 
 def test_nobody_is_told_anything_before_the_api_was_heard() -> None:
-    driver = GangDriver({"n1": 4})
+    driver = Driver({"n1": 4})
     wait(driver, *members(3))
     assert driver.told == {}
     driver.tell(listed(an_object(3)))
@@ -81,7 +80,7 @@ def test_nobody_is_told_anything_before_the_api_was_heard() -> None:
 
 
 def test_an_api_that_is_not_there_is_named() -> None:
-    driver = GangDriver({"n1": 4})
+    driver = Driver({"n1": 4})
     driver.tell(listed(trouble="is not installed"))
     wait(driver, *members(2))
     assert driver.told["g-1"] == f"{MISSING}: its API is not installed"
@@ -190,7 +189,7 @@ def test_a_restart_before_the_objects_are_heard_ends_with_the_whole_gang() -> No
     pods = members(3)
     first, *_ = driver.show(*pods)
     seen = replace(pods[0], node_name=first.node, allocation=first.allocation)
-    driver.machine = GangDriver({}).machine
+    driver.machine = Driver({}).machine
     _, nodes, cards = a_cluster({"n1": 3})
     driver.tell(PodsListed((seen, *pods[1:]), driver.now), nodes, cards)
     assert driver.turn() == []
@@ -204,7 +203,7 @@ def test_a_restart_in_the_middle_of_a_start_is_not_taken_for_a_gang_that_ran() -
     pods = members(3)
     first, *_ = driver.show(*pods)
     seen = replace(pods[0], node_name=first.node, allocation=first.allocation)
-    driver.machine = GangDriver({}).machine
+    driver.machine = Driver({}).machine
     _, nodes, cards = a_cluster({"n1": 2})
     # Two more are needed, and there is room for one: it must not start alone.
     driver.tell(PodsListed((seen, *pods[1:]), driver.now), nodes, cards, listed(an_object(3)))

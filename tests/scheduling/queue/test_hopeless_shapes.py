@@ -7,9 +7,7 @@ from dataclasses import replace
 
 from kubeshare_py.domain.events import PodGone, PodSeen
 from kubeshare_py.domain.pod import Shape
-from tests.builders import a_claim, a_pod, a_shape
-from tests.scheduling.driver import Driver
-from tests.scheduling.gang_driver import GangDriver, a_group, members
+from tests.making import Driver, a_claim, a_group, a_pod, a_shape, a_share, members
 
 NAME = "kubeshare-scheduler"
 HOPELESS = a_shape(a_claim(1000, count=8))
@@ -36,8 +34,7 @@ def test_it_goes_with_a_pod_whose_deletion_was_seen_before() -> None:
     driver = Driver({"n1": 1})
     pod = a_pod("first", HOPELESS)
     driver.seen(pod)
-    driver.tell(PodSeen(replace(pod, deleting=True)))
-    driver.decide()
+    driver.seen(replace(pod, deleting=True))
     driver.tell(PodGone(pod.uid))
     assert not is_known(driver, HOPELESS)
     assert list(driver.machine.queue.queues()) == []
@@ -50,7 +47,7 @@ def test_it_is_found_again_for_the_next_pod() -> None:
     driver.tell(PodGone(pod.uid))
     assert driver.seen(a_pod("second", HOPELESS)) == []
     assert is_known(driver, HOPELESS)
-    fitting = a_pod("third", a_shape(a_claim(1000)))
+    fitting = a_share("third")
     assert [bind.uid for bind in driver.seen(fitting)] == [fitting.uid]
 
 
@@ -64,7 +61,7 @@ def test_what_fits_stays_known_for_the_next_pods() -> None:
 
 
 def test_a_gang_takes_it_along() -> None:
-    driver = GangDriver({"n1": 1})
+    driver = Driver({"n1": 1})
     pods = members(a_group(2), 2)
     (shape,) = {pod.shape for pod in pods}
     assert driver.show(*pods) == []

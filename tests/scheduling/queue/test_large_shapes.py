@@ -5,12 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from kubeshare_py.domain.cluster_objects import Requirement
 from kubeshare_py.domain.events import PodGone, PodSeen
 from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.domain.label_selector import Requirement
 from kubeshare_py.domain.pod import NodeTerm, Shape
-from tests.builders import a_claim, a_pod, a_shape
-from tests.scheduling.driver import Driver
+from tests.making import Driver, a_claim, a_pod, a_shape
 
 PODS, TERMS = 40, 60
 
@@ -56,5 +55,5 @@ def test_a_large_shape_stays_while_a_pod_waits_with_it(waiting: Driver) -> None:
     waiting.decide()
     evaluator = waiting.machine.evaluators["kubeshare-scheduler"]
     before = evaluator.work.cost
-    evaluator.keys(large(0))
+    evaluator.row_scores(large(0))
     assert evaluator.work.cost == before

@@ -30,15 +30,12 @@ from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import InvalidRequest
 from kubeshare_py.scheduling.queue.gangs import Gangs
 from kubeshare_py.scheduling.queue.pod_queue import PodQueue, ShapeQueueKey
-from kubeshare_py.scheduling.queue.pod_records import PodState, Record
+from kubeshare_py.scheduling.queue.pod_records import PodState, QueueMoves, Record
 from kubeshare_py.scheduling.queue.pod_table import TRANSITIONS, IllegalTransition, PodTable
-from kubeshare_py.scheduling.queue.queue_moves import QueueMoves
-from tests.builders import a_claim, a_node, a_pod, a_shape
-from tests.scheduling.gang_driver import GangDriver, a_group, members
-from tests.scheduling.pre_bind_driver import PreBindDriver, waits
+from tests.making import FREE, Driver, a_claim, a_group, a_node, a_shape, a_share, members
+from tests.making.pre_bind import PreBindDriver, waits
 from tests.scheduling.test_failing_plugins import Everywhere, at
 from tests.scheduling.test_failing_plugins import driver as broken_driver
-from tests.scheduling.turns_driver import FREE
 
 ROOT = Path(__file__).parents[3]
 SCHEDULING = Path(kubeshare_py.scheduling.__file__).parent
@@ -51,7 +48,7 @@ ILLEGAL: list[Pair] = [
 ]
 INVALID = BindRefused(Refusal.INVALID, "webhook said no")
 BAD_LABEL = InvalidRequest(field="label", value="x", rule="must be a number")
-POD = a_pod("p", a_shape(a_claim(1000)))
+POD = a_share("p")
 GATED = replace(POD, gates=("a", "b"))
 THEIRS = replace(POD, scheduler_name="theirs")
 WITH_EXTENDER = {"profiles": [{}, {"schedulerName": "theirs", "extender": True}]}
@@ -76,10 +73,10 @@ class Follower:
         self.gone.append(uid)
 
 
-def follower_of(driver: GangDriver) -> Follower:
+def follower_of(driver: Driver) -> Follower:
     """Of the machine's own table, which only the machine's parts see."""
     follower = Follower()
-    driver.machine._parts.pods.table.follow(follower)
+    driver.machine._state.table.follow(follower)
     return follower
 
 
@@ -155,7 +152,7 @@ def test_a_pod_that_is_removed_is_in_no_queue_and_no_gang() -> None:
 
 # --- histories that reach each change ------------------------------------------------------------
 
-History = Callable[[GangDriver], object]
+History = Callable[[Driver], object]
 
 
 def bound_at(node: str, pod: Pod = POD) -> Pod:
@@ -174,7 +171,7 @@ def shown(*pods: Pod) -> History:
     return lambda driver: driver.tell(*(PodSeen(pod) for pod in pods))
 
 
-def decided(driver: GangDriver) -> Bind:
+def decided(driver: Driver) -> Bind:
     (bind,) = driver.seen(POD)
     return bind
 
@@ -183,22 +180,22 @@ def answered(outcome: BindOutcome) -> History:
     return lambda driver: driver.answer(decided(driver), outcome)
 
 
-def edited_then_left_alone(driver: GangDriver) -> None:
+def edited_then_left_alone(driver: Driver) -> None:
     shown(*edits(2))(driver)
     driver.later(10)
 
 
-def bound_by_another_meanwhile(driver: GangDriver) -> None:
+def bound_by_another_meanwhile(driver: Driver) -> None:
     decided(driver)
     shown(bound_at("n2"))(driver)
 
 
-def listed_without_its_node(driver: GangDriver) -> None:
+def listed_without_its_node(driver: Driver) -> None:
     answered(Bound())(driver)
     driver.tell(PodsListed((POD,), asked_at=driver.now + 1))
 
 
-def repaired(driver: GangDriver, problem: InvalidRequest | None = None) -> None:
+def repaired(driver: Driver, problem: InvalidRequest | None = None) -> None:
     """A gang of two is bound in part, one has this problem by now, and the gang's time is over."""
     pods = members(a_group(2), 2)
     first, second = driver.show(*pods)
@@ -232,7 +229,7 @@ def ready_after_all(driver: PreBindDriver) -> None:
     driver.turn()
 
 
-def asked_to_bind(driver: GangDriver) -> Bind:
+def asked_to_bind(driver: Driver) -> Bind:
     """kube-scheduler asks to bind its pod to a node that has room."""
     driver.tell(PodSeen(THEIRS))
     (bind,) = driver.tell(BindAsked(THEIRS.uid, THEIRS.key, NodeName("n1")))
@@ -243,14 +240,14 @@ def asked_to_bind(driver: GangDriver) -> Bind:
 def asked_then(outcome: BindOutcome) -> History:
     """The Binding has this outcome, and a later list shows the pod without a node."""
 
-    def run(driver: GangDriver) -> None:
+    def run(driver: Driver) -> None:
         driver.answer(asked_to_bind(driver), outcome)
         driver.tell(PodsListed((THEIRS,), asked_at=driver.now + 1))
 
     return run
 
 
-def in_line(driver: GangDriver) -> WriteObject:
+def in_line(driver: Driver) -> WriteObject:
     """The same where a device plugin takes one pod at a time; what the pod writes for its turn."""
     driver.tell(NodeSeen(a_node("n1", locks=(FREE,))), PodSeen(THEIRS))
     (write,) = driver.tell(BindAsked(THEIRS.uid, THEIRS.key, NodeName("n1")))
@@ -258,7 +255,7 @@ def in_line(driver: GangDriver) -> WriteObject:
     return write
 
 
-def refused_its_turn(driver: GangDriver) -> None:
+def refused_its_turn(driver: Driver) -> None:
     """The API server refuses what it writes."""
     write = in_line(driver)
     outcome = WriteOutcome.REFUSED
@@ -322,6 +319,7 @@ HISTORIES: dict[Pair, History] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", LEGAL, ids=named)
 def test_a_history_reaches_each_change_that_the_table_allows(pair: Pair) -> None:
     cards = {"n1": 1, "n2": 1}
@@ -332,11 +330,11 @@ def test_a_history_reaches_each_change_that_the_table_allows(pair: Pair) -> None
         assert pair in follower.pairs
         return
     if pair in DELEGATED:
-        driver = GangDriver(cards, WITH_EXTENDER)
+        driver = Driver(cards, WITH_EXTENDER)
     elif pair in BROKEN:
         driver = broken_driver(Everywhere(), at("preEnqueue"), cards)
     else:
-        driver = GangDriver(cards)
+        driver = Driver(cards)
     follower = follower_of(driver)
     {**HISTORIES, **BROKEN, **DELEGATED}[pair](driver)
     assert pair in follower.pairs
@@ -345,7 +343,7 @@ def test_a_history_reaches_each_change_that_the_table_allows(pair: Pair) -> None
 
 
 def test_a_pod_is_forgotten_with_its_last_event() -> None:
-    driver = GangDriver({"n1": 1})
+    driver = Driver({"n1": 1})
     follower = follower_of(driver)
     driver.place(POD)
     driver.tell(PodGone(POD.uid, stopped=True))
@@ -362,20 +360,21 @@ def sets_a_state(node: ast.AST) -> bool:
     return any(isinstance(one, ast.Attribute) and one.attr == "state" for one in found)
 
 
-def files_a_gang(node: ast.AST) -> bool:
+def records_a_member(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
-    return node.func.attr == "file" or (
+    return node.func.attr == "record_member" or (
         isinstance(node.func.value, ast.Attribute)
         and node.func.value.attr == "records"
         and node.func.attr == "pop"
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(SCHEDULING.rglob("*.py")), ids=lambda path: path.name)
 def test_no_other_file_sets_a_state_or_tells_a_gang_of_one(path: Path) -> None:
     tree = ast.parse(path.read_text())
-    found = [node for node in ast.walk(tree) if sets_a_state(node) or files_a_gang(node)]
+    found = [node for node in ast.walk(tree) if sets_a_state(node) or records_a_member(node)]
     assert bool(found) == (path == TABLE), [ast.unparse(node) for node in found]
 
 

@@ -8,8 +8,7 @@ from kubeshare_py.domain.events import BindRefused, NodeSeen, PodGone, PodSeen, 
 from kubeshare_py.domain.pod import Toleration
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.scheduler_profile import ProfilesReplaced
-from tests.builders import a_claim, a_node, a_pod, a_shape
-from tests.scheduling.driver import Driver
+from tests.making import Driver, a_claim, a_node, a_pod, a_shape, a_share
 
 
 def moved(driver: Driver) -> dict[tuple[str, str], int]:
@@ -19,9 +18,9 @@ def moved(driver: Driver) -> dict[tuple[str, str], int]:
 def full() -> Driver:
     """One card, taken whole; two pods of one shape wait for it."""
     driver = Driver({"n1": 1})
-    driver.place(a_pod("first", a_shape(a_claim(1000))))
+    driver.place(a_share("first"))
     for name in ("a", "b"):
-        driver.tell(PodSeen(a_pod(name, a_shape(a_claim(400)))))
+        driver.tell(PodSeen(a_share(name, 400)))
     driver.decide()
     return driver
 
@@ -38,7 +37,7 @@ def test_a_line_that_fits_nowhere_is_unschedulable_as_a_whole() -> None:
 
 def test_who_joins_a_blocked_line_is_unschedulable_at_once() -> None:
     driver = full()
-    driver.tell(PodSeen(a_pod("c", a_shape(a_claim(400)))))
+    driver.tell(PodSeen(a_share("c", 400)))
     assert moved(driver)["unschedulable", "UnschedulablePodAdd"] == 1
 
 
@@ -52,12 +51,10 @@ def test_a_pod_that_leaves_wakes_the_line() -> None:
 def test_a_node_that_changes_wakes_the_line_too() -> None:
     driver = Driver({"n1": 1}, cpu=100)
     driver.place(a_pod("first"))
-    driver.tell(PodSeen(a_pod("waits")))
-    driver.decide()
+    driver.seen(a_pod("waits"))
     driver.tell(NodeSeen(a_node("n1", cpu=200)))
     driver.decide()
-    driver.tell(PodSeen(a_pod("waits too")))
-    driver.decide()
+    driver.seen(a_pod("waits too"))
     driver.tell(NodeSeen(a_node("n2", cpu=200)))
     driver.decide()
     found = moved(driver)
@@ -76,7 +73,7 @@ def test_a_gated_pod_is_unschedulable_until_its_gates_are_eliminated() -> None:
 
 def test_a_change_of_a_waiting_pod_says_what_kind_it_is() -> None:
     driver = full()
-    pod = a_pod("a", a_shape(a_claim(400)))
+    pod = a_share("a", 400)
     tolerant = a_shape(a_claim(400), tolerations=(Toleration(operator="Exists"),))
     driver.tell(PodSeen(replace(pod, shape=tolerant)))
     driver.now += 10.0

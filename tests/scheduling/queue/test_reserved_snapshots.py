@@ -5,21 +5,21 @@ import numpy as np
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.cluster.charge import Charge
 from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.cluster.overlay import Overlay
 from kubeshare_py.configuration.scheduler import SCHEDULER_NAME, read
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.profile_making import profiles
-from kubeshare_py.framework.profiles_in_use import ProfilesInUse
-from kubeshare_py.framework.snapshot import Snapshot
+from kubeshare_py.framework.snapshot import ProfilesInUse, Snapshot
 from kubeshare_py.scheduling.queue.reservations import (
+    MAX_KEPT,
     Contender,
     Reservation,
     ReservationCause,
     Reservations,
 )
-from kubeshare_py.scheduling.queue.reserved_snapshots import MAX_KEPT
-from tests.builders import a_claim, a_gpu, a_node, a_pod, a_shape
+from tests.making import a_claim, a_gpu, a_node, a_pod, a_shape
 
 N1 = NodeName("n1")
 SHAPE = a_shape(a_claim(600))
@@ -54,10 +54,10 @@ class Cluster:
         one = Reservation(uid, (0, arrived), f"pod {uid}", ReservationCause.STARVES, 0.0)
         self.reservations.hold(one, {uid: place}, 0.0)
 
-    def show_to(self, arrived: int) -> list[int]:
+    def free_as_seen_by(self, arrived: int) -> list[int]:
         """The free milli of each card that a pod sees which arrived then."""
         uid = PodUid(f"pod-{arrived}")
-        self.reservations.show_to(Contender(uid, (0, arrived), [a_pod("p", SHAPE)]))
+        self.reservations.show_as_seen_by(Contender(uid, (0, arrived), [a_pod("p", SHAPE)]))
         columns = self.in_use.snapshots.shown.tables.columns
         free: list[int] = columns.free_milli[columns.row_of[N1]].tolist()
         return free
@@ -65,8 +65,8 @@ class Cluster:
 
 def test_a_pod_before_the_holder_sees_its_place_as_free() -> None:
     cluster = Cluster()
-    assert cluster.show_to(0) == [1000, 1000]
-    assert cluster.show_to(2) == [0, 1000]
+    assert cluster.free_as_seen_by(0) == [1000, 1000]
+    assert cluster.free_as_seen_by(2) == [0, 1000]
 
 
 def test_showing_changes_nothing_of_the_ledger() -> None:
@@ -74,45 +74,45 @@ def test_showing_changes_nothing_of_the_ledger() -> None:
     ledger = cluster.ledger
     before = ledger.changed.end, ledger.improved.end, ledger.columns.free_milli.tolist()
     for arrived in (0, 2, 0):
-        cluster.show_to(arrived)
+        cluster.free_as_seen_by(arrived)
         evaluator = cluster.in_use.snapshots.shown.evaluators[SCHEDULER_NAME]
         assert evaluator.best(SHAPE) is not None
-    cluster.reservations.show_all()
+    cluster.reservations.show_with_all()
     assert (ledger.changed.end, ledger.improved.end, ledger.columns.free_milli.tolist()) == before
 
 
 def test_a_kept_snapshot_follows_charges_and_reservations() -> None:
     cluster = Cluster()
-    cluster.show_to(0)
+    cluster.free_as_seen_by(0)
     cards = (CardCharge(GpuUuid("b"), 300, 0),)
     held = Allocation(token=DecisionToken("t"), cards=cards)
     cluster.ledger.charge(PodUid("other"), N1, (), held)
-    assert cluster.show_to(0) == [1000, 700]
+    assert cluster.free_as_seen_by(0) == [1000, 700]
     cluster.hold("b")
-    assert cluster.show_to(0) == [1000, 700]
-    assert cluster.show_to(2) == [1000, -300]
+    assert cluster.free_as_seen_by(0) == [1000, 700]
+    assert cluster.free_as_seen_by(2) == [1000, -300]
 
 
 def test_answers_without_the_reservations_are_right_after_each_change() -> None:
     cluster = Cluster()
     for card in ("a", "b", "a"):
         cluster.hold(card)
-        cluster.show_to(0)
+        cluster.free_as_seen_by(0)
         shown = cluster.in_use.snapshots.shown
-        assert (shown.evaluators[SCHEDULER_NAME].keys(SHAPE)[:1] >= 0).all()
+        assert (shown.evaluators[SCHEDULER_NAME].row_scores(SHAPE)[:1] >= 0).all()
         assert shown.rooms[SCHEDULER_NAME].total(SHAPE) == 2
-        cluster.show_to(2)
+        cluster.free_as_seen_by(2)
         assert cluster.in_use.snapshots.shown is cluster.in_use.snapshots.actual
         assert cluster.in_use.snapshots.actual.rooms[SCHEDULER_NAME].total(SHAPE) == 1
 
 
 def test_a_pod_placed_on_an_open_place_breaks_the_reservation() -> None:
     cluster = Cluster()
-    cluster.show_to(0)
-    cluster.reservations.took(N1, {GpuUuid("a")})
-    cluster.reservations.show_all()
+    cluster.free_as_seen_by(0)
+    cluster.reservations.break_on_cards(N1, {GpuUuid("a")})
+    cluster.reservations.show_with_all()
     assert cluster.reservations.holders[0].uids, "showing alone loses nothing"
-    lost = cluster.reservations.lose_taken()
+    lost = cluster.reservations.drop_lost_places()
     assert [reservation.name for reservation in lost] == ["pod default/holder"]
     assert np.array_equal(cluster.ledger.columns.reservations[0], [0, 0])
 
@@ -123,11 +123,14 @@ def test_few_snapshots_serve_however_many_sets_of_reservations() -> None:
         cluster.hold_for(arrived)
     shown: dict[Snapshot, None] = {}
     for arrived in (*range(1, 9), *range(8, 0, -1)):
-        assert cluster.show_to(arrived) == [1000 * (arrived == 1), 1000 - 100 * max(0, arrived - 2)]
+        assert cluster.free_as_seen_by(arrived) == [
+            1000 * (arrived == 1),
+            1000 - 100 * max(0, arrived - 2),
+        ]
         snapshot = cluster.in_use.snapshots.shown
         shown[snapshot] = None
-        anew = Evaluator(
-            snapshot.evaluators[SCHEDULER_NAME].profile, cluster.ledger, tables=snapshot.tables
-        )
+        assert isinstance(snapshot.tables, Overlay)
+        profile = snapshot.evaluators[SCHEDULER_NAME].profile
+        anew = Evaluator(profile, cluster.ledger, overlay=snapshot.tables)
         assert snapshot.evaluators[SCHEDULER_NAME].best(SHAPE) == anew.best(SHAPE)
     assert len(shown) == MAX_KEPT

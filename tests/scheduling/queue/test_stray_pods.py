@@ -4,15 +4,16 @@ from typing import Any
 
 import pytest
 
+from kubeshare_py.dialects.pod_request import unread
+from kubeshare_py.domain.dialect_switch import ALL_ON
 from kubeshare_py.domain.effects import PodWarning, ReportPodWarning
 from kubeshare_py.domain.events import BindSlotsFree, PodGone, PodSeen, PodsListed, TimePassed
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod
-from kubeshare_py.scheduling.queue import stray_pods
-from kubeshare_py.scheduling.queue.stray_pods import MOST, PATIENCE_S
+from kubeshare_py.scheduling import event_handlers
+from kubeshare_py.scheduling.event_handlers import MOST, PATIENCE_S
 from kubeshare_py.testing.values import whole
-from tests.builders import a_claim, a_pod, a_shape
-from tests.scheduling.driver import Driver
+from tests.making import Driver, a_pod, a_shape, a_share, of
 
 LONG = PATIENCE_S + 1
 
@@ -23,15 +24,15 @@ def a_leader() -> Driver:
     return driver
 
 
-def stray(name: str = "a", scheduler: str = stray_pods.DEFAULT, **fields: Any) -> Pod:
-    return a_pod(name, a_shape(a_claim(500)), scheduler_name=scheduler, **fields)
+def stray(name: str = "a", scheduler: str = event_handlers.DEFAULT, **fields: Any) -> Pod:
+    return a_share(name, 500, scheduler_name=scheduler, **fields)
 
 
 def notes(driver: Driver, after_s: float = LONG) -> list[str]:
     """What is said of pods after a while."""
     driver.now += after_s
     effects = driver.tell(TimePassed())
-    found = [one for one in effects if isinstance(one, ReportPodWarning)]
+    found = of(ReportPodWarning, effects)
     assert {one.warning for one in found} <= {PodWarning.NO_SCHEDULER}
     return [one.note for one in found]
 
@@ -59,18 +60,51 @@ def test_a_misspelt_name_is_named() -> None:
     assert "did you mean schedulerName: kubeshare-scheduler?" in note
 
 
+def test_the_stand_in_for_kube_scheduler_is_not_advised() -> None:
+    names = ("kubeshare-scheduler", event_handlers.DEFAULT)
+    profiles = [{"schedulerName": name} for name in names]
+    driver = Driver({"n1": 2}, {"profiles": profiles})
+    driver.decide()
+    driver.tell(PodSeen(stray(scheduler="nano-scheduler")))
+    [note] = notes(driver)
+    assert "did you mean schedulerName: kubeshare-scheduler?" in note
+
+
+def unreadable(*names: str, scheduler: str = event_handlers.DEFAULT) -> Pod:
+    """A pod that asks by names that no profile here reads."""
+    problem = unread(names, scheduler, elsewhere=False)
+    shape = a_shape(resources=tuple((name, 1) for name in names))
+    return a_pod("a", shape, scheduler_name=scheduler, problem=problem)
+
+
+def test_a_dialect_that_is_off_is_named_with_the_command_that_switches_it_on() -> None:
+    driver = a_leader()
+    driver.tell(PodSeen(unreadable("nvidia.com/gpu", "nvidia.com/gpumem")))
+    [note] = notes(driver)
+    assert "its schedulerName is default-scheduler" in note
+    assert f"nvidia.com/gpumem is of dialect hami, which is off: enable it, or {ALL_ON}" in note
+
+
 @pytest.mark.parametrize(
     "pod",
     [
-        a_pod("a", a_shape(), scheduler_name=stray_pods.DEFAULT),
+        unreadable("nvidia.com/gpu"),
+        unreadable("nvidia.com/gpumem", scheduler="hami-scheduler"),
+        a_pod("a", a_shape(), scheduler_name=event_handlers.DEFAULT),
         stray(scheduler="volcano"),
         a_pod(
             "a",
             a_shape(whole(1), resources=(("nvidia.com/gpu of nvidia", 1),)),
-            scheduler_name=stray_pods.DEFAULT,
+            scheduler_name=event_handlers.DEFAULT,
         ),
     ],
-    ids=["no GPU", "another scheduler", "whole cards of the kubelet"],
+    ids=[
+        "another dialect's cards of the kubelet",
+        "another dialect's scheduler",
+        "no GPU",
+        "another scheduler",
+        "whole cards of the kubelet",
+    ],
 )
 def test_nothing_is_said_of_pods_that_others_may_well_place(pod: Pod) -> None:
     driver = a_leader()
@@ -93,7 +127,7 @@ def test_only_the_leader_says_it() -> None:
     driver.tell(PodSeen(stray()))
     assert notes(driver) == []
     effects = driver.tell(BindSlotsFree(slots=1))
-    assert len([one for one in effects if isinstance(one, ReportPodWarning)]) == 1
+    assert len(of(ReportPodWarning, effects)) == 1
 
 
 def test_a_flood_of_them_is_bounded() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeshare_py.domain.effects import Bind, Effect, ReportWaiting
+from kubeshare_py.domain.effects import ReportWaiting
 from kubeshare_py.domain.events import (
     BindRefused,
     PodGone,
@@ -16,7 +16,7 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod, PodGroup
-from kubeshare_py.scheduling.binding.enqueue import (
+from kubeshare_py.scheduling.enqueue import (
     MAX_JOIN,
     OUTSIDE_PATIENCE_S,
     PODS_MOVED_A_SECOND,
@@ -26,9 +26,8 @@ from kubeshare_py.scheduling.explain.figures import pod_figures
 from kubeshare_py.scheduling.queue.pod_queue import SortKey
 from kubeshare_py.scheduling.queue.pod_records import PodState
 from kubeshare_py.scheduling.queue.waiting_limit import WaitingLimit
-from tests.builders import a_cluster, a_machine, a_pod, a_shape, whole
+from tests.making import Driver, a_machine, a_pod, a_shape, of, whole
 from tests.scale import examples
-from tests.scheduling.driver import Driver
 
 MAX = 4
 Name = str | tuple[str, str]
@@ -66,6 +65,7 @@ class Books:
 
 STEPS = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 14), st.integers(0, 3), st.integers(0, 5)),
+    min_size=1,
     max_size=60,
 )
 
@@ -119,30 +119,14 @@ def test_what_came_and_went_is_not_remembered() -> None:
 
 
 class Limited(Driver):
-    """A machine that lets four pods of a namespace wait in the queue, and what it told."""
+    """A machine that lets four pods of a namespace wait in the queue."""
 
     def __init__(self, cards: dict[str, int], most: int = MAX) -> None:
-        self.told: list[tuple[str, str]] = []
-        super().__init__(cards)
-        self.machine = a_machine(max_waiting=most)
-        self.tell(*a_cluster(cards))
+        super().__init__(cards, machine=a_machine(max_waiting=most))
 
-    def tell(self, *events: object) -> list[Effect]:
-        effects = super().tell(*events)  # type: ignore[arg-type]
-        for one in effects:
-            if isinstance(one, ReportWaiting):
-                self.told.append((one.key.name, one.diagnosis.message))
-        return effects
-
-    def turns(self) -> list[Bind]:
-        """All that there is to do at this moment."""
-        binds: list[Bind] = []
-        for _ in range(100):
-            binds += self.decide()
-            at = self.machine.wake_at(self.now)
-            if at is None or at > self.now:
-                return binds
-        raise AssertionError("there is no end to it")
+    def reports(self) -> list[tuple[str, str]]:
+        """All that was said of pods so far."""
+        return [(one.key.name, one.diagnosis.message) for one in of(ReportWaiting, self.effects)]
 
     def waiting(self) -> set[str]:
         """Names of pods in the queue."""
@@ -169,14 +153,14 @@ def test_pods_beyond_the_limit_wait_outside_and_are_told_once() -> None:
     driver = Limited({"n1": 1})
     for number in range(7):
         driver.tell(PodSeen(big(f"p{number}")))
-        driver.turns()
+        driver.turn()
     assert driver.waiting() == names(0, 1, 2, 3)
     assert driver.outside() == names(4, 5, 6)
-    assert not any(pod in driver.outside() for pod, _ in driver.told)
+    assert not any(pod in driver.outside() for pod, _ in driver.reports())
     view = why(driver.machine, PodKey("default", "p5"))
     driver.now += OUTSIDE_PATIENCE_S
-    driver.turns()
-    said = [text for pod, text in driver.told if pod in driver.outside()]
+    driver.turn()
+    said = [text for pod, text in driver.reports() if pod in driver.outside()]
     assert len(said) == 3
     assert {*said} == {
         "as many pods of namespace default wait already as are tried at a time (4, "
@@ -190,23 +174,23 @@ def test_pods_beyond_the_limit_wait_outside_and_are_told_once() -> None:
     driver.tell(*(PodSeen(big(f"p{number}", stale_results=("x",))) for number in range(7)))
     driver.now += 3600
     driver.tell(TimePassed())
-    driver.turns()
-    assert len([pod for pod, _ in driver.told if pod in driver.outside()]) == 3
+    driver.turn()
+    assert len([pod for pod, _ in driver.reports() if pod in driver.outside()]) == 3
 
 
 def test_the_next_one_enters_when_one_leaves() -> None:
     driver = Limited({"n1": 1})
     driver.tell(*(PodSeen(big(f"p{number}")) for number in range(7)))
-    driver.turns()
+    driver.turn()
     driver.tell(PodGone(PodUid("uid-p2")))
-    driver.turns()
+    driver.turn()
     assert driver.waiting() == names(0, 1, 3, 4)
     # Gated pods and those that are being deleted do not wait.
     driver.tell(PodSeen(big("p0", deleting=True)))
-    driver.turns()
+    driver.turn()
     assert driver.waiting() == names(1, 3, 4, 5)
     driver.tell(PodSeen(big("p1", node_name=NodeName("n1"))))
-    driver.turns()
+    driver.turn()
     assert driver.waiting() == names(3, 4, 5, 6)
     assert driver.outside() == set()
 
@@ -215,7 +199,7 @@ def test_one_that_stands_before_them_takes_the_place_of_the_last() -> None:
     driver = Limited({"n1": 1})
     driver.tell(*(PodSeen(big(f"p{number}")) for number in range(6)))
     driver.tell(PodSeen(big("p9", priority=5)))
-    driver.turns()
+    driver.turn()
     assert driver.waiting() == names(9, 0, 1, 2)
     assert driver.outside() == names(3, 4, 5)
 
@@ -225,7 +209,7 @@ def test_other_namespaces_have_their_own() -> None:
     driver.tell(*(PodSeen(big(f"p{number}")) for number in range(6)))
     other = big("other")
     driver.tell(PodSeen(replace(other, key=PodKey("victim", "other"))))
-    driver.turns()
+    driver.turn()
     assert driver.waiting() == names(0, 1, 2, 3) | {"other"}
 
 
@@ -233,7 +217,7 @@ def test_pods_that_can_be_placed_flow_through_in_order() -> None:
     driver = Limited({"n1": 8})
     pods = [a_pod(f"p{number}", a_shape(whole(1))) for number in range(12)]
     driver.tell(*(PodSeen(pod) for pod in pods))
-    assert [bind.key.name for bind in driver.turns()] == [f"p{number}" for number in range(8)]
+    assert [bind.key.name for bind in driver.turn()] == [f"p{number}" for number in range(8)]
     assert driver.waiting() == names(8, 9, 10, 11)
     assert driver.outside() == set()
 
@@ -242,11 +226,11 @@ def test_one_whose_binding_was_refused_stands_where_it_stood() -> None:
     driver = Limited({"n1": 1})
     (bind,) = driver.seen(a_pod("p0"))
     driver.tell(*(PodSeen(big(f"p{number}")) for number in range(1, 7)))
-    driver.turns()
+    driver.turn()
     assert driver.waiting() == names(1, 2, 3, 4)
     driver.answer(bind, BindRefused(Refusal.INVALID, "no"))
     driver.now += 100
-    assert [one.key.name for one in driver.turns()] == ["p0"]
+    assert [one.key.name for one in driver.turn()] == ["p0"]
     assert driver.waiting() == names(1, 2, 3, 4)
 
 
@@ -256,9 +240,9 @@ def test_a_restart_changes_nothing() -> None:
     for pod in reversed(pods):
         driver.tell(PodSeen(pod))
     driver.tell(PodGone(pods[17].uid))
-    driver.turns()
+    driver.turn()
     again.tell(PodsListed(tuple(pod for pod in pods if pod is not pods[17]), 0.0))
-    again.turns()
+    again.turn()
     assert again.waiting() == driver.waiting() == names(2, 5, 8, 11)
 
 
@@ -273,18 +257,18 @@ def test_a_gang_enters_whole_or_not_at_all() -> None:
     driver.tell(*(PodSeen(big(f"p{number}")) for number in range(2)))
     driver.tell(*(PodSeen(pod) for pod in gang("g", 3)))
     driver.tell(PodSeen(big("p7")))
-    driver.turns()
+    driver.turn()
     assert driver.waiting() == names(0, 1)
     assert driver.outside() == {"g0", "g1", "g2", "p7"}
     driver.now += OUTSIDE_PATIENCE_S
-    driver.turns()
-    assert {text for pod, text in driver.told if pod == "g1"} == {
+    driver.turn()
+    assert {text for pod, text in driver.reports() if pod == "g1"} == {
         "with its pod group more pods of namespace default would wait than are tried at a time "
         "(4, maxWaitingPodsPerNamespace): the group joins them as a whole when enough of those "
         "before it get a place or go"
     }
     driver.tell(PodGone(PodUid("uid-p0")))
-    driver.turns()
+    driver.turn()
     assert driver.waiting() == {"p1", "g0", "g1", "g2"}
     assert driver.outside() == {"p7"}
 
@@ -294,38 +278,40 @@ def test_a_gang_beyond_the_limit_enters_alone_and_is_placed() -> None:
     driver.tell(PodSeen(big("p0")))
     driver.tell(*(PodSeen(pod) for pod in gang("g", 6)))
     driver.tell(PodSeen(big("p1")))
-    assert driver.turns() == []
+    assert driver.turn() == []
     assert driver.waiting() == names(0)
     driver.tell(PodGone(PodUid("uid-p0")))
-    assert {bind.key.name for bind in driver.turns()} == {f"g{at}" for at in range(6)}
+    assert {bind.key.name for bind in driver.turn()} == {f"g{at}" for at in range(6)}
     assert driver.waiting() == names(1)
 
 
 def test_a_large_gang_does_not_come_and_go_with_every_pod_before_it() -> None:
     driver = Limited({"n1": 0}, most=2 * MAX_JOIN)
     driver.tell(*(PodSeen(pod) for pod in gang("g", 2 * MAX_JOIN)))
-    driver.turns()
+    driver.turn()
     urgent = big("p0", priority=5)
     for _ in range(3):  # each moves the whole gang, unless its moves pause
         driver.tell(PodSeen(urgent))
-        driver.turns()
+        driver.turn()
         assert len(driver.outside()) == 2 * MAX_JOIN
         driver.tell(PodGone(urgent.uid))
-        driver.turns()
+        driver.turn()
         assert len(driver.outside()) == 2 * MAX_JOIN
     driver.now += 2 * MAX_JOIN / PODS_MOVED_A_SECOND
-    driver.turns()
+    driver.turn()
     assert len(driver.waiting()) == 2 * MAX_JOIN
 
 
 def test_without_a_limit_all_wait_in_the_queue() -> None:
     driver = Limited({"n1": 1}, most=0)
     driver.tell(*(PodSeen(big(f"p{number}")) for number in range(50)))
-    driver.turns()
+    driver.turn()
     assert len(driver.waiting()) == 50
 
 
-MOVES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 11), st.integers(0, 2)), max_size=40)
+MOVES = st.lists(
+    st.tuples(st.integers(0, 5), st.integers(0, 11), st.integers(0, 2)), min_size=1, max_size=40
+)
 
 
 @examples(80)
@@ -348,11 +334,11 @@ def test_whatever_happens_no_pod_is_lost_and_no_namespace_has_more(
             there[name] = replace(there[name], priority=what)
             driver.tell(PodSeen(there[name]))
         driver.now += 30
-        for bind in driver.turns():
+        for bind in driver.turn():
             name = bind.key.name
             there[name] = replace(there[name], node_name=bind.node, allocation=bind.allocation)
             driver.tell(PodSeen(there[name]))
-        driver.turns()
+        driver.turn()
         unbound = {name for name, pod in there.items() if pod.node_name is None}
         assert len(driver.waiting()) <= MAX
         assert driver.waiting() | driver.outside() == unbound

@@ -1,6 +1,7 @@
 {{- /* What values.schema.json cannot say: rules about several values. Each message begins with the path of a value. */}}
 {{- define "kubeshare.checks" -}}
 {{- include "kubeshare.checkProfiles" . }}
+{{- include "kubeshare.checkDialects" . }}
 {{- include "kubeshare.checkFiles" . }}
 {{- include "kubeshare.checkTexts" . }}
 {{- include "kubeshare.checkAgent" . }}
@@ -8,7 +9,7 @@
 {{- if and .Values.admission.others (eq (include "kubeshare.admission" .) "none") }}
 {{- fail "admission.others: true: needs admission.by auto, policy or webhook, not none" }}
 {{- end }}
-{{- if and (eq (dig "inventory" "source" "prometheus" .Values.config) "annotation") .Values.collector.enabled (not .Values.collector.annotateNode) }}
+{{- if and (eq (dig "inventory" "source" "auto" .Values.config) "annotation") .Values.collector.enabled (not .Values.collector.annotateNode) }}
 {{- fail "config.inventory.source: annotation: needs collector.annotateNode=true, or collectors write no annotations; with collector.enabled=false something else has to" }}
 {{- end }}
 {{- end }}
@@ -84,6 +85,37 @@
 {{- end }}
 {{- end }}
 
+{{- /* The value `dialects`, and what older values say otherwise. */}}
+{{- define "kubeshare.checkDialects" -}}
+{{- $chosen := include "kubeshare.chosenDialects" . | fromJsonArray }}
+{{- if $chosen }}
+{{- $said := printf "dialects: %s" (join ", " $chosen) }}
+{{- $known := include "kubeshare.knownDialects" . | fromJson }}
+{{- range $chosen }}
+{{- if not (or (eq . "all") (hasKey $known .)) }}
+{{- fail (printf "dialects: no dialect %s; there are all, %s. A dialect of your own image: name it in extraDialects" . (keys $known | sortAlpha | join ", ")) }}
+{{- end }}
+{{- end }}
+{{- $read := include "kubeshare.enabledDialects" . | fromJsonArray }}
+{{- range include "kubeshare.dialectsOf" (dict "dialects" (include "kubeshare.namedDialects" . | fromJsonArray)) | fromJsonArray }}
+{{- if not (has . $read) }}
+{{- fail (printf "%s: every profile of config.profiles lists its own dialects, and none lists %s: add it to one of them, or leave `dialects` out of a profile" $said .) }}
+{{- end }}
+{{- end }}
+{{- $wish := .Values.admission.dialectPods | default "all" }}
+{{- if and (ne $wish "none") (ne (include "kubeshare.schedulerName" .) "set") }}
+{{- $why := eq (include "kubeshare.admission" .) "none" | ternary "admission.by: none" (printf "admission.schedulerName: %s" .Values.admission.schedulerName) }}
+{{- fail (printf "%s: pods that name no scheduler get this one, and %s gives them none: choose another, or set admission.dialectPods=none if all pods name it" $said $why) }}
+{{- end }}
+{{- if and .Values.admission.contestedPods (eq (include "kubeshare.ofDialects" (list . "contested")) "[]") }}
+{{- fail (printf "%s: admission.contestedPods: true: no dialect among them reads such a name; hami and nvidia read nvidia.com/gpu" $said) }}
+{{- end }}
+{{- if and .Values.sharePods.enabled (not (has "sharepod" $read)) }}
+{{- fail (printf "%s: sharePods.enabled: true: needs the dialect sharepod, which places their pods" $said) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- define "kubeshare.noPlugin" -}}
 {{- fail (printf "%s.name: no plugin %s; there are %s. A plugin of your own image: name it in extraPlugins" (index . 0) (index . 1) (join ", " (index . 2 | sortAlpha))) }}
 {{- end }}
@@ -121,7 +153,7 @@
 {{- $duration := dict "pattern" `([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h))*` "rule" "a duration such as 15s, 1m30s or 500ms" }}
 {{- $file := dict "pattern" `(/.*)?` "rule" "the whole path of a file in the pods, such as /etc/prometheus/token" }}
 {{- $rules := dict
-  "inventory.url" (dict "pattern" `https?://([^\s/?#@]+@)?(\[[0-9a-fA-F:.]+\]|[^\s/?#@:\[\]]+)(:[0-9]{1,5})?(/[^\s?#]*)?` "rule" "a URL such as http://prometheus-k8s.monitoring:9090")
+  "inventory.url" (dict "pattern" `(https?://([^\s/?#@]+@)?(\[[0-9a-fA-F:.]+\]|[^\s/?#@:\[\]]+)(:[0-9]{1,5})?(/[^\s?#]*)?)?` "rule" "a URL such as http://prometheus-k8s.monitoring:9090")
   "inventory.selector" (dict "pattern" (printf `\s*|%s(,%s)*,?\s*` $matcher $matcher) "rule" `conditions on labels as in PromQL between { and }, such as job="kubeshare-collector"`)
   "inventory.namespace" (dict "pattern" (printf `(%s)?` $label) "rule" "the name of a namespace, such as kube-system")
   "inventory.podSelector" (dict "pattern" (printf `%s(,%s)*` $wish $wish) "rule" "a label selector such as app=collector,tier in (gpu,cpu),!old")

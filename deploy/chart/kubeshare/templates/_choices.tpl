@@ -46,7 +46,7 @@ pod in the same way, and the second of them finds nothing to do. */}}
 {{- /* The isolation back-ends of each profile by its schedulerName, as CEL: JSON is CEL. */}}
 {{- define "kubeshare.cel.choices" -}}
 {{- $found := dict }}
-{{- range .Values.config.profiles | default (list dict) }}
+{{- range include "kubeshare.profiles" . | fromJsonArray }}
 {{- $_ := set $found (.schedulerName | default "kubeshare-scheduler") (.isolation | default (list "none")) }}
 {{- end }}
 {{- toJson $found }}
@@ -57,7 +57,7 @@ those of other dialects that the values name. */}}
 {{- define "kubeshare.rules" -}}
 {{- $known := include "kubeshare.containerRules" . | fromJson }}
 {{- $found := list }}
-{{- range .Values.config.profiles | default (list dict) }}
+{{- range include "kubeshare.profiles" . | fromJsonArray }}
 {{- range include "kubeshare.dialectsOf" . | fromJsonArray }}
 {{- $found = concat $found (get $known . | default list) }}
 {{- end }}

@@ -3,7 +3,7 @@ ask for GPUs where no profile enables them too. */}}
 {{- define "kubeshare.cel.asking" -}}
 {{- $known := include "kubeshare.knownDialects" . | fromJson }}
 {{- $found := dict }}
-{{- range $profile := .Values.config.profiles | default (list dict) }}
+{{- range $profile := include "kubeshare.profiles" . | fromJsonArray }}
 {{- $own := list }}
 {{- $names := include "kubeshare.dialectsOf" $profile | fromJsonArray }}
 {{- range $name := append $names "sharedgpu" | uniq }}
@@ -22,12 +22,13 @@ ask for GPUs where no profile enables them too. */}}
 {{- toJson $found }}
 {{- end }}
 
-{{- /* Whether `key` asks in a dialect besides the keys sharedgpu/*; "" if none has such keys. */}}
-{{- define "kubeshare.cel.asksByKey" -}}
+{{- /* Whether `key` asks in a dialect, or is one of ours, or may be meant as one. */}}
+{{- define "kubeshare.cel.isAskingKey" -}}
+key.lowerAscii().matches('^(shared|kubeshare/)')
 {{- $keys := concat (include "kubeshare.ofDialects" (list . "labels") | fromJsonArray) (include "kubeshare.ofDialects" (list . "annotations") | fromJsonArray) }}
 {{- $others := list }}
 {{- range $keys }}
-{{- if not (hasPrefix "sharedgpu/" .) }}{{ $others = append $others . }}{{ end }}
+{{- if not (regexMatch "^(shared|kubeshare/)" .) }}{{ $others = append $others . }}{{ end }}
 {{- end }}
 {{- with $others | uniq }} || key in {{ toJson . }}{{ end }}
 {{- with include "kubeshare.ofDialects" (list . "prefixes") | fromJsonArray }} || {{ toJson . }}.exists(one, key.startsWith(one)){{ end }}
@@ -71,7 +72,8 @@ or in one that its profile does not enable, '' if there is none. `.spec` is the 
     size(variables.asks) > 1 ? variables.asks[0][2] + ' asks in dialect ' + variables.asks[0][0] + ', and '
     + variables.asks[1][2] + ' in dialect ' + variables.asks[1][0] + ': a pod can only use one dialect' :
     size(variables.asks) == 1 && variables.asks[0][1] == '' ? variables.asks[0][2] + ' asks in dialect '
-    + variables.asks[0][0] + ", which this pod's profile does not enable" : ''
+    + variables.asks[0][0] + ", which this pod's profile does not enable: add it to the profile, or "
+    + 'helm upgrade RELEASE CHART --reset-then-reuse-values --set dialects=all' : ''
 {{- end }}
 
 {{- /* Whether the rules about keys find nothing in a pod, and no advice, without asking them: one that asks for a share or
@@ -80,7 +82,7 @@ is of pods that are so large that match conditions might pass their budget. Most
 pods with a card are such, and the rules cost the API server 5 ms each time (2026-11-28). */}}
 {{- define "kubeshare.cel.asksPlainly" -}}
 {{- $plain := list }}
-{{- range $profile := .Values.config.profiles | default (list dict) }}
+{{- range $profile := include "kubeshare.profiles" . | fromJsonArray }}
 {{- if has "sharedgpu" (include "kubeshare.dialectsOf" $profile | fromJsonArray) }}
 {{- $plain = append $plain ($profile.schedulerName | default "kubeshare-scheduler") }}
 {{- end }}
@@ -92,9 +94,8 @@ pods with a card are such, and the rules cost the API server 5 ms each time (202
 && object.metadata.?labels[?'sharedgpu/gpu_request'].orValue('').matches('^(0[.][0-9]{0,2}[1-9]|1)$')
 && object.metadata.labels[?'sharedgpu/gpu_limit'].orValue('1').matches('^1([.]0)?$')
 && object.metadata.labels[?'sharedgpu/gpu_mem'].orValue('1Gi').matches('^[1-9][0-9]{0,4}[MG]i$')
-&& !object.metadata.labels.exists(key, (key.lowerAscii().matches('^(shared|kubeshare/)'){{ include "kubeshare.cel.asksByKey" . }})
-&& !(key in ['sharedgpu/gpu_request', 'sharedgpu/gpu_limit', 'sharedgpu/gpu_mem']))
-&& !object.metadata.?annotations.orValue({}).exists(key, key.lowerAscii().matches('^(shared|kubeshare/)'){{ include "kubeshare.cel.asksByKey" . }})
+&& ![dyn(object.metadata.labels.filter(key, !(key in ['sharedgpu/gpu_request', 'sharedgpu/gpu_limit', 'sharedgpu/gpu_mem']))),
+object.metadata.?annotations.orValue({})].exists(keys, keys.exists(key, {{ include "kubeshare.cel.isAskingKey" . }}))
 && !(object.spec.containers + object.spec.?initContainers.orValue([])).exists(container,
 container.?resources.?limits.orValue({}).exists(name, name.contains('/'))
 || container.?resources.?requests.orValue({}).exists(name, name.contains('/'))))

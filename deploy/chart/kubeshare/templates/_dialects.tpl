@@ -7,10 +7,50 @@
 {{- toJson $known }}
 {{- end }}
 
-{{- /* The names of the dialects that a profile enables, as a list. */}}
+{{- /* The names that the value `dialects` has, as a list; none by default. */}}
+{{- define "kubeshare.chosenDialects" -}}
+{{- $wish := .Values.dialects | default list }}
+{{- kindIs "string" $wish | ternary (list $wish) $wish | toJson }}
+{{- end }}
+
+{{- /* As a profile lists them. */}}
+{{- define "kubeshare.namedDialects" -}}
+{{- $found := list }}
+{{- range include "kubeshare.chosenDialects" . | fromJsonArray }}
+{{- $found = append $found (dict "name" .) }}
+{{- end }}
+{{- toJson $found }}
+{{- end }}
+
+{{- /* The profiles, as a list: those without dialects of their own have the chosen ones. */}}
+{{- define "kubeshare.profiles" -}}
+{{- $chosen := include "kubeshare.namedDialects" . | fromJsonArray }}
+{{- $found := list }}
+{{- range .Values.config.profiles | default (list dict) }}
+{{- $own := . }}
+{{- if and $chosen (not .dialects) }}
+{{- $own = merge (dict "dialects" $chosen) . }}
+{{- end }}
+{{- $found = append $found $own }}
+{{- end }}
+{{- toJson $found }}
+{{- end }}
+
+{{- /* "true" where KubeShare 1.0's SharePods become pods: by choice, or with their dialect. */}}
+{{- define "kubeshare.sharePods" -}}
+{{- $wish := .Values.sharePods.enabled }}
+{{- if kindIs "invalid" $wish }}
+{{- range include "kubeshare.chosenDialects" . | fromJsonArray }}
+{{- if has . (list "all" "sharepod") }}{{ $wish = true }}{{ end }}
+{{- end }}
+{{- end }}
+{{- if $wish }}true{{ end }}
+{{- end }}
+
+{{- /* The names of the dialects that some profile enables, as a list. */}}
 {{- define "kubeshare.enabledDialects" -}}
 {{- $names := list }}
-{{- range .Values.config.profiles | default (list dict) }}
+{{- range include "kubeshare.profiles" . | fromJsonArray }}
 {{- $names = concat $names (include "kubeshare.dialectsOf" . | fromJsonArray) }}
 {{- end }}
 {{- $names | uniq | toJson }}
@@ -100,7 +140,7 @@ of this chart have no namespace. */}}
 CEL. Its policy depends on these. */}}
 {{- define "kubeshare.hamiSettings" -}}
 {{- $found := dict }}
-{{- range $profile := .Values.config.profiles }}
+{{- range $profile := include "kubeshare.profiles" . | fromJsonArray }}
 {{- $listed := list }}
 {{- range $profile.dialects }}
 {{- $listed = append $listed .name }}

@@ -95,7 +95,7 @@ in every request may cost more: the first variables are compared as one list, an
 others are known not to be of them. */}}
 {{- define "kubeshare.cel.isTold" -}}
 {{- $plain := list }}
-{{- range .Values.config.profiles | default (list dict) }}
+{{- range include "kubeshare.profiles" . | fromJsonArray }}
 {{- $name := .schedulerName | default "kubeshare-scheduler" }}
 {{- if and (eq (first (.isolation | default (list "none"))) "none") (ne $name "default-scheduler") }}{{ $plain = append $plain $name }}{{ end }}
 {{- end }}

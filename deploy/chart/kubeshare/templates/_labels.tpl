@@ -157,6 +157,7 @@
 - name: advice
   expression: >-
     variables.memory.matches("^(0*[1-9][0-9]{0,5})$") ? "sharedgpu/gpu_mem is " + variables.memory.find('[1-9][0-9]*$') + " bytes; units are written behind the number, as in 8Gi" :
+    variables.limit.matches("^(0*([2-9]|[1-9][0-9]+)([.]0+)?)$") && !('sharedgpu/gpu_request' in variables.labels) && !(variables.alone == 'true') ? "sharedgpu/gpu_limit of several cards without sharedgpu/gpu_request sets nothing aside: the pod gets a place on one card" :
     variables.group != '' && (variables.headcount == '' || variables.threshold == '') ? "sharedgpu/group_name makes no group without sharedgpu/group_headcount and sharedgpu/group_threshold: the pod starts alone" :
     ''
 - name: requestProblem

@@ -43,7 +43,7 @@ labels:
 pod's own volume needs: made here, it would be there for the pod, with nothing behind it. */}}
 {{- define "collector.folders" -}}
 {{- $used := list }}
-{{- range .Values.config.profiles | default (list dict) }}
+{{- range include "kubeshare.profiles" . | fromJsonArray }}
 {{- $used = concat $used (.isolation | default list) }}
 {{- end }}
 {{- $folders := list }}
@@ -125,6 +125,9 @@ Secret the scheduler writes it there itself. */}}
 {{- $hami := dict "port" (ternary 9395 0 .Values.hamiMetrics.enabled) "legacy" .Values.hamiMetrics.legacy }}
 {{- $election := dict "resourceNamespace" .Release.Namespace "resourceName" .Values.name }}
 {{- $ours := dict "server" $server "leaderElection" $election }}
+{{- if ne (include "kubeshare.chosenDialects" .) "[]" }}
+{{- $_ := set $ours "profiles" (include "kubeshare.profiles" . | fromJsonArray) }}
+{{- end }}
 {{- if $extender }}
 {{- $_ := set $ours "extender" $extender }}
 {{- end }}
@@ -144,7 +147,7 @@ Secret the scheduler writes it there itself. */}}
 {{- /* What a running scheduler cannot take over: all but what its profiles consist of. */}}
 {{- define "kubeshare.fixed" -}}
 {{- $names := list }}
-{{- range .Values.config.profiles | default (list dict) }}
+{{- range include "kubeshare.profiles" . | fromJsonArray }}
 {{- $names = append $names (list (.schedulerName | default "kubeshare-scheduler") .dialects .extender) }}
 {{- end }}
 {{- $config := include "kubeshare.config" . | fromYaml }}

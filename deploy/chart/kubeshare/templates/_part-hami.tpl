@@ -1,6 +1,6 @@
 {{- /* A part of the policy kubeshare-pods: which pods HAMi's webhook refuses. */}}
 {{- define "kubeshare.hami.applies" -}}
-(oldObject == null && object.kind == 'Pod' && object.spec.schedulerName in {{ include "kubeshare.hamiSettings" . }}
+(oldObject == null && object.kind == 'Pod' && object.spec.schedulerName in {{ include "kubeshare.hamiSettings" . | fromJson | keys | sortAlpha | toJson }}
 && {{ include "kubeshare.cel.asksForHami" . }})
 {{- end }}
 
@@ -39,7 +39,7 @@ container.?resources.?limits.orValue({}).exists(name, name in {{ $names | uniq |
 {{- end }}
 
 {{- /* What HAMi's webhook adds to pods of its dialect, as steps of a JSON patch: the count, all cores, the priority. Our
-webhook does the same (kubeshare_py/dialects/hami/admission.py). A container has its list of variables by then. */}}
+webhook does the same (kubeshare_py/dialects/hami/request.py). A container has its list of variables by then. */}}
 {{- define "kubeshare.cel.hamiPatches" -}}
 {{- range $at, $list := list "containers" "initContainers" }}
 {{- if $at }}

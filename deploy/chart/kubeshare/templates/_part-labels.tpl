@@ -3,22 +3,19 @@ dialects, are refused where their users see it, when they are created and when t
 node, and of those of other schedulers, nothing is looked at. */}}
 {{- define "kubeshare.labels.applies" -}}
 {{- $demands := eq (include "kubeshare.schedulerName" .) "demand" }}
-{{- $ours := include "kubeshare.cel.choices" . }}
-{{- $byKey := include "kubeshare.cel.asksByKey" . -}}
+{{- $ours := include "kubeshare.cel.choices" . -}}
 (object.kind == 'Pod' && request.?subResource.orValue('') == ''
 && (object.spec.schedulerName in {{ $ours }}
 {{- if $demands }}
 || (request.operation == 'CREATE' && {{ include "kubeshare.cel.carriesKeys" . }})
 {{- end }}) && !has(object.spec.nodeName) && (oldObject == null
 ? !{{ include "kubeshare.cel.asksPlainly" . | nindent 2 | trim }}
-: !has(oldObject.spec.nodeName) && (
+: !has(oldObject.spec.nodeName) && [
 {{- range $at, $keys := list "labels" "annotations" }}
-{{- if $at }} ||{{ end }} (object.metadata.?{{ $keys }}.orValue({}) != oldObject.metadata.?{{ $keys }}.orValue({}) && (
-object.metadata.?{{ $keys }}.orValue({}).exists(key, (key.lowerAscii().matches('^(shared|kubeshare/)'){{ $byKey }})
-&& oldObject.metadata.?{{ $keys }}.orValue({})[?key] != optional.of(object.metadata.{{ $keys }}[key]))
-|| oldObject.metadata.?{{ $keys }}.orValue({}).exists(key, (key.lowerAscii().matches('^(shared|kubeshare/)'){{ $byKey }})
-&& !(key in object.metadata.?{{ $keys }}.orValue({})))))
-{{- end }}))
+{{- if $at }},{{ end }} [object.metadata.?{{ $keys }}.orValue({}), oldObject.metadata.?{{ $keys }}.orValue({})]
+{{- end }}]
+.exists(both, both[0] != both[1] && both.exists(keys, keys.exists(key,
+({{ include "kubeshare.cel.isAskingKey" . }}) && both[0][?key] != both[1][?key]))))
 && request.userInfo.username != 'system:serviceaccount:{{ .Release.Namespace }}:{{ .Values.name }}')
 {{- end }}
 

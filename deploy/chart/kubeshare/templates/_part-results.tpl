@@ -1,17 +1,15 @@
 {{- /* A part of the policy kubeshare-pods: which cards a pod got is written by the scheduler alone. Whoever could change these
 annotations could put a container on somebody else's card at its next start. Labels, with which users ask for cards, are not
 touched. */}}
-{{- /* Most requests change no annotations. Which of very many are results is left to the validation: match conditions have a
+{{- /* The keys after and before are asked in one place, so that the names of results are there once. Most requests change no annotations. Which of very many are results is left to the validation: match conditions have a
 quarter of its budget. */}}
 {{- define "kubeshare.results.applies" -}}
 (request.userInfo.username != 'system:serviceaccount:{{ .Release.Namespace }}:{{ .Values.name }}'
 && object.metadata.?annotations.orValue({}) != (oldObject == null ? {} : oldObject.metadata.?annotations.orValue({}))
-&& (size(object.metadata.?annotations.orValue({})) > 50
-|| object.metadata.?annotations.orValue({}).exists(key, ({{ include "kubeshare.cel.isResult" . | nindent 2 | trim }})
-&& (oldObject == null || oldObject.metadata.?annotations[?key] != optional.of(object.metadata.annotations[key])))
-|| (oldObject != null && (size(oldObject.metadata.?annotations.orValue({})) > 50
-|| oldObject.metadata.?annotations.orValue({}).exists(key, !(key in object.metadata.?annotations.orValue({})) && (
-{{- include "kubeshare.cel.isResult" . | nindent 2 }}))))))
+&& [object.metadata.?annotations.orValue({}), oldObject == null ? {} : oldObject.metadata.?annotations.orValue({})]
+.exists(keys, size(keys) > 50 || keys.exists(key, (
+{{- include "kubeshare.cel.isResult" . | nindent 2 }}) && object.metadata.?annotations[?key] != (oldObject == null
+? optional.none() : oldObject.metadata.?annotations[?key]))))
 {{- end }}
 
 {{- define "kubeshare.results.variables" -}}

@@ -3,11 +3,11 @@ cards and, at any time, annotations that bring devices. */}}
 {{- define "kubeshare.settled.applies" -}}
 (oldObject != null && object.kind == 'Pod' && object.spec.schedulerName in {{ include "kubeshare.cel.choices" . }}
 && ((object.metadata.?annotations.orValue({}) != oldObject.metadata.?annotations.orValue({})
-&& object.metadata.?annotations.orValue({}).exists(key, {{ include "kubeshare.cel.bringsDevices" . }}
-{{- with include "kubeshare.ofDialects" (list . "sharedBy") | fromJsonArray }} || key in {{ toJson . }}{{ end }}))
+&& (object.metadata.?annotations.orValue({}).exists(key, {{ include "kubeshare.cel.bringsDevices" . }}
+{{- with include "kubeshare.ofDialects" (list . "sharedBy") | fromJsonArray }} || key in {{ toJson . }}{{ end }})
 {{- with include "kubeshare.ofDialects" (list . "sharedBy") | fromJsonArray }}
-|| {{ toJson . }}.exists(key, key in oldObject.metadata.?annotations.orValue({}) && !(key in object.metadata.?annotations.orValue({})))
-{{- end }}
+|| oldObject.metadata.?annotations.orValue({}).exists(key, key in {{ toJson . }} && !(key in object.metadata.?annotations.orValue({})))
+{{- end }}))
 || (!has(oldObject.spec.nodeName) && object.metadata.?labels.orValue({}) != oldObject.metadata.?labels.orValue({}))))
 {{- end }}
 

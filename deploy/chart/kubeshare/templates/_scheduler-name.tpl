@@ -14,7 +14,7 @@ it where nothing patches pods. */}}
 
 {{- /* The profile that such pods get. */}}
 {{- define "kubeshare.firstScheduler" -}}
-{{- (first (.Values.config.profiles | default (list dict))).schedulerName | default "kubeshare-scheduler" }}
+{{- (first (include "kubeshare.profiles" . | fromJsonArray)).schedulerName | default "kubeshare-scheduler" }}
 {{- end }}
 
 {{- /* One line each, so that they can be part of any block.
@@ -34,12 +34,12 @@ dialect. As JSON, which is CEL. */}}
 {{- define "kubeshare.takenResources" -}}
 {{- $known := include "kubeshare.knownDialects" . | fromJson }}
 {{- $found := dict }}
-{{- range $profile := .Values.config.profiles | default (list dict) }}
+{{- range $profile := include "kubeshare.profiles" . | fromJsonArray }}
 {{- $name := $profile.schedulerName | default "kubeshare-scheduler" }}
 {{- range include "kubeshare.dialectsOf" $profile | fromJsonArray }}
 {{- $one := get $known . | default dict }}
 {{- $resources := $one.resources | default list }}
-{{- if $.Values.admission.contestedPods }}
+{{- if include "kubeshare.contestedPods" $ }}
 {{- $resources = concat $resources ($one.contested | default list) }}
 {{- end }}
 {{- range $resources }}
@@ -52,9 +52,15 @@ dialect. As JSON, which is CEL. */}}
 {{- toJson $found }}
 {{- end }}
 
+{{- /* "true" where names that device plugins have too count: by choice, or with chosen dialects. */}}
+{{- define "kubeshare.contestedPods" -}}
+{{- $wish := .Values.admission.contestedPods }}
+{{- if kindIs "invalid" $wish | ternary (ne (include "kubeshare.chosenDialects" .) "[]") $wish }}true{{ end }}
+{{- end }}
+
 {{- /* Which namespaces' pods are taken by such resources: namespace, all or none. */}}
 {{- define "kubeshare.dialectPods" -}}
-{{- $wish := .Values.admission.dialectPods | default "namespace" }}
+{{- $wish := .Values.admission.dialectPods | default (eq (include "kubeshare.chosenDialects" .) "[]" | ternary "namespace" "all") }}
 {{- if or (ne (include "kubeshare.schedulerName" .) "set") (eq (include "kubeshare.takenResources" .) "{}") }}none
 {{- else }}{{ $wish }}
 {{- end }}
@@ -84,10 +90,16 @@ namespaceObject.metadata.?labels[?'kubeshare.io/dialects'].orValue('')
 {{- /* A new pod that becomes ours by resources of dialects, if its namespace opted in. Whoever names a scheduler or a node
 keeps it, and sharedgpu/* decide before. */}}
 {{- define "kubeshare.cel.asksInDialect" -}}
-(request.operation == 'CREATE' && object.spec.?schedulerName.orValue('') in ['', 'default-scheduler'] && !(object.spec.?schedulerName.orValue('') in {{ include "kubeshare.cel.choices" . }}) && !has(object.spec.nodeName) && !{{ include "kubeshare.cel.carriesKeys" . }} && object.metadata.?labels[?'kubeshare.io/dialects'].orValue('') != 'false' && !['hami.io/webhook', '4pd.io/webhook'].exists(key, object.metadata.?labels[?key].orValue('') == 'ignore') && {{ include "kubeshare.cel.taken" . }}.exists(found, size(found) > 0))
+(request.operation == 'CREATE' && object.spec.?schedulerName.orValue('') in ['', 'default-scheduler'] && !(object.spec.?schedulerName.orValue('') in {{ include "kubeshare.cel.choices" . }}) && !has(object.spec.nodeName) && !{{ include "kubeshare.cel.carriesKeys" . }} && object.metadata.?labels[?'kubeshare.io/dialects'].orValue('') != 'false' && !['hami.io/webhook', '4pd.io/webhook'].exists(key, object.metadata.?labels[?key].orValue('') == 'ignore') && (object.spec.containers + object.spec.?initContainers.orValue([])).exists(container, has(container.resources) && (
+{{- range $at, $amounts := list "limits" "requests" }}{{ if $at }} || {{ end }}(has(container.resources.{{ $amounts }}) && container.resources.{{ $amounts }}.exists(name, {{ include "kubeshare.cel.isTakenAmount" (list $ (printf "container.resources.%s" $amounts)) }})){{ end }})))
+{{- end }}
+
+{{- /* Whether `name` is such a resource and asked for by these amounts. */}}
+{{- define "kubeshare.cel.isTakenAmount" -}}
+name in {{ include "kubeshare.takenResources" (index . 0) | fromJson | keys | sortAlpha | toJson }} && quantity(string({{ index . 1 }}[name])).isGreaterThan(quantity('0'))
 {{- end }}
 
 {{- /* What each container asks for of them: a list of lists of names. */}}
 {{- define "kubeshare.cel.taken" -}}
-(object.spec.containers + object.spec.?initContainers.orValue([])).map(container, [container.?resources.?limits.orValue({}), container.?resources.?requests.orValue({})].map(amounts, amounts.filter(name, name in {{ include "kubeshare.takenResources" . }} && quantity(string(amounts[name])).isGreaterThan(quantity('0')))).flatten())
+(object.spec.containers + object.spec.?initContainers.orValue([])).map(container, [container.?resources.?limits.orValue({}), container.?resources.?requests.orValue({})].map(amounts, amounts.filter(name, {{ include "kubeshare.cel.isTakenAmount" (list . "amounts") }})).flatten())
 {{- end }}

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from kubeshare_py.domain.identity import GpuUuid
-from kubeshare_py.node_agent.gemini.gemini_files import EMPTY, GeminiFiles
+from kubeshare_py.node_agent.gemini import EMPTY, GeminiFiles
 
 #: Below the root of the node.
 FOLDER = "kubeshare"

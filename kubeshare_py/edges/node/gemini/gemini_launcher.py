@@ -5,6 +5,7 @@ and the pods' daemons run on while the node agent, which writes these files, is 
 """
 
 import asyncio
+import ctypes
 import os
 import signal
 import sys
@@ -16,17 +17,72 @@ from functools import partial
 from pathlib import Path
 
 from kubeshare_py.domain.identity import GpuUuid
-from kubeshare_py.edges.node.gemini import file_events
 from kubeshare_py.edges.node.gemini.gemini_folder import GeminiFolder
-from kubeshare_py.edges.node.gemini.listening_ports import is_listened_on
-from kubeshare_py.edges.process import decision_log, liveness_lock
+from kubeshare_py.edges.process import decision_log, liveness
 from kubeshare_py.node_agent.daemons import Daemons
-from kubeshare_py.node_agent.gemini.gemini_daemons import (
-    FIRST_PORT,
-    GeminiDaemon,
-    GeminiPorts,
-    wanted,
-)
+from kubeshare_py.node_agent.gemini import FIRST_PORT, GeminiDaemon, GeminiPorts, wanted
+
+# Waits until a file in a folder has been written: inotify(7), as Gemini's own launcher does.
+
+
+_IN_CLOSE_WRITE, _IN_MOVED_TO, _IN_DELETE = 0x8, 0x80, 0x200
+_MASK = _IN_CLOSE_WRITE | _IN_MOVED_TO | _IN_DELETE
+_AT_ONCE = 64 * 1024
+
+
+@contextmanager
+def watching(folder: Path, on_event: Callable[[], None]) -> Iterator[None]:
+    """Call `on_event` on the running loop after files of the folder change. Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    events = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    if events < 0:
+        raise _failed("inotify_init1")
+    loop = asyncio.get_running_loop()
+
+    def read() -> None:
+        os.read(events, _AT_ONCE)  # which files they were does not matter: all are read
+        on_event()
+
+    try:
+        if libc.inotify_add_watch(events, os.fsencode(folder), _MASK) < 0:
+            raise _failed(f"inotify_add_watch {folder}")
+        loop.add_reader(events, read)
+        try:
+            yield
+        finally:
+            loop.remove_reader(events)
+    finally:
+        os.close(events)
+
+
+def _failed(what: str) -> OSError:
+    number = ctypes.get_errno()
+    return OSError(number, f"{what}: {os.strerror(number)}")
+
+
+assert sys.platform == "linux", "inotify is Linux's"
+
+
+# Which TCP ports are listened on, without connecting: each connection is a client to Gemini.
+#
+# The table is that of this process's network namespace: proc_net(5). A port is the hexadecimal
+# number behind the last colon of the local address, and the state LISTEN is 0A.
+
+
+_TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
+_LISTEN = "0A"
+
+
+def is_listened_on(port: int) -> bool:
+    """Whether a process listens on the port. Raises OSError."""
+    ending = f":{port:04X}"
+    return any(
+        address.endswith(ending) and state == _LISTEN
+        for table in _TABLES
+        if Path(table).exists()
+        for _, address, _, state, *_ in map(str.split, Path(table).read_text().splitlines())
+    )
+
 
 #: Below the root of the node: it shows which cards' `gem-schd` run, by locks.
 ALIVE = "run/kubeshare/gemini-alive"
@@ -77,7 +133,7 @@ class GeminiLauncher:
         self._folder.ports.mkdir(parents=True, exist_ok=True)
         self._alive.mkdir(parents=True, exist_ok=True)
         tasks: dict[GeminiDaemon, asyncio.Task[None]] = {}
-        with file_events.watching(self._folder.ports, self._changed.set):
+        with watching(self._folder.ports, self._changed.set):
             async with asyncio.TaskGroup() as group:
                 while True:
                     self._changed.clear()
@@ -142,7 +198,7 @@ class GeminiLauncher:
         while True:
             try:
                 if is_listened_on(daemon.card_port):
-                    with liveness_lock.shown(self._alive / daemon.card), self._is_ready(daemon):
+                    with liveness.shown(self._alive / daemon.card), self._is_ready(daemon):
                         await asyncio.get_running_loop().create_future()
             except OSError as error:
                 if repr(error) != trouble:

@@ -9,16 +9,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from kubeshare_py.domain.card_reading import IsolationBackend
 from kubeshare_py.domain.identity import NodeName, PodKey
-from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.edges.node.gemini.gemini_folder import GeminiFolder
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.backoff import Backoff
-from kubeshare_py.edges.process.liveness_lock import alive
-from kubeshare_py.exporters.gemini_metrics import GEMINI, GeminiFigures, gemini_values
-from kubeshare_py.exporters.metric_values import Values
+from kubeshare_py.edges.process.liveness import alive
+from kubeshare_py.exporters.metric import Values
+from kubeshare_py.exporters.node_agent_metrics import GEMINI, GeminiFigures, gemini_values
 from kubeshare_py.node_agent.agent_report import PartReport
-from kubeshare_py.node_agent.gemini.gemini_files import GeminiFiles, gemini_files
+from kubeshare_py.node_agent.gemini import GeminiFiles, gemini_files
 from kubeshare_py.node_agent.tenants import AgentState
 
 #: Seconds between two looks at which daemons run.

@@ -1,48 +1,244 @@
-"""What happens before a container with devices starts: its cards are found, and written down.
-
-kubelet asks at each start of a container, with the same devices each time. Its checkpoint says
-whose they are, and what was promised for them (docs/decisions/0025, 0027).
-"""
+"""What happens before a container with devices starts."""
 
 import asyncio
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+
+import msgspec
+from google.protobuf.message import DecodeError
 
 from kubeshare_py.domain.allocation import CardCharge
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, PodKey, PodUid
-from kubeshare_py.edges.node.hami_core.hami_limits import HamiLimits
-from kubeshare_py.edges.node.kubelet.channels import KubeletUnreachable
-from kubeshare_py.edges.node.kubelet.checkpoint import allocated_devices
-from kubeshare_py.edges.node.kubelet.device_pods import DevicePods
-from kubeshare_py.edges.node.kubelet.given_files import GivenFiles
-from kubeshare_py.edges.node.kubelet.plugin_server import DevicesRefused
-from kubeshare_py.edges.node.kubelet.pod_resources import PodResources
+from kubeshare_py.edges.node.hami_core.hami_folder import INIT, HamiFolder, NoLibrary
+from kubeshare_py.edges.node.kubelet.device_pods import DevicePods, PodResources
+from kubeshare_py.edges.node.kubelet.plugin_server import DevicesRefused, KubeletUnreachable
+from kubeshare_py.edges.node.kubelet.wire import deviceplugin_pb2 as wire
+from kubeshare_py.edges.process import decision_log
 from kubeshare_py.isolation.containers import VISIBLE_DEVICES, VOID
-from kubeshare_py.node_agent.device_plugin.container_cards import (
+from kubeshare_py.node_agent.allocation import (
+    AllocatedDevices,
     CardsUnknown,
+    ContainerDevices,
+    ContainerEdits,
+    ContainerSpec,
     DevicePod,
-    held_by,
-    placed_cards,
-)
-from kubeshare_py.node_agent.device_plugin.container_edits import ContainerEdits
-from kubeshare_py.node_agent.device_plugin.devices import DeviceList, is_own, not_offered
-from kubeshare_py.node_agent.device_plugin.given import (
     Given,
+    HostMount,
+    NoOwner,
     WrittenClaim,
     free_cards,
-    still_given,
-)
-from kubeshare_py.node_agent.device_plugin.held import device_uuids
-from kubeshare_py.node_agent.device_plugin.owners import (
-    AllocatedDevices,
-    ContainerDevices,
-    NoOwner,
+    held_by,
     owners_of,
+    placed_cards,
+    restored,
+    still_given,
+    stored,
     with_init_containers,
 )
-from kubeshare_py.node_agent.device_plugin.resources import PluginResource, Unplaced
+from kubeshare_py.node_agent.devices import (
+    DeviceList,
+    PluginResource,
+    Unplaced,
+    is_own,
+    not_offered,
+)
+from kubeshare_py.node_agent.hami_core import HamiContainer, edits, is_held, limit_of
 from kubeshare_py.node_agent.tenants import AgentState
+from kubeshare_py.node_agent.withheld import device_uuids
+
+# Holds containers to their shares by HAMi-core, at each of their starts.
+
+
+class HamiLimits:
+    """What containers get of the library in `folder`; None on a node without it."""
+
+    def __init__(self, folder: HamiFolder | None = None) -> None:
+        self._folder = folder
+
+    def of(
+        self,
+        pod: DevicePod,
+        container: str,
+        charges: Sequence[CardCharge],
+        cards: Sequence[Gpu],
+        claim: str,
+    ) -> ContainerEdits:
+        """What a container that starts with these cards gets; nothing with another back-end.
+
+        `claim` names what it gets, the same at each start. Raises DevicesRefused, so that no
+        container starts without its limits, and OSError.
+        """
+        if pod.allocation is None or not is_held(pod.allocation):
+            return ContainerEdits()
+        if self._folder is None:
+            raise DevicesRefused(f"{pod.key} needs HAMi-core, which this node's agent does not use")
+        spec = pod.specs.get(container, ContainerSpec())
+        found = HamiContainer(
+            charges=tuple(charges),
+            limit_milli=limit_of(pod.allocation, pod.containers.get(container)),
+            variables=spec.variables,
+            amounts=spec.amounts,
+        )
+        try:
+            folder = f"{INIT}{container}" if spec.runs_first else container
+            files = self._folder.of_container(pod.uid, folder, claim)
+        except NoLibrary as error:
+            raise DevicesRefused(f"{pod.key} needs HAMi-core: {error}") from error
+        return edits(found, self._folder.settings, files, cards)
+
+
+# What happens before a container with devices starts: its cards are found, and written down.
+#
+# kubelet asks at each start of a container, with the same devices each time. Its checkpoint says
+# whose they are, and what was promised for them (docs/decisions/0025, 0027).
+
+
+# Files of the device plugins: what they gave, and a CDI specification for each claim.
+#
+# A container runtime reads the specifications when it makes a container:
+# https://github.com/cncf-tags/container-device-interface/blob/main/SPEC.md Each file is written
+# beside its place and moved there, so that readers find it whole or not at all.
+
+
+KIND = "kubeshare.io/claim"
+_PREFIX, _SUFFIX = "kubeshare.io-claim-", ".json"
+#: Understood by containerd from 1.7 on.
+_CDI_VERSION = "0.5.0"
+
+
+def cdi_device(claim: str) -> str:
+    """The qualified name of a claim."""
+    return f"{KIND}={claim}"
+
+
+def claim_of(device: str) -> str:
+    """The claim of a qualified name, "" if it is of another kind."""
+    kind, _, claim = device.partition("=")
+    return claim if kind == KIND else ""
+
+
+class GivenFiles:
+    """The files below the node's `root`. All methods raise OSError where a file cannot be used."""
+
+    def __init__(self, root: Path) -> None:
+        self.given_file = root / "var/lib/kubeshare/device-plugins.json"
+        self.claims = root / "var/run/cdi"
+
+    def load(self) -> Given:
+        """What was given before; nothing if the file is missing or cannot be read."""
+        try:
+            return restored(self.given_file.read_bytes())
+        except FileNotFoundError:
+            return Given()
+        except ValueError as error:
+            decision_log.warn("device-plugins", file=self.given_file.name, message=str(error))
+            return Given()
+
+    def store(self, given: Given) -> None:
+        """Keep what is given, also through a loss of power."""
+        _put(self.given_file, stored(given), synchronised=True)
+
+    def write(self, claim: str, given: ContainerEdits) -> None:
+        """Write the specification of a claim."""
+        edits: dict[str, object] = {
+            "env": [f"{name}={value}" for name, value in given.variables.items()]
+        }
+        if given.mounts:
+            edits["mounts"] = [_mount(one) for one in given.mounts]
+        document = {
+            "cdiVersion": _CDI_VERSION,
+            "kind": KIND,
+            "devices": [{"name": claim, "containerEdits": edits}],
+        }
+        _put(self._path(claim), msgspec.json.encode(document), synchronised=False)
+
+    def tidy(self, given: Given) -> None:
+        """Remove the specifications of claims that are not given."""
+        kept = {self._path(one.name) for one in given.claims}
+        for path in self.claims.glob(f"{_PREFIX}*"):
+            if path not in kept:
+                path.unlink(missing_ok=True)
+
+    def _path(self, claim: str) -> Path:
+        return self.claims / f"{_PREFIX}{claim}{_SUFFIX}"
+
+
+def _mount(one: HostMount) -> dict[str, object]:
+    options = ["rbind", "nosuid", "nodev", "ro" if one.read_only else "rw"]
+    return {"hostPath": one.host, "containerPath": one.container, "options": options}
+
+
+def _put(path: Path, content: bytes, *, synchronised: bool) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Runtimes read files that end in .json or .yaml.
+    new = path.with_name(f"{path.name}.new")
+    with new.open("wb") as file:
+        file.write(content)
+        if synchronised:
+            file.flush()
+            os.fsync(file.fileno())
+    new.replace(path)
+
+
+# kubelet's checkpoint of its device manager: every container with devices, init ones included.
+#
+#     {"Data":{"PodDeviceEntries":[{"PodUID":"8d1…","ContainerName":"a","ResourceName":"x.y/gpu",
+#      "DeviceIDs":{"-1":["0-0"]},"AllocResp":"…"}],"RegisteredDevices":{…}},"Checksum":1}
+#
+# `AllocResp` is a ContainerAllocateResponse in base64. kubelet writes the file anew at each
+# allocation, before it admits the pod, and moves it to its place, so that it is whole
+# (pkg/kubelet/cm/devicemanager/checkpoint; in this form since Kubernetes 1.20).
+
+
+FILE = "kubelet_internal_checkpoint"
+
+
+class _Entry(msgspec.Struct, frozen=True, gc=False):
+    uid: str = msgspec.field(name="PodUID")
+    container: str = msgspec.field(name="ContainerName")
+    resource: str = msgspec.field(name="ResourceName")
+    devices: Mapping[str, tuple[str, ...]] | None = msgspec.field(name="DeviceIDs", default=None)
+    answer: bytes | None = msgspec.field(name="AllocResp", default=None)
+
+
+class _Data(msgspec.Struct, frozen=True, gc=False):
+    entries: tuple[_Entry, ...] | None = msgspec.field(name="PodDeviceEntries", default=None)
+
+
+class _Checkpoint(msgspec.Struct, frozen=True, gc=False):
+    data: _Data = msgspec.field(name="Data")
+
+
+def allocated_devices(folder: Path) -> list[AllocatedDevices]:
+    """What is allocated by the checkpoint in this folder of plugins; nothing if there is none.
+
+    Raises KubeletUnreachable if it cannot be read.
+    """
+    path = folder / FILE
+    try:
+        stored = msgspec.json.decode(path.read_bytes(), type=_Checkpoint)
+        return [_allocated(one) for one in stored.data.entries or ()]
+    except FileNotFoundError:
+        return []
+    except (OSError, msgspec.MsgspecError, DecodeError) as error:
+        raise KubeletUnreachable(f"kubelet's {FILE} cannot be read: {error}") from error
+
+
+def _allocated(entry: _Entry) -> AllocatedDevices:
+    answer = wire.ContainerAllocateResponse.FromString(entry.answer or b"")
+    claims = (claim_of(one.name) for one in answer.cdi_devices)
+    # A device near several NUMA nodes is listed at each.
+    devices = frozenset(one for near in (entry.devices or {}).values() for one in near)
+    return AllocatedDevices(
+        PodUid(entry.uid),
+        entry.container,
+        entry.resource,
+        devices,
+        tuple(claim for claim in claims if claim),
+    )
+
 
 #: What of a predecessor's annotations containers are told in variables of the same names.
 _TOLD = ("IDX", "POD", "DEV")

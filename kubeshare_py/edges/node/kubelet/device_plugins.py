@@ -1,38 +1,187 @@
 """The device plugins as a part of the node agent."""
 
 import asyncio
+import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from kubeshare_py.dialects.dialect import Dialect
 from kubeshare_py.dialects.dialects import IN_TREE
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.node.hami_core.hami_folder import HamiFolder
-from kubeshare_py.edges.node.hami_core.hami_limits import HamiLimits
-from kubeshare_py.edges.node.kubelet.card_plugin import CardPlugin
-from kubeshare_py.edges.node.kubelet.channels import KubeletUnreachable
-from kubeshare_py.edges.node.kubelet.container_starts import ContainerStarts
-from kubeshare_py.edges.node.kubelet.device_pods import DevicePods
-from kubeshare_py.edges.node.kubelet.given_files import GivenFiles
-from kubeshare_py.edges.node.kubelet.pod_resources import PodResources
-from kubeshare_py.edges.node.kubelet.registration import LOOK_S, RegisteredPlugin
+from kubeshare_py.edges.node.kubelet.container_starts import (
+    ContainerStarts,
+    GivenFiles,
+    HamiLimits,
+    cdi_device,
+)
+from kubeshare_py.edges.node.kubelet.device_pods import DevicePods, PodResources
+from kubeshare_py.edges.node.kubelet.plugin_server import (
+    DeviceBoard,
+    DevicesRefused,
+    KubeletUnreachable,
+    PluginAnswers,
+    PluginServer,
+    calling,
+)
+from kubeshare_py.edges.node.kubelet.wire import deviceplugin_pb2 as wire
 from kubeshare_py.edges.process import decision_log
-from kubeshare_py.exporters.metric import Metric
-from kubeshare_py.exporters.metric_values import Values
+from kubeshare_py.edges.process.backoff import Backoff
+from kubeshare_py.exporters.metric import Metric, Values
+from kubeshare_py.isolation.containers import VISIBLE_DEVICES
 from kubeshare_py.node_agent.agent_report import HeldCards, PartReport
-from kubeshare_py.node_agent.device_plugin.devices import device_lists
-from kubeshare_py.node_agent.device_plugin.held import held_cards
-from kubeshare_py.node_agent.device_plugin.owners import ContainerDevices
-from kubeshare_py.node_agent.device_plugin.resources import (
+from kubeshare_py.node_agent.allocation import ContainerDevices
+from kubeshare_py.node_agent.devices import (
     NVIDIA_GPU,
     MigStrategy,
     PluginResource,
+    Unplaced,
+    device_lists,
+    preferred,
 )
-from kubeshare_py.node_agent.device_plugin.taken import shared_cards, without_taken
 from kubeshare_py.node_agent.tenants import AgentState
+from kubeshare_py.node_agent.withheld import held_cards, shared_cards, without_taken
+
+# What the plugin of one resource answers to kubelet.
+
+
+#: No card: what a container sees whose runtime does not know CDI, unless its pod says more.
+_VOID = "void"
+#: Of a claim's name: no two claims of a node have the same by chance.
+_CLAIM_BYTES = 16
+
+
+class CardPlugin:
+    """The plugin of `resource`."""
+
+    def __init__(self, resource: PluginResource, starts: ContainerStarts) -> None:
+        self.resource = resource
+        self.asks_before_start = resource.unplaced is not Unplaced.UNTOUCHED
+        self._starts = starts
+
+    def preferred(self, free: Sequence[str], chosen: Sequence[str], size: int) -> list[str]:
+        """A hint for kubelet: it asks if it has a choice, and may do otherwise."""
+        return preferred(self.resource, free, chosen, size)
+
+    def allocate(self, devices: Sequence[str]) -> wire.ContainerAllocateResponse:
+        """A new claim, whose content is written before the container starts.
+
+        kubelet keeps the answer for all starts of the container. It also gives the devices of an
+        init container to the next ones: only the claim's name tells them apart then. Raises
+        DevicesRefused.
+        """
+        self._starts.check_offered(self.resource, devices)
+        if not self.asks_before_start:
+            return wire.ContainerAllocateResponse()
+        claim = secrets.token_hex(_CLAIM_BYTES)
+        variables = {VISIBLE_DEVICES: _VOID}
+        if self.resource.numbers:
+            variables[f"{self.resource.numbers}_CONTAINER"] = str(len(devices))
+        return wire.ContainerAllocateResponse(
+            envs=variables, cdi_devices=[wire.CDIDevice(name=cdi_device(claim))]
+        )
+
+    async def before_start(self, devices: Sequence[str]) -> None:
+        """Write the claim. Raises DevicesRefused."""
+        try:
+            await self._starts.prepare(self.resource, devices)
+        except DevicesRefused as error:
+            decision_log.warn("container-refused", resource=self.resource.name, message=str(error))
+            raise
+
+
+# Keeps one device plugin registered with kubelet, through restarts of either.
+#
+# When kubelet starts it deletes all sockets of the folder, then makes its own. So the folder is
+# looked at: another kubelet.sock, or a socket of ours that is gone, means that kubelet restarted. A
+# stream that ended means that kubelet gave the plugin up.
+
+
+VERSION = "v1beta1"
+KUBELET_SOCKET = "kubelet.sock"
+#: Seconds between two looks at the folder, and until a registered plugin must have its stream.
+LOOK_S, STREAM_S = 1.0, 10.0
+#: kubelet calls the plugin back before it answers, and gives it ten seconds.
+_REGISTER_S = 15.0
+_METHOD = "/v1beta1.Registration/Register"
+
+#: What tells one file of a name from the next one.
+_FileMark = tuple[int, int, int] | None
+
+
+class RegisteredPlugin:
+    """The plugin of one resource in kubelet's `folder` of sockets."""
+
+    def __init__(
+        self, folder: Path, resource: str, answers: PluginAnswers, look_s: float = LOOK_S
+    ) -> None:
+        self.resource = resource
+        self.board = DeviceBoard()
+        #: Why kubelet does not know the plugin, "" if it does.
+        self.trouble = "not registered yet"
+        self.registrations = 0
+        self._kubelet = folder / KUBELET_SOCKET
+        self._socket = folder / f"kubeshare-{resource.replace('/', '-')}.sock"
+        self._answers = answers
+        self._look_s = look_s
+
+    async def run(self) -> None:
+        """Serve and register until cancelled, from when there are devices."""
+        await self.board.first()
+        backoff = Backoff()
+        while True:
+            try:
+                await self._serve()
+            except (OSError, KubeletUnreachable) as error:
+                self._failed(str(error))
+                await backoff.pause()
+
+    async def _serve(self) -> None:
+        """Until kubelet has to be told again. Raises OSError, KubeletUnreachable."""
+        async with PluginServer(self._socket, self.board, self._answers) as server:
+            kubelet, own = _mark(self._kubelet), _mark(self._socket)
+            await self._register(server)
+            self.trouble = ""
+            self.registrations += 1
+            decision_log.inform("plugin-registered", resource=self.resource)
+            waited_s = 0.0
+            while kubelet == _mark(self._kubelet) and own == _mark(self._socket):
+                await asyncio.sleep(self._look_s)
+                waited_s = 0.0 if self.board.followers else waited_s + self._look_s
+                if waited_s >= STREAM_S:
+                    raise KubeletUnreachable("kubelet does not follow the list of devices")
+        self.trouble = "kubelet restarted"
+
+    async def _register(self, server: PluginServer) -> None:
+        request = wire.RegisterRequest(
+            version=VERSION,
+            endpoint=self._socket.name,
+            resource_name=self.resource,
+            options=server.options(),
+        )
+        async with calling(self._kubelet) as channel:
+            register: Any = channel.unary_unary(
+                _METHOD, wire.RegisterRequest.SerializeToString, wire.Empty.FromString
+            )
+            await register(request, timeout=_REGISTER_S)
+
+    def _failed(self, why: str) -> None:
+        if why != self.trouble:
+            decision_log.warn("plugin-unregistered", resource=self.resource, message=why)
+        self.trouble = why
+
+
+def _mark(path: Path) -> _FileMark:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_ctime_ns
+
 
 #: Seconds between two looks at kubelet's list of devices, and between two after changes of pods.
 LIST_S, SOON_S = 5.0, 0.5

@@ -1,27 +1,29 @@
 """Pods of the node as the API server has them now, with what they hold."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from kubeshare_py.dialects.allocation import ReadBack, read_back
 from kubeshare_py.dialects.dialect import Dialect, PodAsk
-from kubeshare_py.dialects.dialect_table import DialectTable
-from kubeshare_py.dialects.dialects import IN_TREE
+from kubeshare_py.dialects.dialects import IN_TREE, DialectTable
 from kubeshare_py.dialects.predecessors import held_by_predecessor
-from kubeshare_py.dialects.read_back import ReadBack, read_back
 from kubeshare_py.dialects.results import ALLOCATION
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.request import ContainerRef, GpuRequest
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError, KubeFailure
-from kubeshare_py.edges.node.kubelet.plugin_server import DevicesRefused
+from kubeshare_py.edges.node.kubelet.plugin_server import DevicesRefused, calling
+from kubeshare_py.edges.node.kubelet.wire import podresources_pb2 as wire
 from kubeshare_py.manifests.api_paths import pod_path
-from kubeshare_py.manifests.metadata import ObjectMeta
-from kubeshare_py.manifests.pods.container_amounts import container_amounts
+from kubeshare_py.manifests.common_definitions import ObjectMeta
+from kubeshare_py.manifests.pods.effective_requests import container_amounts
 from kubeshare_py.manifests.pods.pod_fields import ContainerResources
-from kubeshare_py.node_agent.device_plugin.container_cards import ContainerSpec, DevicePod
+from kubeshare_py.node_agent.allocation import ContainerDevices, ContainerSpec, DevicePod
 
 _PODS = "/api/v1/pods"
 #: kubelet's uid of a static pod, whose mirror at the API server has another one:
@@ -187,3 +189,46 @@ def _spec(ref: ContainerRef, container: NamedContainer) -> ContainerSpec:
 
 def _has_ended(stored: Mapping[str, Any]) -> bool:
     return msgspec.convert(stored, StoredDevicePod).status.phase in ("Succeeded", "Failed")
+
+
+# kubelet's pod-resources service, v1: which containers have which devices.
+#
+# https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/#monitoring-device-plugin-resources
+
+
+_METHOD = "/v1.PodResourcesLister/List"
+#: kubelet gives a container's start 30 s to be answered.
+_LIST_S = 10.0
+
+
+class PodResources:
+    """The service on `socket`."""
+
+    def __init__(self, socket: Path) -> None:
+        self._socket = socket
+
+    async def listed(self) -> list[ContainerDevices]:
+        """All containers of active pods; of their init containers the sidecars.
+
+        Raises KubeletUnreachable.
+        """
+        async with calling(self._socket) as channel:
+            ask: Any = channel.unary_unary(
+                _METHOD,
+                wire.ListPodResourcesRequest.SerializeToString,
+                wire.ListPodResourcesResponse.FromString,
+            )
+            answer = await ask(wire.ListPodResourcesRequest(), timeout=_LIST_S)
+        return [
+            ContainerDevices(PodKey(pod.namespace, pod.name), one.name, _together(one))
+            for pod in answer.pod_resources
+            for one in pod.containers
+        ]
+
+
+def _together(container: wire.ContainerResources) -> dict[str, frozenset[str]]:
+    """All devices of each resource; kubelet has an entry for each since 1.21."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for entry in container.devices:
+        found[entry.resource_name] |= {*entry.device_ids}
+    return {name: frozenset(devices) for name, devices in found.items()}

@@ -3,16 +3,82 @@
 https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 import grpc
 
-from kubeshare_py.edges.node.kubelet.channels import OPTIONS
-from kubeshare_py.edges.node.kubelet.device_board import DeviceBoard
 from kubeshare_py.edges.node.kubelet.wire import deviceplugin_pb2 as wire
-from kubeshare_py.node_agent.device_plugin.devices import HEALTHY, UNHEALTHY, DeviceList
+from kubeshare_py.node_agent.devices import HEALTHY, UNHEALTHY, DeviceList
+
+# gRPC over kubelet's Unix sockets.
+
+
+#: Lists of devices on a big node are longer than gRPC's 4 MiB; as kubelet's own client.
+_MOST_BYTES = 16 << 20
+OPTIONS = (
+    ("grpc.max_receive_message_length", _MOST_BYTES),
+    ("grpc.max_send_message_length", _MOST_BYTES),
+    # A new channel connects at once, whatever became of those before it.
+    ("grpc.use_local_subchannel_pool", 1),
+)
+
+
+class KubeletUnreachable(Exception):
+    """kubelet does not answer, or refuses. The text says which call, and why."""
+
+
+@asynccontextmanager
+async def calling(socket: Path) -> AsyncIterator[grpc.aio.Channel]:
+    """A channel for calls; their failures become KubeletUnreachable."""
+    async with grpc.aio.insecure_channel(f"unix:{socket}", options=OPTIONS) as channel:
+        try:
+            yield channel
+        except grpc.aio.AioRpcError as error:
+            text = f"{socket.name}: {error.code().name}: {error.details()}"
+            raise KubeletUnreachable(text) from error
+
+
+# The list of a resource's devices, and those who follow it.
+
+
+class DeviceBoard:
+    """Shows the newest list to any number of streams."""
+
+    def __init__(self) -> None:
+        self.listed: DeviceList | None = None
+        #: How many streams follow it now.
+        self.followers = 0
+        self._is_old = asyncio.Event()
+
+    def show(self, listed: DeviceList) -> None:
+        """Take the newest list; streams hear of it only if it differs."""
+        if listed == self.listed:
+            return
+        self.listed = listed
+        self._is_old.set()
+        self._is_old = asyncio.Event()
+
+    async def first(self) -> None:
+        """Wait for a list that has devices and is not refused."""
+        while self.listed is None or self.listed.refusal or not self.listed.count:
+            await self._is_old.wait()
+
+    async def watched(self) -> AsyncIterator[DeviceList]:
+        """The list now, and each one from then on. A stream that is slow misses some."""
+        self.followers += 1
+        try:
+            while True:
+                is_old = self._is_old
+                if self.listed is not None:
+                    yield self.listed
+                await is_old.wait()
+        finally:
+            self.followers -= 1
+
 
 _SERVICE = "v1beta1.DevicePlugin"
 

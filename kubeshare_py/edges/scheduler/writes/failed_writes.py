@@ -7,10 +7,10 @@ log has a line a minute for each kind of write and each answer, with the text of
 from collections import Counter
 from enum import StrEnum
 
-from kubeshare_py.edges.kube.api_contact import ApiContact
+from kubeshare_py.edges.kube.client import ApiContact
 from kubeshare_py.edges.kube.errors import KubeError, KubeFailure, KubeWithheld
 from kubeshare_py.edges.process import decision_log
-from kubeshare_py.edges.process.log_limit import LogLimit
+from kubeshare_py.edges.process.decision_log import LogLimit
 from kubeshare_py.exporters.client_metrics import NO_ANSWER
 
 

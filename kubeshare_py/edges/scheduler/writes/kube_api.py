@@ -1,12 +1,16 @@
-"""Performs the scheduler's effects in Kubernetes: binds at once, reports behind them."""
+"""Performs the scheduler's effects in Kubernetes: Bindings at once, other writes in lanes."""
 
 import asyncio
+import datetime
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import assert_never
 
 from kubeshare_py.dialects.dialects import SHAREDGPU_ALONE, Dialects
+from kubeshare_py.dialects.hami.annotations import write_lock
 from kubeshare_py.domain.effects import (
     Bind,
     Evict,
@@ -21,6 +25,7 @@ from kubeshare_py.domain.effects import (
     WriteObject,
 )
 from kubeshare_py.domain.events import (
+    OF_ONE_TRY,
     BindAnswered,
     BindOutcome,
     BindRefused,
@@ -29,16 +34,16 @@ from kubeshare_py.domain.events import (
     EvictionFailed,
     ObjectWritten,
     Refusal,
+    WriteOutcome,
 )
-from kubeshare_py.edges.kube.client import KubeClient
+from kubeshare_py.domain.identity import PodKey, PodUid
+from kubeshare_py.domain.storage import LockNode, ObjectWrite, ReserveDevices
+from kubeshare_py.edges.kube.client import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, KubeClient
 from kubeshare_py.edges.kube.errors import KubeError, KubeFailure
-from kubeshare_py.edges.scheduler.writes.eviction_lane import EvictionLane
-from kubeshare_py.edges.scheduler.writes.failed_writes import Write
-from kubeshare_py.edges.scheduler.writes.object_lane import ObjectLane
+from kubeshare_py.edges.scheduler.writes.failed_writes import FailedWrites, Write
 from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
-from kubeshare_py.manifests.api_paths import pod_path
+from kubeshare_py.manifests.api_paths import node_path, pod_path
 from kubeshare_py.manifests.binding import (
-    OF_ONE_TRY,
     Doubt,
     annotation_problem,
     binding_annotations,
@@ -46,6 +51,229 @@ from kubeshare_py.manifests.binding import (
     read_outcome,
     read_refusal,
 )
+from kubeshare_py.manifests.node import TEST_FAILED, lock_patch
+from kubeshare_py.manifests.reports import disruption_patch, nomination_patch
+from kubeshare_py.manifests.resource_claims import claim_patches, claim_path, version_in
+from kubeshare_py.manifests.volumes import read_write_error, write_patch, write_path
+
+# Writes to objects before pods are bound, a few at once: the pods' namespaces take turns.
+#
+# A namespace may have a hundred such writes, and Bindings that are decided next should not be
+# behind them.
+
+
+# A semaphore on which namespaces take turns: one namespace's queue hardly delays another's.
+
+
+class FairSemaphore:
+    """At most `at_once` turns at a time; those of one namespace begin in the order of requests."""
+
+    def __init__(self, at_once: int) -> None:
+        self._free = at_once
+        #: Waiting turns by namespace, the next namespace first; no queue is empty.
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+
+    @asynccontextmanager
+    async def slot(self, namespace: str) -> AsyncIterator[None]:
+        """Wait for a turn of this namespace, which lasts while entered."""
+        if self._free:
+            self._free -= 1
+        else:
+            called = asyncio.get_running_loop().create_future()
+            self._waiting.setdefault(namespace, deque()).append(called)
+            try:
+                await called
+            except asyncio.CancelledError:
+                if not called.cancelled():
+                    self._call_next()
+                raise
+        try:
+            yield
+        finally:
+            self._call_next()
+
+    def _call_next(self) -> None:
+        """Give a turn that ended to the next namespace."""
+        while self._waiting:
+            namespace = next(iter(self._waiting))
+            line = self._waiting.pop(namespace)
+            called = line.popleft()
+            if line:
+                self._waiting[namespace] = line
+            if not called.done():
+                called.set_result(None)
+                return
+        self._free += 1
+
+
+#: The most writes at the same time.
+OBJECTS_AT_ONCE = 8
+OBJECT_TIMEOUT_S = 6.0
+
+
+class ObjectLane:
+    """Sends writes, each once; the caller repeats those of unknown outcome."""
+
+    def __init__(
+        self, client: KubeClient, failures: FailedWrites, *, at_once: int = OBJECTS_AT_ONCE
+    ) -> None:
+        """At most `at_once` writes are sent at the same time."""
+        self._client, self._failures = client, failures
+        self._turns = FairSemaphore(at_once)
+
+    async def write(self, effect: WriteObject) -> ObjectWritten:
+        """Write when the turn comes, and return the outcome.
+
+        Never raises for errors of the server.
+        """
+        async with self._turns.slot(effect.key.namespace):
+            return await self._send(effect)
+
+    async def _send(self, effect: WriteObject) -> ObjectWritten:
+        uid, token, write = effect.uid, effect.token, effect.write
+        try:
+            if isinstance(write, ReserveDevices):
+                await self._reserve(write)
+            elif isinstance(write, LockNode):
+                await self._lock(write)
+            else:
+                await self._patch(write_path(write), write_patch(write), MERGE_PATCH)
+        except KubeFailure as error:
+            about = {"pod": str(effect.key), "uid": uid, "object": _path(write)}
+            self._failures.failed(Write.OBJECT, error, **about)
+            return _not_written(effect, error)
+        return ObjectWritten(uid, token, write, WriteOutcome.DONE)
+
+    async def _reserve(self, write: ReserveDevices) -> None:
+        """Write to a ResourceClaim and its status, each time to the version that is known."""
+        version = write.version
+        for patch in claim_patches(write):
+            body = patch.body(write.uid, version)
+            version = version_in(await self._patch(patch.path, body, STRATEGIC_PATCH))
+
+    async def _lock(self, write: LockNode) -> None:
+        """Take the lock of a node, since now."""
+        owner = PodKey(write.namespace, write.pod) if write.names_owner else None
+        body = lock_patch(write.key, write_lock(time.time(), owner))
+        await self._patch(node_path(write.node), body, JSON_PATCH)
+
+    async def _patch(self, path: str, body: bytes, content_type: str) -> bytes:
+        answer = await self._client.request(
+            "PATCH",
+            path,
+            body=body,
+            content_type=content_type,
+            timeout_s=OBJECT_TIMEOUT_S,
+            patient=False,
+        )
+        return answer.body
+
+
+def _not_written(effect: WriteObject, error: KubeFailure) -> ObjectWritten:
+    uid, token, write = effect.uid, effect.token, effect.write
+    if not isinstance(error, KubeError):
+        return ObjectWritten(uid, token, write, WriteOutcome.UNKNOWN, str(error))
+    outcome, pause_s = read_write_error(error.status), error.retry_after_s or 0.0
+    if isinstance(write, LockNode) and error.status == TEST_FAILED:
+        outcome = WriteOutcome.STALE
+    return ObjectWritten(uid, token, write, outcome, error.message, pause_s)
+
+
+def _path(write: ObjectWrite) -> str:
+    if isinstance(write, LockNode):
+        return node_path(write.node)
+    return claim_path(write) if isinstance(write, ReserveDevices) else write_path(write)
+
+
+# Sends evictions and nominations beside the Bindings, a few at once.
+#
+# One plan may evict hundreds of pods, with two writes each. All at once they would be in flight
+# before the Bindings that are decided next.
+
+
+# Evicts a bound pod, with the reason in its condition; and nominates pods.
+
+
+EVICTION_TIMEOUT_S = 5.0
+
+
+async def evict(client: KubeClient, effect: Evict, failures: FailedWrites) -> str:
+    """Evict once; returns why that failed, "" if it did not.
+
+    Never raises for errors of the server. Callers repeat it if the pod stays.
+    """
+    path = pod_path(effect.key)
+    now = datetime.datetime.now(tz=datetime.UTC)
+    try:
+        await client.request(
+            "PATCH",
+            f"{path}/status",
+            body=disruption_patch(effect.uid, effect.reason, effect.message, now),
+            content_type=STRATEGIC_PATCH,
+            timeout_s=EVICTION_TIMEOUT_S,
+            patient=False,
+        )
+        await client.delete(path, uid=effect.uid)
+    except KubeFailure as error:
+        failures.failed(Write.EVICTION, error, pod=str(effect.key), uid=effect.uid)
+        return str(error)
+    return ""
+
+
+async def nominate(client: KubeClient, effect: Nominate, failures: FailedWrites) -> None:
+    """Nominate once; never raises for errors of the server. The place is kept in any case."""
+    path = pod_path(effect.key)
+    try:
+        await client.request(
+            "PATCH",
+            f"{path}/status",
+            body=nomination_patch(effect.uid, effect.node, effect.cards),
+            content_type=MERGE_PATCH,
+            timeout_s=EVICTION_TIMEOUT_S,
+            patient=False,
+        )
+    except KubeFailure as error:
+        failures.failed(Write.NOMINATION, error, pod=str(effect.key), uid=effect.uid)
+
+
+#: The most pods that are written to at the same time.
+EVICTIONS_AT_ONCE = 4
+
+
+class EvictionLane:
+    """The preemptors' namespaces take turns, so that none waits long for another."""
+
+    def __init__(
+        self, client: KubeClient, failures: FailedWrites, *, at_once: int = EVICTIONS_AT_ONCE
+    ) -> None:
+        """At most `at_once` pods are written to at the same time."""
+        self._client, self._failures = client, failures
+        self._turns = FairSemaphore(at_once)
+        self._evicting: set[PodUid] = set()
+
+    async def evict(self, effect: Evict, is_wanted: Callable[[], bool]) -> str:
+        """Evict the pod, if that is still wanted when its turn comes.
+
+        Returns why that failed, "" if it did not. Does nothing while an eviction of the same pod
+        waits or is sent.
+        """
+        if effect.uid in self._evicting:
+            return ""
+        self._evicting.add(effect.uid)
+        try:
+            async with self._turns.slot(effect.on_behalf_of):
+                return await evict(self._client, effect, self._failures) if is_wanted() else ""
+        finally:
+            self._evicting.discard(effect.uid)
+
+    async def nominate(self, effect: Nominate) -> None:
+        """Nominate the pod, or clear its nomination."""
+        async with self._turns.slot(effect.key.namespace):
+            await nominate(self._client, effect, self._failures)
+
+
+# Performs the scheduler's effects in Kubernetes: binds at once, reports behind them.
+
 
 #: The server gives up after this long (s), so that a late write cannot surprise a new leader.
 SERVER_TIMEOUT_S = 5
@@ -142,7 +370,7 @@ class KubeApi:
             case _:
                 assert_never(effect)
 
-    def wake(self, report: ReportWaiting) -> None:
+    def write_condition_only(self, report: ReportWaiting) -> None:
         """Write a condition alone, so that the scheduler that has the pod sees an update of it."""
         self._reports.condition(report)
 

@@ -20,10 +20,13 @@ from kubeshare_py.domain.effects import (
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError, KubeFailure
-from kubeshare_py.edges.scheduler.writes.condition_queue import ConditionQueue, message_of
-from kubeshare_py.edges.scheduler.writes.event_series import EventKey, EventSeries, RepeatedEvent
 from kubeshare_py.edges.scheduler.writes.failed_writes import FailedWrites, Write
 from kubeshare_py.edges.scheduler.writes.report_requests import (
+    ConditionQueue,
+    EventKey,
+    EventSeries,
+    RepeatedEvent,
+    message_of,
     patch_condition,
     read_condition,
     send_event,

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.edges.node.gemini.gemini_folder import GeminiFolder
-from kubeshare_py.node_agent.gemini.gemini_files import GeminiFiles
+from kubeshare_py.node_agent.gemini import GeminiFiles
 from tests.edges.node.gemini.stand_in import IN_CLOSE_WRITE
 
 X, Y = GpuUuid("GPU-x"), GpuUuid("GPU-y")
@@ -63,6 +65,7 @@ def test_what_is_right_already_is_not_touched(tmp_path: Path) -> None:
     assert (folder.config / X).stat().st_ino == before
 
 
+@pytest.mark.slow
 def test_readers_never_see_half_a_file(tmp_path: Path) -> None:
     folder = GeminiFolder(tmp_path)
     long = "".join(f"ml/pod-{number} 0.001 1.0 1073741824\n" for number in range(2000))
@@ -85,7 +88,7 @@ def test_readers_never_see_half_a_file(tmp_path: Path) -> None:
 
 
 def test_files_of_cards_that_are_not_named_any_more_are_emptied(tmp_path: Path) -> None:
-    """kubeshare.md G-K2-22: a card's last pod leaves while another card is in use."""
+    """Also while another card is in use, where KubeShare keeps the line of a pod that left."""
     folder = GeminiFolder(tmp_path)
     folder.put(files(ONE))
     folder.put(files(ONE, card=Y))
@@ -102,7 +105,7 @@ def test_a_file_that_was_left_half_made_is_no_obstacle(tmp_path: Path) -> None:
 
 
 def test_pods_read_all_of_it_and_run_the_library(tmp_path: Path) -> None:
-    """kubeshare.md A.5 and A.6."""
+    """The hook library, and schedulerIP.txt with the address at which pods find their managers."""
     folder = GeminiFolder(tmp_path)
     assert not folder.put_hook()
     assert not folder.has_hook

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.card_reading import Isolation, IsolationBackend
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, PodKey, PodUid
-from kubeshare_py.domain.isolation import Isolation, IsolationBackend
 from kubeshare_py.edges.node.gemini.gemini_folder import GeminiFolder
 from kubeshare_py.edges.node.gemini.gemini_launcher import GeminiLauncher
-from kubeshare_py.edges.process.liveness_lock import alive
-from kubeshare_py.node_agent.gemini.gemini_files import gemini_files
+from kubeshare_py.edges.process.liveness import alive
+from kubeshare_py.node_agent.gemini import gemini_files
 from kubeshare_py.node_agent.tenants import NodeTenant
 from tests.edges.node.gemini.programs import ask, free_port, installed, kill, logged, runs, starts
 from tests.edges.node.gemini.stand_in import (
@@ -86,6 +86,7 @@ def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
 
 
+@pytest.mark.slow
 async def test_each_card_has_a_scheduler_and_each_pod_a_manager_with_its_limits(node: Node) -> None:
     a, b = free_port(), free_port()
     node.holds({"a": a, "b": b})
@@ -100,8 +101,9 @@ async def test_each_card_has_a_scheduler_and_each_pod_a_manager_with_its_limits(
     assert alive(node.alive) == ()
 
 
+@pytest.mark.slow
 async def test_64_only_the_line_that_goes_ends_its_manager(node: Node) -> None:
-    """kubeshare.md I.64, with what the manager started; the schedulers and the rest run on."""
+    """It ends with what it started itself; the schedulers and the other managers run on."""
     a, b, c = free_port(), free_port(), free_port()
     node.holds({"a": a, "b": b})
     async with node.launching():
@@ -120,6 +122,7 @@ async def test_64_only_the_line_that_goes_ends_its_manager(node: Node) -> None:
         assert len(starts(node.log, "schd-GPU-x")) == 1
 
 
+@pytest.mark.slow
 async def test_a_pod_of_the_same_name_at_another_port_is_another_line(node: Node) -> None:
     first, second = free_port(), free_port()
     node.holds({"a": first})
@@ -132,8 +135,9 @@ async def test_a_pod_of_the_same_name_at_another_port_is_another_line(node: Node
         await node.expect_eventually(lambda: len(node.runs("pmgr-ml/a")) == 1)
 
 
+@pytest.mark.slow
 async def test_a_scheduler_reads_each_change_of_its_own_file_once_and_whole(node: Node) -> None:
-    """kubeshare.md F.2: it waits for IN_CLOSE_WRITE of the file's name."""
+    """Gemini's scheduler waits for IN_CLOSE_WRITE of the file's name."""
     a, b = free_port(), free_port()
     node.holds({"a": a})
     async with node.launching():
@@ -149,8 +153,9 @@ async def test_a_scheduler_reads_each_change_of_its_own_file_once_and_whole(node
         assert texts(Y) == ["0\n"]
 
 
+@pytest.mark.slow
 async def test_daemons_that_die_are_started_again(node: Node) -> None:
-    """kubeshare.md G-GM-11: with KubeShare's launcher, pods hang from then on."""
+    """KubeShare's launcher does not start them again, and pods hang from then on."""
     a = free_port()
     node.holds({"a": a})
     async with node.launching():
@@ -165,6 +170,7 @@ async def test_daemons_that_die_are_started_again(node: Node) -> None:
         assert len(starts(node.log, "schd-GPU-y")) == 1
 
 
+@pytest.mark.slow
 async def test_programs_that_are_not_there_yet_are_started_once_they_are(node: Node) -> None:
     node.holds({})
     program = node.folder.programs.parent.parent / "programs/gem-schd"
@@ -175,6 +181,7 @@ async def test_programs_that_are_not_there_yet_are_started_once_they_are(node: N
         await node.expect_eventually(lambda: alive(node.alive) == (X, Y))
 
 
+@pytest.mark.slow
 async def test_what_a_pod_may_use_is_what_its_allocation_says(node: Node) -> None:
     a = free_port()
     node.holds({"a": a})
@@ -193,8 +200,9 @@ async def test_what_a_pod_may_use_is_what_its_allocation_says(node: Node) -> Non
         ]
 
 
+@pytest.mark.slow
 async def test_62_quotas_follow_the_bursts(node: Node) -> None:
-    """kubeshare.md I.62, with the options that the launcher gives to gem-schd."""
+    """Bursts of 0, 100, 100 and 100 ms get 300, 200, 150 and 125 ms, by the launcher's options."""
     a = free_port()
     node.holds({"a": a})
     async with node.launching():
@@ -207,7 +215,7 @@ async def test_62_quotas_follow_the_bursts(node: Node) -> None:
 
 
 def test_61_pods_below_their_request_come_first_and_those_at_their_limit_wait() -> None:
-    """kubeshare.md I.61, for the file that we write: with KubeShare's order of fields A waits."""
+    """What misses most of its request comes first; by KubeShare's order of fields A would wait."""
     pods = [
         tenant("a", 50051, 500, 1000),
         tenant("b", 50052, 200, 1000),

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.card_reading import Isolation, IsolationBackend
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
-from kubeshare_py.domain.isolation import Isolation, IsolationBackend
 from kubeshare_py.edges.node.gemini.gemini_folder import GeminiFolder
 from kubeshare_py.edges.node.gemini.gemini_part import GeminiPart
-from kubeshare_py.edges.process.liveness_lock import shown
+from kubeshare_py.edges.process.liveness import shown
 from kubeshare_py.node_agent.tenants import AgentState, NodeTenant
-from tests.builders import a_gpu
+from tests.making import a_gpu
 from tests.patience import PATIENCE_S
 
 X = GpuUuid("GPU-x")
@@ -84,7 +84,7 @@ def agent(tmp_path: Path) -> Agent:
 
 
 async def test_56_before_the_pods_are_listed_the_files_stay_as_they_are(agent: Agent) -> None:
-    """kubeshare.md I.56 and G-K2-23: KubeShare empties them, which ends every pod manager."""
+    """KubeShare empties them when Prometheus does not answer, which ends every pod manager."""
     agent.has_library()
     agent.folder.config.mkdir(parents=True)
     (agent.folder.config / X).write_text("1\nml/a 0.5 1.0 1073741824\n")

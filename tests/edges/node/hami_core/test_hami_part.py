@@ -10,18 +10,14 @@ import aiohttp
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from kubeshare_py.domain.card_reading import CardReading, NodeReading
+from kubeshare_py.domain.card_reading import CardReading, IsolationBackend, NodeReading
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
-from kubeshare_py.domain.isolation import IsolationBackend
 from kubeshare_py.edges.node.card_sampler import CardSampler
 from kubeshare_py.edges.node.hami_core.hami_folder import HamiFolder
-from kubeshare_py.edges.node.hami_core.hami_page import HamiPage
-from kubeshare_py.edges.node.hami_core.hami_part import HamiPart
-from kubeshare_py.edges.node.hami_core.region_files import region_of
-from kubeshare_py.node_agent.hami_core.container_limits import HamiCoreSettings
-from kubeshare_py.node_agent.hami_core.shared_region import SharedRegion
+from kubeshare_py.edges.node.hami_core.hami_part import HamiPage, HamiPart, region_of
+from kubeshare_py.node_agent.hami_core import HamiCoreSettings, SharedRegion
 from kubeshare_py.node_agent.tenants import AgentState, NodeTenant
-from tests.node_agent.hami_core.regions import UUIDS, full_region, newest, with_numbers
+from tests.node_agent.regions import UUIDS, full_region, newest, with_numbers
 from tests.patience import PATIENCE_S
 
 N1 = NodeName("n1")

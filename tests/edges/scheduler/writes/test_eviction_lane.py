@@ -8,8 +8,8 @@ from aiohttp import web
 from kubeshare_py.domain.effects import Evict, Nominate
 from kubeshare_py.domain.events import Bound
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
-from kubeshare_py.edges.scheduler.writes.eviction_lane import AT_ONCE, EvictionLane
 from kubeshare_py.edges.scheduler.writes.failed_writes import FailedWrites
+from kubeshare_py.edges.scheduler.writes.kube_api import EVICTIONS_AT_ONCE, EvictionLane
 from tests.edges.bare_server import client_of
 from tests.edges.scheduler.writes.test_kube_api import api_of, bind_of
 from tests.patience import PATIENCE_S
@@ -54,7 +54,7 @@ class Server:
 
 
 async def test_a_bind_waits_for_no_evictions_that_were_decided_before() -> None:
-    server = Server(AT_ONCE)
+    server = Server(EVICTIONS_AT_ONCE)
     async with client_of(server.answer) as client, asyncio.TaskGroup() as group:
         api = api_of(client)
         for number in range(200):
@@ -64,7 +64,7 @@ async def test_a_bind_waits_for_no_evictions_that_were_decided_before() -> None:
             # No eviction is answered before this is.
             assert (await api.bind(bind_of("u"))).outcome == Bound()
         server.open.set()
-    assert server.most == AT_ONCE
+    assert server.most == EVICTIONS_AT_ONCE
     assert len(server.done) == 1 + 2 * 200
 
 

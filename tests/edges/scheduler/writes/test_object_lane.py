@@ -9,9 +9,9 @@ from aiohttp import web
 from kubeshare_py.domain.effects import WriteObject
 from kubeshare_py.domain.events import ObjectWritten, WriteOutcome
 from kubeshare_py.domain.identity import DecisionToken, PodKey, PodUid
-from kubeshare_py.domain.needs.object_writes import LockNode, SelectNode
+from kubeshare_py.domain.storage import LockNode, SelectNode
 from kubeshare_py.edges.scheduler.writes.failed_writes import FailedWrites
-from kubeshare_py.edges.scheduler.writes.object_lane import AT_ONCE, ObjectLane
+from kubeshare_py.edges.scheduler.writes.kube_api import OBJECTS_AT_ONCE, ObjectLane
 from tests.edges.bare_server import client_of
 from tests.patience import PATIENCE_S
 
@@ -73,7 +73,7 @@ async def test_namespaces_take_turns_and_few_writes_are_sent_at_once() -> None:
 
     async def answer(request: web.Request) -> web.StreamResponse:
         came.append(request.path.split("/")[4])
-        if len(came) == AT_ONCE:
+        if len(came) == OBJECTS_AT_ONCE:
             full.set()
         await opened.wait()
         return web.json_response({})
@@ -86,10 +86,10 @@ async def test_namespaces_take_turns_and_few_writes_are_sent_at_once() -> None:
             await full.wait()
             group.create_task(lane.write(write_of("c", "small")))
             await asyncio.sleep(0)
-            assert came == ["large"] * AT_ONCE
+            assert came == ["large"] * OBJECTS_AT_ONCE
             opened.set()
     assert len(came) == 101
-    assert came.index("small") <= 2 * AT_ONCE, "not behind all of the other namespace"
+    assert came.index("small") <= 2 * OBJECTS_AT_ONCE, "not behind all of the other namespace"
 
 
 @pytest.mark.parametrize(("names_owner", "end"), [(True, b"Z,team,p"), (False, b"Z")])

@@ -25,9 +25,8 @@ from kubeshare_py.domain.effects import (
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.watch import follow
-from kubeshare_py.edges.scheduler.writes.event_series import RepeatedEvent
 from kubeshare_py.edges.scheduler.writes.report_lane import LONG_BYTES, ReportLane
-from kubeshare_py.edges.scheduler.writes.report_requests import send_event
+from kubeshare_py.edges.scheduler.writes.report_requests import RepeatedEvent, send_event
 from kubeshare_py.manifests.reports import ReportedEvent, regarding_pod
 from kubeshare_py.manifests.watch import Codec, ListResult
 from tests.edges.bare_server import client_of, status

@@ -5,10 +5,10 @@ from dataclasses import replace
 from kubeshare_py.domain.diagnosis import Diagnosis, WaitingReason
 from kubeshare_py.domain.effects import ReportWaiting
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
-from kubeshare_py.edges.process.due_queue import DueQueue
-from kubeshare_py.edges.scheduler.writes.condition_queue import ConditionQueue
-from kubeshare_py.edges.scheduler.writes.event_series import (
+from kubeshare_py.edges.scheduler.writes.report_requests import (
     ATTEMPTS,
+    ConditionQueue,
+    DueQueue,
     EventKey,
     EventSeries,
     RepeatedEvent,

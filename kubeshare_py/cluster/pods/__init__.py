@@ -1,1 +1,0 @@
-"""The pods that are placed, as the placement of others depends on them."""

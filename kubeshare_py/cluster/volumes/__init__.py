@@ -1,1 +1,0 @@
-"""Where the claims and disks of pods can be mounted, by storage objects and placed pods."""

@@ -1,1 +1,0 @@
-"""Cambricon's MLUs, as HAMi and its ancestor share them."""

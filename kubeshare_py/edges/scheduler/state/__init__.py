@@ -1,1 +1,0 @@
-"""The scheduler's state over HTTPS: access of readers, and the answers."""

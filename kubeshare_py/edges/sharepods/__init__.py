@@ -1,1 +1,0 @@
-"""The controller of SharePods at work: what it watches, what it writes, what it serves."""

@@ -1,1 +1,0 @@
-"""Controllers of volumes and device claims: what binds, makes, releases and protects them."""

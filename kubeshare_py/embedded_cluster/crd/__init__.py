@@ -1,1 +1,0 @@
-"""CustomResourceDefinitions, and their kinds."""

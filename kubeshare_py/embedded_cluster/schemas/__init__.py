@@ -1,1 +1,0 @@
-"""Values against the schemas of CustomResourceDefinitions."""

@@ -1,1 +1,0 @@
-"""Plugins from one plain function of one node or card."""

@@ -1,1 +1,0 @@
-"""Requests that Kubernetes' own components send to this project's servers, and the answers."""

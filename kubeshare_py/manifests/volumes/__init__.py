@@ -1,1 +1,0 @@
-"""Storage objects, as they come over the wire."""

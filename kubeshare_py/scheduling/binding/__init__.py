@@ -1,1 +1,0 @@
-"""Placements: reserve, bind, hold, and changes by other clients."""

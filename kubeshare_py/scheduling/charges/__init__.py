@@ -1,0 +1,1 @@
+"""What pods, claims and lingering pods hold of nodes and cards; what other clients did to pods."""

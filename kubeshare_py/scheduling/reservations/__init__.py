@@ -1,1 +1,0 @@
-"""Places kept for pods that wait too long."""

@@ -1,1 +1,0 @@
-"""Objects of resource.k8s.io as JSON."""
