@@ -80,6 +80,10 @@ class PodsListed:
 
     `unreadable` are listed pods that could not be decoded: they are there, and what is known of
     them stays. `finished` are the finished members of groups, `stopped` all finished pods.
+
+    A long list comes in several events. The first one names in `to_come` the pods of all others:
+    what it does not name is gone. `more`: another event follows. `continues`: one came before.
+    `unreadable`, `finished` and `stopped` come with the first and with the last one.
     """
 
     pods: tuple[Pod, ...]
@@ -87,6 +91,9 @@ class PodsListed:
     unreadable: frozenset[PodUid] = frozenset()
     finished: tuple[FinishedMember, ...] = ()
     stopped: frozenset[PodUid] = frozenset()
+    to_come: frozenset[PodUid] = frozenset()
+    continues: bool = False
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)

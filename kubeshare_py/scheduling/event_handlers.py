@@ -334,19 +334,10 @@ class EventHandlers:
             self._preemption.left(uid)
 
     def listed(self, event: PodsListed, now: float, *, decides: bool) -> list[Effect]:
-        """Take a complete list of pods. Not `decides`: other schedulers may have placed them."""
-        effects: list[Effect] = []
-        listed = {pod.uid: pod for pod in _in_order_of_arrival(event.pods)}
-        self.strays.listed(listed.keys())
-        finished = {member.uid: member for member in event.finished}
-        for uid in [uid for uid in self._records if uid not in listed]:
-            if uid not in event.unreadable:
-                gone = PodGone(uid, finished.get(uid), stopped=uid in event.stopped)
-                effects += self.gone(gone, now, missing=True)
-        for uid in sorted(event.stopped.intersection(self._ledger.lingering)):
-            effects += self.gone(PodGone(uid, stopped=True), now)
-        for uid, pod in listed.items():
-            record = self._records.get(uid)
+        """Take a list of pods. Not `decides`: other schedulers may have placed them."""
+        effects = [] if event.continues else self._missing(event, now)
+        for pod in _in_order_of_arrival(event.pods):
+            record = self._records.get(pod.uid)
             never_stored = (
                 record is not None
                 and record.state is PodState.UNCONFIRMED
@@ -361,9 +352,25 @@ class EventHandlers:
                 self._preemption.left(pod.uid)
             else:
                 effects += self.seen(pod, now, is_new=decides)
+        if event.more:
+            return effects
         self._gangs.finished_are(event.finished, event.unreadable)
         if not decides:
             self._gangs.recall()
+        return effects
+
+    def _missing(self, event: PodsListed, now: float) -> list[Effect]:
+        """Forget the pods that a list does not have, before those that may have their cards."""
+        effects: list[Effect] = []
+        listed = event.to_come.union(pod.uid for pod in event.pods)
+        self.strays.listed(listed)
+        finished = {member.uid: member for member in event.finished}
+        for uid in [uid for uid in self._records if uid not in listed]:
+            if uid not in event.unreadable:
+                gone = PodGone(uid, finished.get(uid), stopped=uid in event.stopped)
+                effects += self.gone(gone, now, missing=True)
+        for uid in sorted(event.stopped.intersection(self._ledger.lingering)):
+            effects += self.gone(PodGone(uid, stopped=True), now)
         return effects
 
 

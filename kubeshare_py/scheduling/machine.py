@@ -321,7 +321,7 @@ class Machine:
                 effects += self._time_passed(now)
                 effects += self._report(now)
             case PodsListed():
-                self.synced.pods = True
+                self.synced.pods |= not event.more
                 effects += self._event_handlers.listed(event, now, decides=self.decides)
             case PodGroupSeen() | PodGroupGone() | PodGroupsListed():
                 effects += self._group_edits.seen(event, now, decides=self.decides)
@@ -583,9 +583,10 @@ def known_events(machine: Machine, now: float) -> Iterator[Event]:
         yield InventoryRead(tuple(cards.items()), tuple(sorted(machine.silent_nodes)))
     if machine.inventory_failure:
         yield InventoryFailed(machine.inventory_failure)
-    if machine.synced.pods:
+    if machine.synced.pods or machine.records:
         pods = tuple(map(_as_shown, machine.records.values()))
-        yield PodsListed(pods, now, finished=machine.gangs.finished_members())
+        finished, more = machine.gangs.finished_members(), not machine.synced.pods
+        yield PodsListed(pods, now, finished=finished, more=more)
 
 
 def _as_shown(record: Record) -> Pod:

@@ -38,6 +38,7 @@ from kubeshare_py.domain.identity import DecisionToken, NodeName, PodKey, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import HostPort, Pod, PodGroup, Shape
 from kubeshare_py.domain.request import InvalidRequest
+from kubeshare_py.manifests.events import portions_of
 from kubeshare_py.scheduling.machine import Machine, MachineEvent
 from tests.making import GIB, a_claim, a_gpu, a_machine, a_node, a_pod, a_shape, whole
 from tests.scheduling.gang_reference import GangReference
@@ -95,6 +96,9 @@ def scrambled(number: int) -> str:
 class World:
     """Runs a history; every event and effect passes the books."""
 
+    #: The most pods of a list that come at a time.
+    portion = 3
+
     def __init__(self, document: object = None) -> None:
         self.document = document
         self.machine = a_machine(document)
@@ -105,6 +109,7 @@ class World:
         self.cards: dict[NodeName, dict[str, Gpu]] = {}
         self.watch: list[Event] = []
         self.asked: PodsListed | None = None
+        self.portions: list[PodsListed] = []
         self.sent: list[Bind] = []
         self.log: list[tuple[MachineEvent, float, tuple[Effect, ...]]] = []
         self.count = 0
@@ -254,12 +259,15 @@ class World:
         self.tell(BindSlotsFree(1 + how))
 
     def relist(self, which: int, how: int) -> None:
-        """The watch was lost: a whole list is asked for, and some time later it is there."""
+        """The watch was lost: a list is asked for, and some time later its portions come."""
         if self.asked is None:
             self.watch.clear()
             self.asked = PodsListed(tuple(self.stored.values()), self.now)
-        else:
-            self.tell(self.asked)
+            return
+        if not self.portions:
+            self.portions = [*portions_of(self.asked, self.portion)]
+        self.tell(self.portions.pop(0))
+        if not self.portions:
             self.asked = None
 
     def change_node(self, which: int, how: int) -> None:
@@ -336,7 +344,7 @@ class World:
         effects = sum(len(entry[2]) for entry in self.log)
         self.relist(0, 0)
         self.now += 30
-        if self.asked is not None:
+        while self.asked is not None:
             self.relist(0, 0)
         self.deliver(0, 9)
         while self.sent:
@@ -350,6 +358,9 @@ class GangWorld(World):
     """Runs a history; what the machine decides about gangs passes books of its own."""
 
     reference: GangReference
+
+    #: The books of gangs know of whole lists only.
+    portion = 1000
 
     def __init__(self, document: object = None) -> None:
         super().__init__(document)
@@ -508,6 +519,7 @@ class GangWorld(World):
         for bind in self.sent:
             self.outcome(bind, 5 if how % 2 else 1)
         self.sent, self.watch, self.evictions, self.asked, self.log = [], [], [], None, []
+        self.portions = []
         self.count += 1
         self.begin_anew()
         pods, finished = tuple(self.stored.values()), tuple(self.finished.values())

@@ -132,6 +132,29 @@ def test_a_long_list_of_nodes_comes_in_portions_by_name(count: int, sizes: list[
     assert [*frozenset().union(*(one.unreadable for one in portions))] == ["x"]
 
 
+@pytest.mark.parametrize(
+    ("count", "sizes"), [(0, [0]), (250, [250]), (251, [0, 250, 1]), (600, [0, 250, 250, 100])]
+)
+def test_a_long_list_of_pods_comes_in_portions_the_first_of_which_names_all(
+    count: int, sizes: list[int]
+) -> None:
+    uids = [f"u{number:03}" for number in range(count)]
+    pods = [pod_fields(uid=uid, name=f"p-{uid}") for uid in uids]
+    done = pod_fields(uid="done", status={"phase": "Succeeded"})
+    problem, *events = POD_EVENTS.events(a_list(POD_EVENTS, *pods, done, ODD))
+    portions = [one for one in events if isinstance(one, PodsListed)]
+    assert problem == ODD
+    assert [len(one.pods) for one in portions] == sizes
+    assert [found.uid for one in portions for found in one.pods] == uids
+    assert [one.more for one in portions] == [True] * (len(sizes) - 1) + [False]
+    assert [one.continues for one in portions] == [False] + [True] * (len(sizes) - 1)
+    assert {one.asked_at for one in portions} == {7.0}
+    first, last = portions[0], portions[-1]
+    assert first.to_come == ({*uids} if first.more else frozenset())
+    assert [*first.unreadable] == [*last.unreadable] == ["4"]
+    assert [*first.stopped] == [*last.stopped] == ["done"]
+
+
 X = GroupApi.COSCHEDULING
 ODD = Problem(text="odd", namespace="ns", name="x", uid="4")
 NAMELESS = Problem(text="odd")

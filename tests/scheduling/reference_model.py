@@ -83,7 +83,8 @@ class ReferenceModel:
             case PodGone(uid):
                 self._gone(uid)
             case PodsListed(pods, asked_at):
-                for uid in self.pods.keys() - {pod.uid for pod in pods}:
+                listed = {pod.uid for pod in pods} | event.to_come
+                for uid in self.pods.keys() - listed if not event.continues else ():
                     self._gone(uid)
                 for pod in sorted(pods, key=lambda pod: pod.key):
                     self._listed(pod, asked_at)

@@ -28,7 +28,8 @@ from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import InvalidRequest
 from kubeshare_py.framework.profile_making import profiles
-from kubeshare_py.scheduling.machine import MAX_UNANSWERED, Machine
+from kubeshare_py.manifests.events import portions_of
+from kubeshare_py.scheduling.machine import MAX_UNANSWERED, Machine, known_events
 from kubeshare_py.scheduling.queue.waiting_reports import INVENTORY_PATIENCE_S, INVENTORY_UNREAD
 from tests.making import (
     Driver,
@@ -263,6 +264,50 @@ def test_a_list_asked_for_after_the_answer_does() -> None:
     driver.now = 12.0
     (again,) = driver.decide()
     assert again.uid == pod.uid
+
+
+def test_pods_are_placed_once_a_list_in_portions_is_whole() -> None:
+    driver = Driver(None)
+    _, nodes, cards = a_cluster({"n1": 1})
+    bound = replace(
+        a_share("z", 600),
+        node_name=NodeName("n1"),
+        allocation=Allocation(
+            token=DecisionToken("t"), cards=(CardCharge(GpuUuid("GPU-n1-0"), 600, 0),)
+        ),
+    )
+    waits = a_share("a", 600)
+    *portions, last = portions_of(PodsListed((waits, bound), 0.0), 1)
+    driver.tell(nodes, cards, *portions)
+    assert (driver.decide(), driver.machine.ready) == ([], False)
+    driver.tell(last)
+    assert (driver.decide(), driver.machine.ready) == ([], True)
+
+
+def test_what_a_list_does_not_have_is_gone_with_its_first_portion_and_what_follows_is_not() -> None:
+    driver = Driver({"n1": 1, "n2": 1})
+    gone, stays, comes = (a_share(name, 600) for name in ("gone", "stays", "comes"))
+    places = {pod.uid: driver.place(pod) for pod in (gone, stays)}
+    shown = replace(stays, node_name=places[stays.uid].node)
+    *portions, last = portions_of(PodsListed((comes, shown), 1.0), 1)
+    driver.tell(*portions)
+    (bind,) = driver.decide()
+    assert (bind.uid, bind.node) == (comes.uid, places[gone.uid].node)
+    assert stays.uid in driver.machine.records, "it comes with the last portion"
+    driver.tell(last)
+    assert driver.machine.records.keys() == {comes.uid, stays.uid}
+
+
+def test_a_restart_within_a_list_knows_what_came_of_it() -> None:
+    """The event log may begin another session there."""
+    *portions, last = portions_of(PodsListed((a_share("a", 600), a_share("b", 300)), 0.0), 1)
+    driver, other = Driver(None), Driver(None)
+    driver.tell(*portions)
+    other.tell(*known_events(driver.machine, 1.0))
+    assert not other.machine.synced.pods
+    other.tell(last)
+    assert other.machine.synced.pods
+    assert len(other.machine.records) == 2
 
 
 def test_an_unreadable_pod_of_a_list_stays_as_it_was() -> None:
