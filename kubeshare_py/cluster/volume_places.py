@@ -352,11 +352,11 @@ class _Waiting:
         asked = ~places.none_found
         for claim in selected:
             self._provision(claim, asked)
-        for claim, chosen in zip(others, places.chosen, strict=True):
-            self._provision(claim, asked & (chosen == NONE))
+        for claim, volume_by_row in zip(others, places.chosen, strict=True):
+            self._provision(claim, asked & (volume_by_row == NONE))
 
     def _provision(self, claim: PersistentVolumeClaim, asked: RowFlags) -> None:
-        """Note the asked rows on which no volume can be made for a claim."""
+        """Note the asked rows on which no volume can be made for a claim; `asked` stays."""
         places = self._places
         asked = asked & ~places.none_found & ~places.too_little
         if not asked.any():

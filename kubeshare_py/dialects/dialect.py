@@ -154,6 +154,7 @@ class NodeCard(msgspec.Struct, frozen=True, gc=False):
 class PlacedNode(msgspec.Struct, frozen=True, gc=False):
     """The node that a pod was sent to, as it was then, for the annotations of its Binding.
 
+    `Dialects.results` makes it of the `NodeAtDecision` of the Bind; a dialect only reads it.
     `cards` are all cards of the node. `offered` are its allocatable amounts of the resources that
     the dialect owns, by name. `decided_at_ns` is Unix time in nanoseconds; it is the same each time
     that one decision is sent. `notes` are those of the pod's request, and `name` is the node's.

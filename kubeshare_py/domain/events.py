@@ -344,7 +344,7 @@ class EvictionFailed:
 
 @dataclass(frozen=True, slots=True)
 class BindSlotsFree:
-    """At most `slots` more bindings may be sent now."""
+    """Decide now: at most `slots` more bindings may be sent, and no more than MAX_UNANSWERED."""
 
     slots: int
 

@@ -581,15 +581,15 @@ class Pod:
     a Binding overwrites them. `problem` is set if the request cannot be understood; `request` is
     then None.
 
-    `group_reference` names the object that describes its group; `group` is then the object's, None
-    while it is unknown. `owner` is what a run of a group's member belongs to: the uid of its JobSet
-    or controller, or the name of its Deployment, "" if there is none. `owner_title` is the kind and
-    name of its controller, for people. Both are also set for pods of KubeShare 1.0's dialect, whose
-    controller is a SharePod (`sharepod a`). `isolation` is the back-end that the pod wishes.
-    `scopes` are what quotas ask about it, known only where a dialect has quotas. `unlikely` are
-    sentences about labels that can be read and are hardly meant so, such as a memory of 8 bytes.
-    `preempts` is False for preemptionPolicy Never. `nominated`: the pod shows a node or cards that
-    it would get; `nominated_node` is that node.
+    `group` is its gang (the API's object is a `PodGroupObject`): by its labels, or as the object
+    says that `group_reference` names, and then None while that is unknown. `owner` is what a run of
+    a group's member belongs to: the uid of its JobSet or controller, or the name of its Deployment,
+    "" if there is none. `owner_title` is the kind and name of its controller, for people. Both are
+    also set for pods of KubeShare 1.0's dialect, whose controller is a SharePod (`sharepod a`).
+    `isolation` is the back-end that the pod wishes. `scopes` are what quotas ask about it, known
+    only where a dialect has quotas. `unlikely` are sentences about labels that can be read and are
+    hardly meant so, such as a memory of 8 bytes. `preempts` is False for preemptionPolicy Never.
+    `nominated`: the pod shows a node or cards that it would get; `nominated_node` is that node.
 
     `labels` are what terms of other pods and disruption budgets select by. `images` are those of a
     pod without a node, and `controller` the ReplicaSet or the like whose selector says which pods

@@ -99,6 +99,8 @@ def to_budget(budget: BudgetFields) -> Budget:
 # The scheduler's events from lists and watches, and the objects in them that cannot be read.
 
 
+#: An object as it is decoded, and what is kept of it. The objects of a list are reduced as they
+#: arrive, that of a change when its event is made.
 T = TypeVar("T", bound=msgspec.Struct)
 R = TypeVar("R")
 

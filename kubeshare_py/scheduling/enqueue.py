@@ -126,7 +126,8 @@ class Enqueuer:
         now: float,
         event: str,
     ) -> Sequence[Effect]:
-        """Let the pod wait for a place, or gate it with a reason; `event` is the cause.
+        """Let the pod wait for a place, or gate it with a reason; `event` is the cause, for
+        the metrics.
 
         If a plugin fails, it is tried again after a while.
         """
@@ -159,8 +160,8 @@ class Enqueuer:
             return self.gate(record, reason, event)
         return ()
 
-    def is_stale(self, record: Record) -> bool:
-        """Whether the pod's shape is another one than when it was enqueued."""
+    def became_stale(self, record: Record) -> bool:
+        """Whether the pod's shape is another one than when it was enqueued; said once."""
         pod, profile = record.pod, self._profiles[record.pod.scheduler_name]
         version = self._shapes.version(profile)
         if record.shape_version == version:

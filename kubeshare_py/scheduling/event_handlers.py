@@ -203,7 +203,8 @@ class EventHandlers:
             self._binding_cycles.release(record)
             effects = self._enqueuer.edited(record, pod, now, event)
         elif record.state is not PodState.BOUND:
-            record.pod = pod  # an older view of a pod that was bound meanwhile
+            # Its placement stands: nothing that matters changed, or the view is older than it.
+            record.pod = pod
             self._table.update(record)
         record = self._records.get(pod.uid)
         # Of few pods anything is to be seen for preemption, and each pod passes here.

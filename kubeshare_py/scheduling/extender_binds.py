@@ -100,7 +100,7 @@ class ExtenderBinds:
         """Charge the pod to this node and send its Binding; otherwise say why not."""
         pod = record.pod
         profile = self._profiles[pod.scheduler_name]
-        if self._enqueuer.is_stale(record):
+        if self._enqueuer.became_stale(record):
             self._enqueuer.enqueue(record, now, pod_records.FORCE_ACTIVATE)
         refused = refusal_of(pod, profile)
         if refused is not None:

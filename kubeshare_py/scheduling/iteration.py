@@ -103,7 +103,7 @@ class Iterations:
         while free > 0 and self._budget.may_go_on(most_of_it=self._owes_search):
             gang, shape_queue = self._first(gangs, now)
             if gang is not None:
-                if self._reservations.must_wait(gang):
+                if self._reservations.gives_way(gang):
                     continue
                 if gang.need > free and free < most:
                     break  # the gang gets an iteration of its own
@@ -111,7 +111,7 @@ class Iterations:
                 placed, found = self._try_gang(gang, now)
             elif shape_queue is not None:
                 _, uid = shape_queue.heap[0]
-                if self._reservations.must_wait(uid):
+                if self._reservations.gives_way(uid):
                     continue
                 before, owner = self._budget.cost, shape_queue.owner
                 placed, found = self._try_pod(uid, shape_queue, now)

@@ -184,7 +184,7 @@ class Machine:
         return row is not None and self.ledger.columns.nodes[row] == event.node
 
     def progress_of(self, uid: PodUid) -> PodProgress | None:
-        """The state of a pod and its node, as far as it got; None for a pod without a record."""
+        """How far a pod is, for the figures; None for a pod without a record."""
         record = self.records.get(uid)
         return None if record is None else record.progress()
 
@@ -410,7 +410,7 @@ class Machine:
             self.ledger.improved.add(ANYWHERE)
 
     def wake_at(self, now: float) -> float | None:
-        """When (s) to send TimePassed at the latest; `now` if there is work at once."""
+        """When (s) to ask for decisions at the latest; `now` if there is work at once."""
         if any(self._at_once):
             return now
         has_work = self._iterations.unfinished or any(self._to_send)

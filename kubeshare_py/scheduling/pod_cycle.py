@@ -119,7 +119,7 @@ class PodCycles:
     ) -> Decided:
         """Place this pod, the first of the shape queue, or find out why there is no place."""
         record = self._records[uid]
-        if self._enqueuer.is_stale(record):
+        if self._enqueuer.became_stale(record):
             # It waits in the queue of another shape from now on, which is tried in its turn.
             effects = self._enqueuer.enqueue(record, now, pod_records.FORCE_ACTIVATE)
             return Outcome.STALE, effects
@@ -134,7 +134,7 @@ class PodCycles:
             kept_out = self._kept_out(record, now)
             if kept_out is not None:
                 return Outcome.REFUSED, kept_out
-        # Without the reservations that this pod may take: `ReservationIterations.must_wait` chose
+        # Without the reservations that this pod may take: `ReservationIterations.gives_way` chose
         # what is shown. The charge below is checked against the same tables.
         snapshot = self._snapshots.shown
         choice, why = snapshot.evaluators[profile].best(shape), None
@@ -221,7 +221,10 @@ class PodCycles:
 
 
 class Assumer:
-    """Charges a pod to its place, or says why not. `name` makes its decision tokens unique."""
+    """Charges a pod to its place, or says why not. `name` makes its decision tokens unique.
+
+    The pod's state stays as it is until `BindingCycles.commit`.
+    """
 
     def __init__(self, state: State, name: str) -> None:
         self._ledger, self._charges = state.ledger, state.charges
@@ -479,7 +482,7 @@ class BindingCycles:
         sent = 0
         while sent < free and any(self._pre_binds.ready):
             if self._turns.ready:
-                effects.append(self._send(self._turns.next_ready(), now))
+                effects.append(self._bind(self._turns.next_ready(), now))
                 sent += 1
                 continue
             for record in self._pre_binds.next_ready():
@@ -504,11 +507,11 @@ class BindingCycles:
                 record.is_refused = False
                 record.answered_at = now
                 assert record.node is not None
-                return [self._confirm(record, record.node, bind)]
+                return [self._is_stored(record, record.node, bind)]
             case BindRefused():
                 return self._was_refused(record, event.token, event.outcome, now)
             case BindUnknown():
-                return self._is_open(record, event.token, event.outcome, now)
+                return self._was_left_open(record, event.token, event.outcome, now)
             case _:
                 assert_never(event.outcome)
 
@@ -520,7 +523,7 @@ class BindingCycles:
         if record.state is not PodState.ASSUMED:
             return []
         bind = self._ignore_answer(record)
-        return [self._confirm(record, node, bind)]
+        return [self._is_stored(record, node, bind)]
 
     def send_again(self, now: float) -> Iterator[Bind]:
         """Send Binds with an unknown outcome again after their pause."""
@@ -560,9 +563,9 @@ class BindingCycles:
     def _bind_in_turn(self, record: Record, now: float) -> list[Effect]:
         """Bind the pod at once, unless it has to wait for its turn on its node."""
         waiting = self._turns.enter(record, now)
-        return [self._send(record, now)] if waiting is None else waiting
+        return [self._bind(record, now)] if waiting is None else waiting
 
-    def _send(self, record: Record, now: float) -> Bind:
+    def _bind(self, record: Record, now: float) -> Bind:
         assert record.node is not None
         assert record.allocation is not None
         pod, held = record.pod, record.allocation
@@ -575,7 +578,8 @@ class BindingCycles:
         self._table.transition(record, _ASSUMED)
         return bind
 
-    def _confirm(self, record: Record, node: NodeName, bind: Bind | None) -> ReportScheduled:
+    def _is_stored(self, record: Record, node: NodeName, bind: Bind | None) -> ReportScheduled:
+        """The Binding is stored: UNCONFIRMED until the watch shows it."""
         self._table.transition(record, PodState.UNCONFIRMED)
         record.reported = None
         if self._refused.pods:
@@ -609,7 +613,7 @@ class BindingCycles:
             self._enqueuer.back_off(record, now, least_s)
         return effects
 
-    def _is_open(
+    def _was_left_open(
         self, record: Record, token: DecisionToken, unknown: BindUnknown, now: float
     ) -> list[Effect]:
         """The Binding may be stored or not: it is sent again, and reported each time.

@@ -640,8 +640,8 @@ class ReservationIterations:
                 self._wake(holder)
             self._reservations.show_without_any()
 
-    def must_wait(self, nominee: Nominee) -> bool:
-        """Show the cluster as the nominee may see it; True if another holder is tried first."""
+    def gives_way(self, nominee: Nominee) -> bool:
+        """Show the cluster as the nominee may see it; True if a holder was woken to go first."""
         if not self._reservations.holders:
             if self._reservations.open:
                 self._reservations.show_with_all()

@@ -49,7 +49,8 @@ def ring_bandwidths(bandwidth: Bandwidths) -> list[int]:
 
     For two cards it is the bandwidth of their pair, for fewer 0. This is the Held-Karp algorithm:
     `slowest[cards][end]` is the slowest hop of the best path from the first of these cards through
-    all of them to `end`. Time grows as 2**n * n * n, unless all hops are equal.
+    all of them to `end`. Time grows as 2**n * n * n, unless all hops are equal:
+    only boards of at most MAX_FOR_SEARCH cards are searched so.
     """
     count = len(bandwidth)
     speeds = {row[other] for card, row in enumerate(bandwidth) for other in range(card)}

@@ -105,8 +105,8 @@ def _add_bus(graph: nx.Graph, pairs: Pairs, whole: list[int]) -> list[tuple[Vert
     near = nx.Graph()
     near.add_nodes_from(whole)
     for kind, percent in BUS_PERCENT.items():
-        met = {ends: most for ends, (word, most) in bus.items() if word == kind}
-        near.add_edges_from(met)
+        of_kind = {ends: most for ends, (word, most) in bus.items() if word == kind}
+        near.add_edges_from(of_kind)
         joined = []
         for number, members in enumerate(_components(near)):
             below = [group for group in groups if group[1][0] in members]
@@ -114,16 +114,18 @@ def _add_bus(graph: nx.Graph, pairs: Pairs, whole: list[int]) -> list[tuple[Vert
             if len(below) > 1:
                 vertex = (kind, number)
                 for child, inside in below:
-                    graph.add_edge(child, vertex, bandwidth=_most(met, inside) * percent // 100)
+                    # Less than the driver says the farther the cards are: see BUS_PERCENT.
+                    speed = _fastest_way_out(of_kind, inside) * percent // 100
+                    graph.add_edge(child, vertex, bandwidth=speed)
             joined.append((vertex, sorted(members)))
         groups = joined
     return groups
 
 
-def _most(met: dict[tuple[int, int], int], inside: Iterable[int]) -> int:
-    """The fastest way out of these cards, at one level."""
+def _fastest_way_out(links: dict[tuple[int, int], int], inside: Iterable[int]) -> int:
+    """The fastest way (MB/s) out of these cards, by links of one kind."""
     within = set(inside)
-    ways = [most for ends, most in met.items() if len(within.intersection(ends)) == 1]
+    ways = [most for ends, most in links.items() if len(within.intersection(ends)) == 1]
     return max(ways, default=BUS_SPEED)
 
 

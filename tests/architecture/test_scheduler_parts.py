@@ -97,6 +97,40 @@ def _changers() -> dict[str, set[str]]:
     return {what: set(re.findall(r"`([a-z_]+)`", modules)) for what, _, modules in rows}
 
 
+def _said_writers() -> list[tuple[set[str], set[str]]]:
+    """The fields of `Record` below each comment, and the modules in its brackets."""
+    source = (SCHEDULING / "queue" / "pod_records.py").read_text()
+    of_record = source.partition("class Record:")[2].partition("    @property")[0]
+    modules = {path.stem for path in PARTS}
+    said = []
+    for comment, fields in re.findall(r"((?:^    #:?.*\n)+)((?:^    \w+: .*\n)+)", of_record, re.M):
+        brackets = " ".join(re.findall(r"\(([^()]*)\)", comment.replace("#:", "")))
+        named = modules.intersection(re.findall(r"\w+", brackets))
+        said.append(({*re.findall(r"^    (\w+): ", fields, re.M)}, named))
+    return said
+
+
+def _writers() -> dict[str, set[str]]:
+    """The modules that assign to a field of a record, by field."""
+    found: dict[str, set[str]] = {}
+    for path in PARTS:
+        for node in nodes_of(path):
+            if (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.ctx, ast.Store)
+                and ast.unparse(node.value).rpartition(".")[2] in ("record", "nominee")
+            ):
+                found.setdefault(node.attr, set()).add(path.stem)
+    return found
+
+
+def test_each_field_of_a_record_says_who_writes_it() -> None:
+    written, said = _writers(), _said_writers()
+    assert sum(len(fields) for fields, _ in said) > len(written) > 15, "are they found?"
+    for fields, named in said:
+        assert named == {one for name in fields for one in written.get(name, ())}
+
+
 def _constructors() -> Iterator[tuple[str, ast.FunctionDef, ast.arg]]:
     """The parameters of constructors that have a part of the state as their type."""
     for path in PARTS:

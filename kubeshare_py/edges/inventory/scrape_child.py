@@ -266,6 +266,7 @@ class Scraper:
             await asyncio.sleep(due - now())
 
     async def _lines(self) -> list[bytes]:
+        """The next report, which replaces `known`. By node: equal pages make an equal report."""
         problem = self._problem()
         if problem:
             return [line(Failure(message=problem))]
@@ -292,7 +293,10 @@ class Scraper:
             yield node, tuple(one for one in uses if one.uuid in known)
 
     def _wire(self, nodes: Iterable[NodeName]) -> list[bytes]:
-        """Read the wiring of these nodes; the lines with what is new."""
+        """Read the wiring of these nodes; the lines with what is new.
+
+        In a thread: a node that `_ask` renews meanwhile is read again with its next page.
+        """
         found: dict[NodeName, Wiring] = {}
         remarks: list[Remark] = []
         for node in nodes:

@@ -119,6 +119,7 @@ def _age(value: str, now: float) -> str:
 # fields it has.
 
 
+#: `replicas` of the scale subresource is an int32.
 _MAX_REPLICAS = (1 << 31) - 1
 _GO_TYPES = {str: "string", bool: "bool", float: "float64", int: "int64", list: "[]interface {}"}
 

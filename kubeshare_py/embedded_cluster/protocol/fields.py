@@ -516,12 +516,14 @@ def _tokens(data: bytes) -> Iterator[tuple[int, bytes | int]]:
 
 
 def _bytes(value: bytes | int) -> bytes:
+    """The value of a length-delimited field; raises NotReadable for a varint, which is an int."""
     if isinstance(value, int):
         raise NotReadable("a number where bytes belong")
     return value
 
 
 def _signed(value: bytes | int) -> int:
+    """The value of a varint as int64; raises NotReadable for bytes."""
     if isinstance(value, bytes):
         raise NotReadable("bytes where a number belongs")
     return value - 2 * _NEGATIVE if value >= _NEGATIVE else value

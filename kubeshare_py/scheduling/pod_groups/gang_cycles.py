@@ -251,7 +251,7 @@ class GangCycles:
 
     def renew(self, gang: Gang, now: float) -> list[Effect] | None:
         """Enqueue members anew whose labels matter in another way now; None if there are none."""
-        stale = [one for one in gang.waiting.values() if self._enqueuer.is_stale(one)]
+        stale = [one for one in gang.waiting.values() if self._enqueuer.became_stale(one)]
         if not stale:
             return None
         effects: list[Effect] = []

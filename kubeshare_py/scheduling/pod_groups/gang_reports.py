@@ -29,7 +29,10 @@ RUNS_NAMED, OWNERS_NAMED = 2, 2
 
 
 class GangReports:
-    """Produces reports in small portions."""
+    """Produces reports in small portions.
+
+    Of a gang it changes only what is reported: `diagnosis`, `unreported`, `is_warned`.
+    """
 
     def __init__(self, alarms: Alarms) -> None:
         self._pending: deque[tuple[Gang, PodUid]] = deque()
@@ -165,7 +168,7 @@ def _whose(gang: Gang) -> str:
 
 
 def _others(gang: Gang) -> str:
-    """What other runs have of the group, as the end of a sentence; "" if there are none."""
+    """What other runs (each a `Gang`) have of the group, to end a sentence; "" without any."""
     runs = list(islice(gang.other_runs(), RUNS_NAMED + 1))
     named = [f"the {_pods(len(run.members))} of {_owners(run)}" for run in runs[:RUNS_NAMED]]
     if not named:

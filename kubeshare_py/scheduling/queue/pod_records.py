@@ -53,60 +53,76 @@ class PodProgress(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """One pod. `allocation` and `node` are set from PREBINDING on."""
+    """One pod.
 
+    Which modules write a field is said in brackets; all may read it.
+    """
+
+    #: As the API server shows it (event_handlers, enqueue), with what its PodGroup says
+    #: (gang_repair).
     pod: Pod
+    #: How far it is (pod_table).
     state: PodState
     #: Its number in order of arrival, from 1: it decides between pods that were created in the
-    #: same second.
+    #: same second. It never changes.
     arrived: int
+    #: Its place in the queue (enqueue; gang_cycles: of a gang's members).
     key: SortKey = ()
+    #: Where it is charged, and for which cards (pod_charges; external_changes, once the cards that
+    #: it was bound with are known by name).
     node: NodeName | None = None
     allocation: Allocation | None = None
+    #: When (s) its Binding was answered (pod_cycle).
     answered_at: float = 0.0
+    #: How often it backed off (enqueue), and how often this Binding was sent again (pod_cycle).
     tries: int = 0
-    #: It waits outside of the queue, because its namespace has reached the limit: see
-    #: `waiting_limit`.
+    #: It waits outside of the queue, because its namespace has reached the limit (enqueue).
     is_outside: bool = False
     #: Edits after the first wait for the end of a pause: how many were taken in without one that
-    #: came late, and until when (s) the next one waits. `is_edited`: one waits.
+    #: came late, and until when (s) the next one waits. `is_edited`: one waits (enqueue).
     edits: int = 0
     edits_rest_until: float = -math.inf
     is_edited: bool = False
-    #: When it first joined the queue (s), and how many attempts it had as the first of its shape
-    #: queue.
+    #: When it first joined the queue (s) (enqueue), and how many attempts it had, as the first of
+    #: its shape queue or with its gang (pod_cycle, gang_cycles).
     queued_at: float | None = None
     attempts: int = 0
-    #: For a gang's member: its binding was refused and is to be sent again; it will not be sent
-    #: again after the next refusal; it will be evicted.
+    #: For a gang's member: its binding was refused and is to be sent again (pod_cycle); it will not
+    #: be sent again after the next refusal (gang_repair, pod_cycle).
     is_refused: bool = False
     last_try: bool = False
+    #: Its eviction was decided: as a victim (nominations), or as a member of a gang (gang_repair).
+    #: All three end with its placement (pod_cycle).
     evicted: bool = False
-    #: The owners of its gang's members, which the gang keeps; None without a gang.
+    #: The owners of its gang's members, which the gang keeps; None without a gang (gangs).
     gang_owners: Mapping[str, None] | None = None
     #: Its last placement had to wait for a PreBind plugin: another one needs a place among those
-    #: that wait (`pre_bind`). `is_held`: it is gated until there is one.
+    #: that wait. `is_held`: it is gated until there is one (pre_bind).
     pre_binds: bool = False
     is_held: bool = False
-    #: What its placement waits for, while it is PREBINDING.
+    #: What its placement waits for, while it is PREBINDING (pre_bind, node_turns).
     waits_for: str = ""
-    #: Its place was found because of the flush (`retries`), and is not bound yet.
+    #: Its place was found because of the flush, and is not bound yet (pod_cycle; for members of a
+    #: gang also retries and gang_cycles).
     flushed: bool = False
-    #: How many preemption plans evicted others for it, and the remark once they are used up.
+    #: How many preemption plans evicted others for it, and the remark once they are used up
+    #: (preemptor_queue).
     plans: int = 0
     remark: str = ""
     #: Once its deletion is seen: when its grace period is over (s), and whether its containers
-    #: ended in the course of it.
+    #: ended in the course of it (external_changes).
     leaves_by: float | None = None
     stopped: bool = False
-    #: The last report about this pod itself.
+    #: The last report about this pod itself: `enqueue.report_waiting` sets it, and who reports
+    #: something else or moves the pod on forgets it (enqueue, pod_cycle, pre_bind, extender_binds).
     reported: Diagnosis | None = None
     #: Its shape with its profile's additions: its share on each model if it asks for a share of a
-    #: certain one, and its back-end.
+    #: certain one, and its back-end (enqueue).
     asked: Shape | None = None
-    #: The version of shapes for which that was found.
+    #: The version of shapes for which that was found (enqueue).
     shape_version: int = 0
-    #: Its shape if its gang leaves it no choice of models, in place of its own.
+    #: Its shape if its gang leaves it no choice of models, in place of its own (gang_places;
+    #: enqueue clears it).
     fixed: Shape | None = None
 
     @property

@@ -110,7 +110,8 @@ class KnownSearches:
     Of the last question all answers are kept, (k,) masks of reasons for k rows, and of searches
     that took long each row's.
 
-    One for each shape: who asks about a cluster, and changes nothing, has others than who decides.
+    `pre_filter` makes one for each shape of each evaluator. Questions that change nothing have
+    evaluators of their own (`framework/snapshot`), and so neither use nor change these.
     """
 
     def __init__(self, worth_keeping: int = _WORTH_KEEPING) -> None:
