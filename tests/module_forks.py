@@ -225,7 +225,8 @@ def _tell(pidfd: int, pid: int, end: int) -> None:
     """Say how a fork ended."""
     _, status, used = os.wait4(pid, 0)
     os.close(pidfd)
-    with os.fdopen(end, "w") as file, suppress(BrokenPipeError):
+    # The text is written when the file is closed; who asked may be gone by then.
+    with suppress(BrokenPipeError), os.fdopen(end, "w") as file:
         json.dump((os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime), file)
 
 

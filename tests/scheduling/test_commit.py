@@ -122,4 +122,4 @@ def calls(name: str) -> list[str]:
 def test_pods_and_gangs_take_the_same_way_and_no_other() -> None:
     assert calls("commit") == ["extender_binds.py", "pod_cycle.py", "gang_cycles.py"]
     assert calls("break_under_pod") == ["pod_cycle.py"]
-    assert {*calls("_send")} == {"pod_cycle.py"}
+    assert {*calls("_bind")} == {"pod_cycle.py"}
