@@ -58,7 +58,8 @@ class World:
         for bind in binds:
             self.judge(bind)
         self.driver.bound(binds, *(self.pods[bind.key.name][0] for bind in binds))
-        victims = [name for name in self.driver.evicted if name in self.pods]
+        # Who is not gone after a while is evicted once more.
+        victims = [name for name in dict.fromkeys(self.driver.evicted) if name in self.pods]
         self.driver.evicted.clear()
         self.evictions += len(victims)
         if victims:

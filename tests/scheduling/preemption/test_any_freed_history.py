@@ -140,4 +140,4 @@ def test_what_is_freed_for_a_preemptor_goes_to_no_other(seed: int) -> None:
         assert world.machine.preemption.under_way == {}
         assert not world.machine.reservations
     assert tempted, "no other pod had room where something was kept"
-    assert plans > 20
+    assert plans > 5
