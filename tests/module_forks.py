@@ -137,8 +137,16 @@ async def forked_module(module: str) -> AsyncIterator[Fork]:
     """As `module_process`: one socket is its input and output."""
     end, its_end = socket.socketpair()
     number = its_end.detach()
-    made = await _fork((module,), {0: number, 1: number})
-    made.stdout, made.stdin = await asyncio.open_unix_connection(sock=end, limit=LONGEST_LINE)
+    forking = asyncio.create_task(_fork((module,), {0: number, 1: number}))
+    try:
+        made = await asyncio.shield(forking)
+        made.stdout, made.stdin = await asyncio.open_unix_connection(sock=end, limit=LONGEST_LINE)
+    except BaseException:  # stories cancel at any await
+        end.close()
+        made = await forking
+        made.kill()
+        await made.wait()
+        raise
     try:
         yield made
     finally:
