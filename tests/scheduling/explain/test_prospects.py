@@ -23,7 +23,7 @@ from kubeshare_py.scheduling.explain.prospects import (
 )
 from kubeshare_py.scheduling.explain.question import UNNAMED, Sees, completed, sees_all
 from kubeshare_py.scheduling.machine import Machine
-from kubeshare_py.scheduling.queue.waiting_reports import INVENTORY_UNREAD
+from kubeshare_py.scheduling.queue.waiting_reports import INVENTORY_UNREAD, UNASKED_S
 from kubeshare_py.views.view import ProspectView
 from tests.making import (
     GIB,
@@ -94,6 +94,8 @@ def test_a_pod_gets_the_place_that_was_said_or_waits_for_what_was_said(seed: int
         assert said.why.advice == real.advice, number
         assert said.why.waits_for == real.waits_for, number
         assert said.why.preemption == real.preemption, number
+        # If the same waited before a card was lost, its old reasons are reported first.
+        effects += machine.handle(BindSlotsFree(64), UNASKED_S + 1)
         reports = [one for one in effects if isinstance(one, ReportWaiting) and one.uid == pod.uid]
         assert said.why.message in {one.diagnosis.message for one in reports}, number
     assert min(fitted, waited) > WORLDS // 10
