@@ -55,6 +55,9 @@ def fits_alone(cluster: SmallCluster, row: int, slot: int, claim: GpuClaim) -> b
     columns = cluster.ledger.columns
     if columns.flags.item(row, slot) or columns.uuids[row][slot] in claim.denied_uuids:
         return False
+    least, below = claim.card_bytes or (0, 1 << 63)
+    if not least <= columns.capacity_bytes.item(row, slot) < below:
+        return False
     if claim.exclusive:
         enough = columns.capacity_bytes.item(row, slot) >= (claim.memory_bytes or 0)
         return enough and not columns.tenants.item(row, slot)
