@@ -341,6 +341,8 @@ class ReferenceModel:
         if held is not None and held.settled and held.node == pod.node_name:
             # A resize; what it holds of cards was settled when it was bound.
             held.cpu, held.native = cpu, 0 if held.allocation else native
+            # An API server lets no port change; what it shows counts all the same.
+            held.ports = pod.shape.host_ports
             return
         if (
             held is None
