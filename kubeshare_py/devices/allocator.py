@@ -181,7 +181,8 @@ class _Search:
             return self._request(claim, number + 1)
         for position in range(start, len(matching) - missing + 1):
             candidate = matching[position]
-            if not self._is_allowed(claim, request, candidate):
+            is_taken = candidate.key in self._taken and request.mode is not AllocationMode.ALL
+            if is_taken or not self._is_allowed(claim, request, candidate):
                 continue
             self._tried += 1
             if self._tried > MAX_TRIED:
@@ -211,7 +212,8 @@ class _Search:
     def _is_allowed(self, claim: int, request: DeviceRequest, candidate: PooledDevice) -> bool:
         """Whether a device is free and matches; it is judged when the search comes to it.
 
-        A selector that cannot be evaluated for a device matters only then, as in kube-scheduler.
+        A selector that cannot be evaluated for a device matters only then, as in kube-scheduler: not
+        for a device that another request has.
         """
         if request.mode is AllocationMode.ALL:
             return True
