@@ -126,7 +126,7 @@ class SnapshotWorld(ReservationWorld):
             fresh.put_cards(name, gpus)
         for name in ledger.columns.row_of:
             for uid, charge in ledger.pods_on(name).items():
-                fresh.charge(uid, name, charge.resources, charge.allocation)
+                fresh.charge(uid, name, charge.resources, charge.allocation, charge.pod)
         left_out = {uid for one in found for uid in (*one.uids, *one.beside)}
         for uid, charge in ledger.reservations.items():
             if uid not in left_out:
