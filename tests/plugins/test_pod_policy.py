@@ -295,11 +295,13 @@ class HamiCard:
     used_mib: int = 0
 
     @property
-    def score(self) -> Fraction:
-        """Uses of slots, cores and memory, weighed equally; HAMi does not add what is asked for."""
-        return (
-            Fraction(self.used, 10) + Fraction(self.cores, 100) + Fraction(self.used_mib, self.mib)
-        )
+    def score(self) -> int:
+        """Uses of slots, cores and memory, weighed equally; HAMi does not add what is asked for.
+
+        Each is rounded: HAMi adds them in float32, whose last bits decide where they are equal.
+        """
+        parts = (self.used, 10), (self.cores, 100), (self.used_mib, self.mib)
+        return sum(round(Fraction(taken, whole) * (1 << 18)) for taken, whole in parts)
 
     def fits(self, cores: int, mib: int) -> bool:
         free_cores, free_mib = 100 - self.cores, self.mib - self.used_mib
