@@ -178,7 +178,7 @@ def judge_manifest(written: bytes) -> None:
         assert checked == check(template, SCHEDULERS)
         for sentence in (*checked.refused, *checked.notes):
             said(sentence)
-        said(str(*checked_lines([checked])) if not checked.refused else "refused")
+        said("\n".join(map(str, checked_lines([checked]))) if not checked.refused else "refused")
 
 
 def judge_lease(written: bytes) -> None:
