@@ -131,8 +131,6 @@ class RowAnswers:
         except PluginFailed as failure:
             answer = RowAnswer(failure=str(failure))
         read = frozenset(noted._read) - _COMMON
-        if self._by_slot:
-            read -= {_UUIDS}
         answer = self._different.setdefault(answer, answer)
         self._known.setdefault(read, {})[self._values(columns, row, read)] = answer
         return answer
@@ -146,6 +144,9 @@ class RowAnswers:
         for name in read:
             if name in _COLUMNS:
                 found.append(getattr(columns, name)[row].tobytes())
+            elif name == _UUIDS and self._by_slot:
+                # Flags of slots without a card are those of cards that are not in the inventory.
+                found.append(len(columns.uuids[row]))
             elif name == _PORTS:
                 found.append(frozenset(columns.pods.host_ports(row)))
             else:

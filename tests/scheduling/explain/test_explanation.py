@@ -276,3 +276,17 @@ def test_what_keeps_pods_off_nodes_and_cards_is_seen() -> None:
     assert [card.cordoned for card in first.cards] == [False, True]
     assert [one.unschedulable for one in (first, second, last)] == [False, True, False]
     assert [one.not_ready for one in (first, second, last)] == [False, False, True]
+
+
+def test_a_node_without_cards_does_not_look_like_one_with_a_card_that_is_not_in_the_inventory() -> (
+    None
+):
+    """The flags of their first slots are the same. An answer for the other one was an error."""
+    driver = Driver({"n1": 0, "n2": 0})
+    gone = Allocation(token=DecisionToken("t"), cards=(CardCharge(GpuUuid("GPU-gone"), 500, 0),))
+    driver.seen(a_pod("old", a_shape(a_claim(500)), node_name=NodeName("n1"), allocation=gone))
+    driver.seen(a_share("new"))
+    found = why(driver.machine, PodKey("default", "new"))
+    assert found is not None
+    subjects = {node.name: [one.subject for one in node.shortfalls] for node in found.nodes}
+    assert subjects == {"n1": ["", "GPU-gone"], "n2": [""]}
