@@ -212,8 +212,8 @@ class _Search:
     def _is_allowed(self, claim: int, request: DeviceRequest, candidate: PooledDevice) -> bool:
         """Whether a device is free and matches; it is judged when the search comes to it.
 
-        A selector that cannot be evaluated for a device matters only then, as in kube-scheduler: not
-        for a device that another request has.
+        A selector that cannot be evaluated for a device matters only then, as in kube-scheduler,
+        and not for a device that another request has.
         """
         if request.mode is AllocationMode.ALL:
             return True
