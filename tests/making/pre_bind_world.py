@@ -171,6 +171,9 @@ class PreBindReference(ReferenceModel):
             assert len(pods) <= LIMITS[0] or is_one_gang, [str(pod.key) for pod in pods]
 
     def _has_bound(self, name: str) -> bool:
+        """Whether members of the group run, or ran: others may then come one by one."""
+        if any(one.group == name and one.had_node for one in self.finished.values()):
+            return True
         return any(
             pod.group is not None
             and pod.group.name == name
