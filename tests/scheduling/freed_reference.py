@@ -112,7 +112,7 @@ class FreedReference(PreemptionReference):
         pod, taken = self.pods[bind.uid], []
         for card in bind.allocation.cards:
             milli, memory = freed.free.get(card.uuid, (0, 0))
-            left = self._left(bind, card.uuid)
+            left = self._left(bind, card.uuid, freed.nominees)
             short = max(0, milli - left[0]), max(0, memory - left[1])
             if not any(short) or not (card.milli or card.memory_bytes):
                 continue
@@ -122,12 +122,13 @@ class FreedReference(PreemptionReference):
                 taken.append(f"{pod.key} took {short} of {card.uuid} from {freed.preemptor}")
         return taken
 
-    def _left(self, bind: Bind, uuid: str) -> tuple[int, int]:
+    def _left(self, bind: Bind, uuid: str, nominees: set[PodUid]) -> tuple[int, int]:
+        """What is free of a card, but for what the nominees got, maybe in the same iteration."""
         gpu = self.cards[bind.node][uuid]
         shares = [
             card
-            for held in self.held.values()
-            if held.allocation is not None
+            for uid, held in self.held.items()
+            if held.allocation is not None and uid not in nominees
             for card in held.allocation.cards
             if card.uuid == uuid
         ]
