@@ -124,4 +124,6 @@ def calls_where_nothing_fits(bound: int) -> int:
 def test_the_first_pod_without_a_place_leads_to_no_look_at_all_pods() -> None:
     """What is counted of bound pods is counted as they come: all at once take a long turn."""
     calls_where_nothing_fits(1)  # what a process keeps about each class is found out once
-    assert calls_where_nothing_fits(60) == calls_where_nothing_fits(6)
+    few, many = calls_where_nothing_fits(6), calls_where_nothing_fits(60)
+    # Less than a call for each pod: what other tests left may be collected meanwhile.
+    assert abs(many - few) < 20
