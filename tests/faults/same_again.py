@@ -11,6 +11,8 @@ def expect_same_effects_again(folder: Path) -> None:
     """Every session has the same effects again, bit by bit."""
     events = 0
     for one in sessions(folder):
+        if not one.size:
+            continue  # the scheduler ended at once, before anything was written
         session = LoggedSession(ReplaySettings(folder=folder, session=one.name))
         replayed(session, IN_TREE)
         report = session.report
