@@ -8,9 +8,9 @@ from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import Rows
 from kubeshare_py.configuration.scheduler import SCHEDULER_NAME, read
-from kubeshare_py.domain.events import Event
+from kubeshare_py.domain.events import Event, PodSeen
 from kubeshare_py.domain.identity import NodeName
-from kubeshare_py.domain.pod import Pod, Shape
+from kubeshare_py.domain.pod import HostPort, Pod, Shape
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.points import Depends, RowFilter
 from kubeshare_py.framework.profile_making import profiles
@@ -21,6 +21,7 @@ from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.gangs import Gang
 from kubeshare_py.scheduling.queue.reservations import Contender, Nominee, Reservation, contender_of
 from kubeshare_py.scheduling.reservation_policy import ReservationRules
+from tests.making import a_pod, a_shape
 from tests.making.world import Step
 from tests.scale import seeds
 from tests.scheduling.pod_groups.test_any_gang_history import some_gang_steps
@@ -174,6 +175,17 @@ def expect_right_snapshots(seed: int) -> SnapshotWorld:
 @pytest.mark.parametrize("seed", seeds(20, first=1))
 def test_what_is_shown_is_what_a_new_evaluator_finds(seed: int) -> None:
     expect_right_snapshots(seed)
+
+
+def test_a_new_evaluator_finds_the_host_ports_of_placed_pods_held() -> None:
+    """The long tier met a port that the snapshot showed as held, and a new evaluator as free."""
+    shape = a_shape(host_ports=(HostPort(80),))
+    world = SnapshotWorld()
+    world.start()
+    world.tell(PodSeen(a_pod("there", shape, node_name=NodeName("n1"))))
+    world.tell(PodSeen(a_pod("waits", shape)))
+    world.check_shown_without([])
+    assert world.compared
 
 
 @pytest.mark.long

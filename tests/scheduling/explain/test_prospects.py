@@ -48,6 +48,8 @@ from tests.scheduling.machine_state import expect_same_state, state_of
 from tests.scheduling.preemption.test_preemption_until_bound import NotYet
 
 WORLDS = scaled(60, least=20)
+#: With this seed, a pod joins pods that were asked about before a native pod came.
+OLD_REASONS = 554951773
 #: Behind all pods that are there.
 LAST = "9999-12-31T23:59:59Z"
 
@@ -70,7 +72,7 @@ def some_pod(rng: random.Random) -> Pod:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", seeds(4))
+@pytest.mark.parametrize("seed", [*seeds(4), OLD_REASONS])
 def test_a_pod_gets_the_place_that_was_said_or_waits_for_what_was_said(seed: int) -> None:
     fitted = waited = 0
     for number in range(seed * 100, seed * 100 + WORLDS):
@@ -78,6 +80,7 @@ def test_a_pod_gets_the_place_that_was_said_or_waits_for_what_was_said(seed: int
         machine = a_world(rng)
         pod = some_pod(rng)
         said = prospect(machine, pod)
+        joins = any(one.shape == pod.shape for one in machine.records.values() if not one.node)
         machine.handle(PodSeen(pod), 0.0)
         effects = machine.handle(BindSlotsFree(64), 0.0)
         binds = [one for one in effects if isinstance(one, Bind) and one.uid == pod.uid]
@@ -94,10 +97,11 @@ def test_a_pod_gets_the_place_that_was_said_or_waits_for_what_was_said(seed: int
         assert said.why.advice == real.advice, number
         assert said.why.waits_for == real.waits_for, number
         assert said.why.preemption == real.preemption, number
-        # If the same waited before a card was lost, its old reasons are reported first.
-        effects += machine.handle(BindSlotsFree(64), UNASKED_S + 1)
+        if joins:
+            # The reasons of the pods that it joins may be old, and are reported to it first.
+            effects += machine.handle(BindSlotsFree(64), UNASKED_S + 1)
         reports = [one for one in effects if isinstance(one, ReportWaiting) and one.uid == pod.uid]
-        assert said.why.message in {one.diagnosis.message for one in reports}, number
+        assert said.why.message == reports[-1].diagnosis.message, number
     assert min(fitted, waited) > WORLDS // 10
 
 
