@@ -123,27 +123,36 @@ def _parts(rows: Rows) -> tuple[tuple[IntArray, IntArray], ...]:
     )
 
 
-def _part_of(taken: IntArray, whole: IntArray) -> IntArray:
-    """`taken` of `whole` in units of which `_FULL` are all; nothing is never full."""
-    found: IntArray = np.rint(taken / np.maximum(whole, 1) * _FULL).astype(np.int64)
-    return np.minimum(np.maximum(found, 0), _FULL)  # clip() takes five times as long
+def _part_of(taken: IntArray, whole: IntArray) -> NDArray[np.float64]:
+    """`taken` of `whole`, from 0 to 1; nothing is never full."""
+    found: NDArray[np.float64] = taken / np.maximum(whole, 1)
+    return np.minimum(np.maximum(found, 0), 1)  # clip() takes five times as long
+
+
+def _in_units(fill: NDArray[np.float64]) -> IntArray:
+    """The sum of parts in units of which `_FULL` are all of one part.
+
+    Parts are not rounded before they are added: those with the same sum are equally full.
+    """
+    found: IntArray = np.rint(fill * _FULL).astype(np.int64)
+    return found
 
 
 def _node_fill(rows: Rows) -> IntArray:
     """How full all cards of each row are together, (k,)."""
     there = rows.flags & ABSENT == 0
-    fill: IntArray = np.zeros(len(there), np.int64)
+    fill = np.zeros(len(there))
     for taken, whole in _parts(rows):
         fill += _part_of((taken * there).sum(1), (whole * there).sum(1))
-    return fill
+    return _in_units(fill)
 
 
 def _card_fill(rows: Rows, weights: tuple[int, int, int]) -> IntArray:
     """How full each card is, (k, width), from 0 to below `_FILLS`."""
-    fill: IntArray = np.zeros(rows.flags.shape, np.int64)
+    fill = np.zeros(rows.flags.shape)
     for weight, (taken, whole) in zip(weights, _parts(rows), strict=True):
         fill += weight * _part_of(taken, whole)
-    return fill * (len(weights)) // sum(weights)
+    return _in_units(fill * len(weights) / sum(weights))
 
 
 def _rank(orders: tuple[Order, ...], weights: tuple[int, int, int], rows: Rows) -> IntArray:

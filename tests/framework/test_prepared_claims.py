@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import combinations, product
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kubeshare_plugins.bin_pack import BinPack
@@ -119,6 +119,11 @@ def worth(cluster: SmallCluster, row: int, places: list[tuple[int, ...]]) -> int
 
 
 @examples(400)
+@example(
+    [([(True, 1, 0, (1000, 1000))], [])],
+    [GpuClaim(milli=0), GpuClaim(milli=0, card_bytes=(1000, 1001))],
+    CardRelation.FREE,
+)
 @given(NODES, SEVERAL, RELATIONS)
 def test_claims_fit_together_exactly_where_some_placement_does(
     nodes: Nodes,

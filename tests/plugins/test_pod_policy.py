@@ -108,6 +108,29 @@ def test_of_equal_cards_the_last_one_is_taken() -> None:
     assert taken(cluster, a_pod(50, 64)) == ["dev-1"]
 
 
+@pytest.mark.parametrize("order", [BINPACK, SPREAD])
+@pytest.mark.parametrize(("three_pods", "all_parts"), [(0, 1), (1, 0)])
+def test_cards_whose_parts_add_up_to_the_same_are_equal(
+    order: tuple[Order, ...], three_pods: int, all_parts: int
+) -> None:
+    """Three tenths of the pods, or one tenth each of pods, cores and memory: NUMA nodes decide."""
+    cluster = a_cluster()
+    cluster.node("n1", card("a", numa_node=three_pods), card("b", numa_node=all_parts, index=1))
+    use(cluster, "a", 3, 0, 0)
+    use(cluster, "b", 1, 10, 800)
+    assert taken(cluster, a_pod(cards=order)) == ["b" if all_parts else "a"]
+
+
+@pytest.mark.parametrize("order", [Order.FULLEST, Order.EMPTIEST])
+def test_nodes_whose_parts_add_up_to_the_same_are_equal(order: Order) -> None:
+    cluster = a_cluster()
+    cluster.node("n1", card("a"))
+    cluster.node("n2", card("b"))
+    use(cluster, "a", 3, 0, 0)
+    use(cluster, "b", 1, 10, 800, "n2")
+    assert cluster.scores(a_pod(node=order)) == {"n1": 100, "n2": 100}
+
+
 @pytest.mark.parametrize(
     ("cards", "wanted"),
     [
@@ -295,13 +318,14 @@ class HamiCard:
     used_mib: int = 0
 
     @property
-    def score(self) -> int:
+    def score(self) -> Fraction:
         """Uses of slots, cores and memory, weighed equally; HAMi does not add what is asked for.
 
-        Each is rounded: HAMi adds them in float32, whose last bits decide where they are equal.
+        The sum is exact. HAMi adds in float32, whose last bits decide between a few equal cards.
         """
-        parts = (self.used, 10), (self.cores, 100), (self.used_mib, self.mib)
-        return sum(round(Fraction(taken, whole) * (1 << 18)) for taken, whole in parts)
+        return (
+            Fraction(self.used, 10) + Fraction(self.cores, 100) + Fraction(self.used_mib, self.mib)
+        )
 
     def fits(self, cores: int, mib: int) -> bool:
         free_cores, free_mib = 100 - self.cores, self.mib - self.used_mib
