@@ -193,7 +193,7 @@ PODS = """  kubectl kubeshare pods                where pods are, what they hold
 WHY = """  kubectl kubeshare why train-0         why it waits, what would help; why it is there
   kubectl kubeshare why job/lstm -n a   of a job's pods, in namespace a
 """
-TOP = """  kubectl kubeshare top                 cards as bars, and who waits, every two seconds
+TOP = """  kubectl kubeshare top                 cards as bars and waiting pods, every two seconds
   kubectl kubeshare top --once          the same as text
   kubectl kubeshare top --model a100 --sort free
 """

@@ -378,7 +378,7 @@ def _field(resource: str) -> str:
 # and the card's index, and can name several cards. All amounts are units.
 
 
-#: Of a pod whose containers have not been told yet.
+#: Of a pod whose containers do not have their variables yet.
 _NOT_YET = "false"
 #: When a device plugin gave the card: never here. No tool of gpushare reads this time.
 _NEVER = "0"

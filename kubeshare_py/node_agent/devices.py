@@ -70,7 +70,7 @@ class PluginResource:
     unplaced: Unplaced
     unit: MemoryUnit | None = None
     has_choice: bool = False
-    #: The beginning of the variables and annotations in which a container's numbers are told.
+    #: The beginning of the variables and annotations that hold a container's numbers.
     numbers: str = ""
     #: The devices of each card that is not an instance, where it counts slices.
     slices: int = 0

@@ -104,9 +104,10 @@ def read_ports(text: str) -> Sequence[tuple[str, int]]:
 
 def _pod_and_port(words: Sequence[str]) -> tuple[str, int]:
     """A pod and its port; 0 for a line that is none."""
-    pod, port = words if len(words) == 2 else ("", "")  # noqa: PLR2004
-    is_port = port.isascii() and port.isdecimal() and int(port) <= _LARGEST_PORT
-    return pod, int(port) if is_port else 0
+    match words:
+        case [pod, port] if port.isascii() and port.isdecimal() and int(port) <= _LARGEST_PORT:
+            return pod, int(port)
+    return "", 0
 
 
 # What Gemini's files say: one of each kind for each card, named after its uuid.

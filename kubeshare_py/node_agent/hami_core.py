@@ -21,8 +21,8 @@ from kubeshare_py.node_agent.allocation import ContainerEdits, HostMount
 # github.com/Project-HAMi/HAMi, v2.10.0) and those that its library reads (src/multiprocess of
 # github.com/Project-HAMi/HAMi-core, 8f3a89c). A memory limit is that of the card with this number
 # in the container, as the driver counts its cards: by their places on the bus, in whatever order
-# the container asked for them. The library takes CUDA's numbers for the driver's, so CUDA is told
-# to count in the same way.
+# the container asked for them. The library takes CUDA's numbers for the driver's, so a
+# variable makes CUDA count in the same way.
 
 
 #: HAMi's `global.gpuHookPath`; the library's own folder is below it.
@@ -388,8 +388,7 @@ def _busy(layout: _RegionPlaces, number: int, slots: _ProcessColumns) -> int | N
 # github.com/Project-HAMi/HAMi, v2.10.0): a container waits while one of higher priority uses one of
 # its cards, and keeps to its core limit while another one does. A smaller number is a higher
 # priority. The monitor knows by `recent_kernel` who uses a card, which the library of v1.2 no
-# longer writes while it is not told to keep to limits; so the time of the last kernel counts as
-# well.
+# longer writes while its limits are switched off; so the time of the last kernel counts as well.
 
 
 #: A container that started a kernel within so many seconds uses its cards: two looks of 5 s.

@@ -376,11 +376,11 @@ class EventHandlers:
 
 
 def _in_order_of_arrival(listed: Iterable[Pod]) -> list[Pod]:
-    """The pods of a list, by namespace and name.
+    """The pods of a list, or of a portion of one, by namespace and name.
 
     The order of arrival decides between pods that were created in the same second, because uids are
-    random. A watch brings pods in the order in which the API server stored them; a list has no such
-    order.
+    random. A watch brings pods in the order in which the API server stored them; a list does not.
+    Portions come in the API server's own order of names.
     """
     return sorted(listed, key=lambda pod: (pod.key.namespace, pod.key.name))
 

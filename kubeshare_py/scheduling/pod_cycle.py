@@ -507,7 +507,7 @@ class BindingCycles:
                 record.is_refused = False
                 record.answered_at = now
                 assert record.node is not None
-                return [self._is_stored(record, record.node, bind)]
+                return [self._was_stored(record, record.node, bind)]
             case BindRefused():
                 return self._was_refused(record, event.token, event.outcome, now)
             case BindUnknown():
@@ -523,7 +523,7 @@ class BindingCycles:
         if record.state is not PodState.ASSUMED:
             return []
         bind = self._ignore_answer(record)
-        return [self._is_stored(record, node, bind)]
+        return [self._was_stored(record, node, bind)]
 
     def send_again(self, now: float) -> Iterator[Bind]:
         """Send Binds with an unknown outcome again after their pause."""
@@ -578,7 +578,7 @@ class BindingCycles:
         self._table.transition(record, _ASSUMED)
         return bind
 
-    def _is_stored(self, record: Record, node: NodeName, bind: Bind | None) -> ReportScheduled:
+    def _was_stored(self, record: Record, node: NodeName, bind: Bind | None) -> ReportScheduled:
         """The Binding is stored: UNCONFIRMED until the watch shows it."""
         self._table.transition(record, PodState.UNCONFIRMED)
         record.reported = None

@@ -1,15 +1,13 @@
 """What a review costs the webhook, in calls of functions: they do not depend on the machine."""
 
-import sys
-from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from types import FrameType
 
 import pytest
 
 from kubeshare_py.admission.review import answer, answer_of_others
 from tests.admission.patched import ALL, SHARE, Json, a_pod, review
+from tests.making.calls import counted
 
 #: As kube-apiserver sends a container, with ten variables, and the fields that it fills in.
 CONTAINER = {
@@ -38,20 +36,11 @@ def pod(whose: str, containers: int) -> Json:
 
 def calls_for(ask: Callable[[bytes], bytes | None], body: bytes) -> int:
     """How many calls of functions an answer takes, once another one was given."""
-    calls: Counter[str] = Counter()
-
-    def count_call(_frame: FrameType, event: str, _argument: object) -> None:
-        calls[event] += 1
-
     ask(body)
-    sys.setprofile(count_call)
-    try:
-        answered = ask(body)
-    finally:
-        sys.setprofile(None)
+    answered, calls = counted(lambda: ask(body))
     assert answered is not None
     assert b'"patch"' in answered
-    return calls["call"] + calls["c_call"]
+    return calls.total()
 
 
 @pytest.mark.parametrize(("whose", "containers"), CEILINGS)

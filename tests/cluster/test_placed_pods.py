@@ -1,10 +1,5 @@
 """Placed pods against a list of them."""
 
-import sys
-from collections import Counter
-from collections.abc import Callable
-from types import FrameType
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -17,6 +12,7 @@ from kubeshare_py.cluster.pod_kinds import HeldTerm, held_by
 from kubeshare_py.domain.cluster_objects import NamespaceObject, Requirement
 from kubeshare_py.domain.pod import AffinityTerm, InterPodTerms, PlacedPod, PodSelector
 from tests.cluster.any_pods import ROWS, count, namespaces, selectors, selects, steps
+from tests.making.calls import calls_of
 
 Step = tuple[int, PlacedPod | int]
 OF = {"a": {"app": "x"}, "b": {"app": "y"}}
@@ -147,21 +143,6 @@ def test_kinds_of_pods_that_are_gone_are_forgotten(asking: bool) -> None:
     assert books.pods.counts(asked, ROWS, terminating=True).tolist() == [3, 0, 0, 0]
 
 
-def calls_during(question: Callable[[], object]) -> int:
-    """How many functions, of Python and of C, are called meanwhile."""
-    calls: Counter[str] = Counter()
-
-    def count_call(_frame: FrameType, event: str, _argument: object) -> None:
-        calls[event] += 1
-
-    sys.setprofile(count_call)
-    try:
-        question()
-    finally:
-        sys.setprofile(None)
-    return calls["call"] + calls["c_call"]
-
-
 def calls_to_find(namespace: str, terms: int) -> int:
     """How many calls it takes to find the terms that select a pod, of so many in `a`."""
     books = Books()
@@ -170,7 +151,7 @@ def calls_to_find(namespace: str, terms: int) -> int:
         far = InterPodTerms(namespace="a", anti_affinity=(AffinityTerm(selector, "zone"),))
         books.take((0, PlacedPod(namespace="a", terms=far)))
     found: list[HeldTerm] = []
-    calls = calls_during(lambda: found.extend(books.pods.selecting(namespace, (("app", "x"),))))
+    calls = calls_of(lambda: found.extend(books.pods.selecting(namespace, (("app", "x"),))))
     assert len(found) == (terms if namespace == "a" else 0)
     return calls
 
@@ -187,7 +168,7 @@ def calls_to_count(pods: int, selector: PodSelector) -> int:
     books.pods.counts(first, ROWS, terminating=True)  # numbers the kinds
     of_teams = (PodSelector((), (), (Requirement("team", "Exists"),)),)
     books.pods.counts(of_teams, ROWS, terminating=True)  # reads the namespaces
-    return calls_during(lambda: books.pods.counts((selector,), ROWS, terminating=True))
+    return calls_of(lambda: books.pods.counts((selector,), ROWS, terminating=True))
 
 
 @pytest.mark.parametrize("operator", ["In", "NotIn", "Exists", "DoesNotExist"])

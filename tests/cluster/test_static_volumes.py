@@ -1,9 +1,5 @@
 """Which existing volumes claims get, against the definition, one node after the other."""
 
-import sys
-from collections import Counter
-from types import FrameType
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +7,7 @@ from kubeshare_py.cluster.storage_index import NodeLabels
 from kubeshare_py.cluster.volume_places import NONE, StaticVolumes
 from kubeshare_py.domain.storage import PersistentVolume, PersistentVolumeClaim
 from tests.cluster.storage_world import ZONE, StorageWorld, a_claim, a_volume, on
+from tests.making.calls import counted
 
 NODES = 3
 PLACES = (None, on("n1"), on("n2", "n3"), on("a", key=ZONE))
@@ -62,18 +59,9 @@ def calls_to_choose(count: int) -> int:
     claims = [a_claim(f"c{number}") for number in range(count)]
     volumes = [a_volume(f"v{number}") for number in range(count)]
     world = StorageWorld(*volumes, *claims)
-    calls: Counter[str] = Counter()
-
-    def count_call(_frame: FrameType, event: str, _argument: object) -> None:
-        calls[event] += 1
-
-    sys.setprofile(count_call)
-    try:
-        found = chosen(world, claims)
-    finally:
-        sys.setprofile(None)
+    found, calls = counted(lambda: chosen(world, claims))
     assert sorted(row[0] for row in found) == sorted(one.name for one in volumes)
-    return calls["call"] + calls["c_call"]
+    return calls.total()
 
 
 def test_ten_times_as_many_claims_cost_about_ten_times_as_much() -> None:

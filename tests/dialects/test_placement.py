@@ -4,13 +4,13 @@ The schedulers of nano-gpu chose the highest index among equal cards. This sched
 own: these tests compare which containers share a card, and which cards must be used.
 """
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from tests.dialects.nano_cluster import Card, NanoCluster
 from tests.dialects.pods import CORE, MEMORY, OLD_CORE, OLD_MEMORY, PERCENT
+from tests.making.calls import calls_of
 
 GIB, MIB = 1 << 30, 1 << 20
 GPUSHARE = "aliyun.com/gpu-mem"
@@ -181,26 +181,10 @@ def test_every_policy_places_what_fits(policy: str) -> None:
     assert [one is None for one in placed] == [False] * 4 + [True]
 
 
-def _calls(work: Callable[[], object]) -> int:
-    """How many functions are called, Python's and others."""
-    count = 0
-
-    def counted(*_: object) -> None:
-        nonlocal count
-        count += 1
-
-    sys.setprofile(counted)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return count
-
-
 def _work_of(containers: Sequence[Mapping[str, int]]) -> int:
     """What it costs to find that these do not fit onto the cards together."""
     cluster = NanoCluster(n1=[(100, 16)] * 8)
-    return _calls(lambda: cluster.place("p", *containers))
+    return calls_of(lambda: cluster.place("p", *containers))
 
 
 def test_g74_work_does_not_grow_exponentially_with_the_containers() -> None:

@@ -34,6 +34,8 @@ What the machine asked for is kept in `effects`, and by kind: `binds`, `told` (t
 each pod), `troubles` (warnings), `evicted` and `notes`, `nominated`, `plans`, `writes`. `names`
 are those of Bindings, sorted. `driver.machine` is there for everything else.
 
+`calls` counts the calls of functions while something runs.
+
 Clusters that have more: `boards` (cards with links, known by index), `devices` (slices and claims),
 `pre_bind` (a plugin whose answers the test sets).
 

@@ -4,10 +4,7 @@ Each kind of text, list or map that a pod may have is as long as the limits allo
 the API server accepts. Calls are counted, because they do not depend on the machine.
 """
 
-import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from types import FrameType
 from typing import Any
 
 import msgspec
@@ -18,6 +15,7 @@ from kubeshare_py.manifests.events import POD_EVENTS
 from kubeshare_py.manifests.pods.pod_fields import PodFields
 from kubeshare_py.manifests.watch import Codec
 from tests.making import Driver, a_pod, a_shape
+from tests.making.calls import calls_of
 
 Json = dict[str, Any]
 CODEC = Codec(PodFields)
@@ -184,13 +182,8 @@ def _pod(name: str, spec: Json, metadata: Json) -> bytes:
 
 def _calls(driver: Driver, lines: Sequence[bytes]) -> int:
     """How many calls it takes to read such pods and to try them."""
-    calls: Counter[str] = Counter()
 
-    def count(_frame: FrameType, event: str, _argument: object) -> None:
-        calls[event] += 1
-
-    sys.setprofile(count)
-    try:
+    def read_and_try() -> None:
         for line in lines:
             decoded = CODEC.line(line)
             assert decoded.item is not None
@@ -198,9 +191,8 @@ def _calls(driver: Driver, lines: Sequence[bytes]) -> int:
             assert isinstance(event, PodSeen)
             driver.machine.handle(event, driver.now)
             driver.machine.handle(BindSlotsFree(64), driver.now)
-    finally:
-        sys.setprofile(None)
-    return calls["call"] + calls["c_call"]
+
+    return calls_of(read_and_try)
 
 
 #: By name, the spec and the metadata.

@@ -4,11 +4,10 @@ Nothing of gangs, claims, reservations, node locks, nominations or lingering pod
 pod with half a card while no such thing exists.
 """
 
-import sys
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
@@ -17,6 +16,7 @@ from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.events import Bound, PodSeen
 from kubeshare_py.scheduling.machine import MachineEvent
 from tests.making import Driver, a_claim, a_pod, a_shape, whole
+from tests.making.calls import counted
 
 HALF_A_CARD = a_shape(a_claim(500))
 #: Classes of which nothing runs for such a pod.
@@ -62,19 +62,11 @@ class CountingDriver(Driver):
         super().__init__(cards)
 
     def tell(self, *events: MachineEvent) -> list[Effect]:
-        def called(frame: FrameType, event: str, argument: object) -> None:
-            del argument
-            if event == "call":
-                self.calls[frame.f_code.co_qualname] += 1
-
-        handle, before = self.machine.handle, sys.getprofile()
         effects: list[Effect] = []
         for event in events:
-            sys.setprofile(called)
-            try:
-                effects += handle(event, self.now)
-            finally:
-                sys.setprofile(before)
+            found, calls = counted(partial(self.machine.handle, event, self.now))
+            effects += found
+            self.calls += calls
         return effects
 
 
@@ -110,7 +102,7 @@ def test_a_plain_pod_calls_nothing_of_what_it_has_not(calls: Counter[str]) -> No
     assert called == set()
 
 
-def calls_where_nothing_fits(bound: int) -> int:
+def calls_where_nothing_fits(bound: int) -> Counter[str]:
     """The calls for the first pod that finds no place, beside so many bound pods."""
     driver = CountingDriver({"n1": 4})
     for number in range(bound):
@@ -118,12 +110,10 @@ def calls_where_nothing_fits(bound: int) -> int:
     driver.calls.clear()
     driver.tell(PodSeen(a_pod("large", a_shape(whole(8)))))
     assert driver.decide() == []
-    return driver.calls.total()
+    return driver.calls
 
 
 def test_the_first_pod_without_a_place_leads_to_no_look_at_all_pods() -> None:
     """What is counted of bound pods is counted as they come: all at once take a long turn."""
     calls_where_nothing_fits(1)  # what a process keeps about each class is found out once
-    few, many = calls_where_nothing_fits(6), calls_where_nothing_fits(60)
-    # Less than a call for each pod: what other tests left may be collected meanwhile.
-    assert abs(many - few) < 20
+    assert calls_where_nothing_fits(60) == calls_where_nothing_fits(6)

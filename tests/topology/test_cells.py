@@ -3,15 +3,13 @@
 Cases marked (fix) differ from KubeShare 2.0 on purpose.
 """
 
-import sys
-from collections import Counter
-from types import FrameType
 from typing import Any
 
 import pytest
 import yaml
 
 from kubeshare_py.topology.cells import Cells, CellsError, read_cells
+from tests.making.calls import counted
 
 
 def a_type(child: str, number: int, priority: int = 0, node: bool = False) -> dict[str, Any]:
@@ -217,18 +215,10 @@ def test_a_mistake_of_any_length_is_told_in_a_sentence() -> None:
 def calls_to_read(pairs: int) -> int:
     """How many calls it takes to read a node with so many pairs of cells."""
     types = {"PAIR": a_type("m", 2), "BOX": a_type("PAIR", pairs, node=True)}
-    calls: Counter[str] = Counter()
-
-    def count(_frame: FrameType, event: str, _argument: object) -> None:
-        calls[event] += 1
-
-    sys.setprofile(count)
-    try:
-        found = read_cells({"cellTypes": types, "cells": [{"cellType": "BOX", "cellId": "n1"}]})
-    finally:
-        sys.setprofile(None)
+    written = {"cellTypes": types, "cells": [{"cellType": "BOX", "cellId": "n1"}]}
+    found, calls = counted(lambda: read_cells(written))
     assert found.roots[0].children[-1].children[-1].id == f"n1/{pairs}/{2 * pairs}"
-    return calls["call"]
+    return calls.total()
 
 
 def test_twice_as_many_cells_take_twice_as_much_to_read() -> None:

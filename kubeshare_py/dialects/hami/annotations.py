@@ -237,7 +237,7 @@ SETTINGS = tuple(one.name for one in fields(HamiSettings))
 #
 # Each card of a container is a record `UUID,VENDOR,MIB,CORES:`. After the records of each container
 # comes a `;`, init containers first; a container without cards has the `;` alone. The ancestor
-# writes one `;` after all containers, so that it cannot be told whose a record is. Source:
+# writes one `;` after all containers, so that a record does not show its container. Source:
 # devices.go of pkg/device in github.com/Project-HAMi/HAMi (EncodePodSingleDevice,
 # DecodePodDevices), and util.go of pkg/util in github.com/4paradigm/k8s-vgpu-scheduler.
 

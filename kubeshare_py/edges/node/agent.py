@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Protocol
 
 from aiohttp import web
@@ -15,12 +15,11 @@ from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeFailure
 from kubeshare_py.edges.kube.watch import follow
 from kubeshare_py.edges.node.card_sampler import CardSampler
-from kubeshare_py.edges.node.collector_server import CannotListen
+from kubeshare_py.edges.node.collector_server import served_routes
 from kubeshare_py.edges.node.node_annotation import REWRITE_S
 from kubeshare_py.edges.process import decision_log, probes
 from kubeshare_py.edges.process.backoff import Backoff
-from kubeshare_py.edges.process.bounded_server import listening
-from kubeshare_py.edges.process.build import running_build, say_listening, url
+from kubeshare_py.edges.process.build import running_build
 from kubeshare_py.edges.process.probes import HealthCheck
 from kubeshare_py.exporters.metric import Metric, Values, build_collector
 from kubeshare_py.exporters.node_agent_metrics import AgentFigures, agent_page
@@ -322,19 +321,7 @@ class AgentPage:
 
 @asynccontextmanager
 async def serve(agent: NodeAgent, address: str, port: int) -> AsyncIterator[str]:
-    """Serve while entered; yields the URL of the root. Raises CannotListen.
-
-    `address` "" is all, `port` 0 any free one.
-    """
-    application = web.Application()
-    application.add_routes(AgentPage(agent).routes())
-    async with AsyncExitStack() as stack:
-        try:
-            addresses = await stack.enter_async_context(
-                listening(application, address, port, shutdown_s=1.0)
-            )
-        except OSError as error:
-            where = f"{address or '*'}:{port}"
-            raise CannotListen(f"cannot listen on {where}: {error.strerror or error}") from error
-        say_listening("kubeshare-node-agent", addresses, "http", node=agent.node)
-        yield url("http", *addresses[0])
+    """Serve while entered; yields the URL of the root. Raises CannotListen; see `served_routes`."""
+    routes, about = AgentPage(agent).routes(), {"node": agent.node}
+    async with served_routes("kubeshare-node-agent", routes, address, port, about) as root:
+        yield root

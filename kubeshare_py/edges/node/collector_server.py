@@ -1,7 +1,7 @@
 """The collector's HTTP server: its page for Prometheus, /livez and /readyz."""
 
 import gzip
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from aiohttp import web
@@ -74,12 +74,27 @@ class CollectorPage:
 
 @asynccontextmanager
 async def serve(sampler: CardSampler, address: str, port: int) -> AsyncIterator[str]:
-    """Serve while entered; yields the URL of the page. Raises CannotListen.
+    """Serve while entered; yields the URL of the page. Raises CannotListen; see `served_routes`."""
+    routes, about = CollectorPage(sampler).routes(), {"path": PATH, "node": sampler.node}
+    async with served_routes("kubeshare-collector", routes, address, port, about) as root:
+        run_until_signal.give_back()
+        yield f"{root}{PATH}"
 
-    `address` "" is all, `port` 0 any free one.
+
+@asynccontextmanager
+async def served_routes(
+    program: str,
+    routes: Iterable[web.RouteDef],
+    address: str,
+    port: int,
+    about: Mapping[str, str],
+) -> AsyncIterator[str]:
+    """Serve without TLS while entered; yields the URL of the root. Raises CannotListen.
+
+    `address` "" is all, `port` 0 any free one. `about` is for the log.
     """
     application = web.Application()
-    application.add_routes(CollectorPage(sampler).routes())
+    application.add_routes(routes)
     async with AsyncExitStack() as stack:
         try:
             addresses = await stack.enter_async_context(
@@ -88,6 +103,5 @@ async def serve(sampler: CardSampler, address: str, port: int) -> AsyncIterator[
         except OSError as error:
             where = f"{address or '*'}:{port}"
             raise CannotListen(f"cannot listen on {where}: {error.strerror or error}") from error
-        say_listening("kubeshare-collector", addresses, "http", path=PATH, node=sampler.node)
-        run_until_signal.give_back()
-        yield f"{url('http', *addresses[0])}{PATH}"
+        say_listening(program, addresses, "http", **about)
+        yield url("http", *addresses[0])

@@ -68,7 +68,7 @@ def test_a_record_that_cannot_be_read_is_named(text: str, problem: str) -> None:
 
 
 def test_the_ancestor_writes_one_end_after_all_containers() -> None:
-    """So containers cannot be told apart: its own reader finds one container with all cards."""
+    """Its own reader finds one container with all cards."""
     text = encode_as_seed(((one("U1"),), (one("U2"),)))
     assert text == "U1,NVIDIA,1000,30:U2,NVIDIA,1000,30:;"
     assert decode(text) == ((one("U1"), one("U2")), ())

@@ -8,7 +8,7 @@ import struct
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
@@ -18,11 +18,10 @@ from kubeshare_py.domain.card_reading import CardReading, IsolationBackend, Judg
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.edges.node.agent import NodeAgent
 from kubeshare_py.edges.node.card_sampler import CardSampler
-from kubeshare_py.edges.node.collector_server import CannotListen
+from kubeshare_py.edges.node.collector_server import served_routes
 from kubeshare_py.edges.node.hami_core.hami_folder import HamiFolder, RegionFolder
 from kubeshare_py.edges.process import decision_log
-from kubeshare_py.edges.process.bounded_server import listening
-from kubeshare_py.edges.process.build import running_build, say_listening, url
+from kubeshare_py.edges.process.build import running_build
 from kubeshare_py.exporters.hami_node_metrics import CONTENT_TYPE, HamiCard, HamiUse, hami_page
 from kubeshare_py.exporters.metric import Values, hami_build_text
 from kubeshare_py.exporters.node_agent_metrics import HAMI_CORE, hami_core_values
@@ -327,23 +326,10 @@ class HamiPage:
 
     @asynccontextmanager
     async def served(self, address: str, port: int) -> AsyncIterator[str]:
-        """Serve while entered; yields the URL of the root. Raises CannotListen.
-
-        `address` "" is all, `port` 0 any free one.
-        """
-        application = web.Application()
-        application.add_routes([web.get("/metrics", self._answer)])
-        async with AsyncExitStack() as stack:
-            try:
-                found = await stack.enter_async_context(
-                    listening(application, address, port, shutdown_s=1.0)
-                )
-            except OSError as error:
-                where = f"{address or '*'}:{port}"
-                why = error.strerror or error
-                raise CannotListen(f"cannot listen on {where}: {why}") from error
-            say_listening("kubeshare-node-agent", found, "http", page="hami")
-            yield url("http", *found[0])
+        """Serve while entered; yields the URL of the root. Raises CannotListen."""
+        routes, about = [web.get("/metrics", self._answer)], {"page": "hami"}
+        async with served_routes("kubeshare-node-agent", routes, address, port, about) as root:
+            yield root
 
     async def _answer(self, request: web.Request) -> web.Response:
         clock = asyncio.get_running_loop().time

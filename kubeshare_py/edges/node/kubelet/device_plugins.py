@@ -141,7 +141,7 @@ class RegisteredPlugin:
                 await backoff.pause()
 
     async def _serve(self) -> None:
-        """Until kubelet has to be told again. Raises OSError, KubeletUnreachable."""
+        """Serve the plugin until kubelet has restarted. Raises OSError, KubeletUnreachable."""
         async with PluginServer(self._socket, self.board, self._answers) as server:
             kubelet, own = _mark(self._kubelet), _mark(self._socket)
             await self._register(server)
