@@ -182,7 +182,7 @@ async def chaos_cluster(
             async with found.keeping(reference):
                 yield found
         finally:
-            await schedulers.kill()
+            await schedulers.end()
 
 
 def durations_of(plane: ControlPlane | None, **options: Unpack[Options]) -> Durations:

@@ -43,6 +43,9 @@ class Schedulers(Protocol):
     async def kill(self, number: int | None = None) -> None:
         """End one, or all, without letting them finish anything."""
 
+    async def end(self) -> None:
+        """End all; those in this process write the rest of their event logs."""
+
     def url(self) -> str:
         """Where the one that started last listens."""
 
@@ -96,6 +99,13 @@ class Tasks(logging.Handler):
             task.cancel()
         for _ in range(TURNS):
             await asyncio.sleep(0)
+        for task in ended:
+            task.cancel()
+        if ended:
+            await asyncio.wait(ended)
+
+    async def end(self) -> None:
+        ended = _taken(self._running, None)
         for task in ended:
             task.cancel()
         if ended:
@@ -167,6 +177,9 @@ class Processes:
             task.cancel()
         if ended:
             await asyncio.wait(ended)
+
+    async def end(self) -> None:
+        await self.kill()
 
     def pause(self, number: int) -> Callable[[], None]:
         """Let one stand still (SIGSTOP) until what is answered is called."""

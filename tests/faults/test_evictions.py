@@ -67,7 +67,8 @@ async def expect_each_eviction_needed(found: ChaosCluster, *, seed: int) -> None
     rng, reference = random.Random(seed), found.reference
     found.schedulers.start()
     for number in range(NEWCOMERS):
-        rank = rng.choice(["low", "middle", "high", "polite"])
+        # The first ones take cards that they may have to give up.
+        rank = rng.choice(["low", "middle", "high", "polite"]) if number >= 6 else "low"
         if rng.random() < 0.2:
             new = await create_gang(found, f"gang-{number}", rng.choice([2, 3]), "1.0", rank)
         else:
