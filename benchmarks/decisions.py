@@ -22,7 +22,6 @@ import sys
 import time
 import timeit
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -48,6 +47,7 @@ from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.request import ContainerClaim, ContainerRef, GpuClaim, GpuRequest
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.points import BestCards, CardPreselection, CardSetScore, RowScore
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.reasons import ReasonTable

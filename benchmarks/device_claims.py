@@ -19,7 +19,6 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import SCHEDULER_NAME, read
@@ -56,6 +55,7 @@ from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import DeviceClaimName, DeviceClaims, NodeTerm, Pod, Shape
 from kubeshare_py.domain.storage import ReserveDevices
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.scheduling.machine import Machine
 

@@ -19,7 +19,6 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -43,6 +42,7 @@ from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.request import ContainerClaim, GpuClaim, GpuRequest
+from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.event_log.event_log import EventLog, LogLimits
 from kubeshare_py.edges.event_log.log_folder import LoggedSession, ReplaySettings, sessions
 from kubeshare_py.programs.replay import replayed

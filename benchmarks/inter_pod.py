@@ -21,7 +21,6 @@ import json
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from kubeshare_plugins import IN_TREE
@@ -48,6 +47,7 @@ from kubeshare_py.domain.pod import (
     SpreadConstraint,
     WeightedTerm,
 )
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.scheduling.machine import Machine
 

@@ -24,7 +24,6 @@ import gc
 import random
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -38,6 +37,7 @@ from kubeshare_py.domain.events import BindSlotsFree, PodSeen, PodsListed
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod, PodGroup, Shape
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.scheduler.state_api import table_texts, view_texts
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.manifests.events import PODS_A_PORTION, portions_of

@@ -16,7 +16,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from typing import Any
 import uvloop
 import yaml
 
+from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.credentials import load
 from kubeshare_py.edges.kube.errors import KubeError

@@ -7,7 +7,7 @@ The events are those that a scheduler's watches would make of what the API serve
 import random
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from benchmarks.decisions import GIB, request_of
 from kubeshare_py.configuration.scheduler import SCHEDULER_NAME
@@ -27,6 +27,7 @@ from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import NodeTerm, Pod, PodClaim, PodGroup, PodVolumes, Shape
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.domain.storage import PersistentVolumeClaim, StorageClass
+from kubeshare_py.domain.values import replace
 
 SMALL = Shape(
     resources=(("cpu", 100), ("memory", GIB)), claims=(GpuClaim(milli=100),), needs_port=True

@@ -4,12 +4,13 @@ import asyncio
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
 
 from benchmarks.contest.cluster import CARD_MEMORY, CARDS, MODEL, PODS, Ask, Cluster, node_names
+from kubeshare_py.domain.values import replace
 from kubeshare_py.embedded_cluster.serving.server import ADMIN, SCHEDULER
 from tests.controlplane.processes import process
 

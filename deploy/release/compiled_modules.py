@@ -36,18 +36,25 @@ COMPILED = (
 )
 _CLASS_VARIABLES = "A dataclass takes a ClassVar for a field, because mypyc changes annotations."
 _CLASS_ATTRIBUTES = "mypyc does not know attributes of a class that are constants of the module."
+_STRUCTS = "mypyc does not know msgspec's Structs."
 #: Modules and folders of these that stay as they are, each with the reason.
 LEFT_OUT = {
     "cluster/columns.py": "Its descriptors use the __dict__ of rows; compiled classes have none.",
     "cluster/derived.py": "A TypeVar of int and arrays, which mypyc takes for one of them.",
     "cluster/overlay.py": "A class of rows, like those of cluster/rows.py.",
     "cluster/rows.py": "Rows keep the columns that were asked for in their __dict__.",
+    "domain/allocation.py": _STRUCTS,
     "domain/cluster_objects.py": _CLASS_VARIABLES,
     "domain/device.py": _CLASS_VARIABLES,
+    "domain/effects.py": _STRUCTS,
+    "domain/events.py": _STRUCTS,
     "domain/mypyc_hints.py": "What it defines is for modules that are not compiled.",
+    "domain/node.py": _STRUCTS,
+    "domain/pod.py": _STRUCTS,
     "domain/quota.py": _CLASS_VARIABLES,
     "domain/remembered.py": "A decorated function names itself, which mypyc does not know.",
     "domain/storage.py": _CLASS_VARIABLES,
+    "domain/values.py": _STRUCTS,
     "framework/adapters.py": _CLASS_ATTRIBUTES,
     "framework/joint_layout.py": "mypyc (of mypy 2.4) ends with a segmentation fault.",
     "framework/points.py": "mypyc does not know Protocols with @runtime_checkable.",

@@ -7,7 +7,7 @@ and the ledger's reasons to refuse.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +37,7 @@ from kubeshare_py.domain.pod import PlacedPod, Shape
 from kubeshare_py.domain.quota import NATIVE_GPU, UNKNOWN_PARTS
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.domain.values import replace
 
 # GPUs that the kubelet gives out itself: how many idle cards are held back for them.
 #

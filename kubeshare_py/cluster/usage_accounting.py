@@ -9,7 +9,7 @@ alone, and counts from the moment the card appears.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
@@ -48,6 +48,7 @@ from kubeshare_py.domain.card_reading import PATHS
 from kubeshare_py.domain.gpu import WHOLE_MILLI, CardTags, Gpu, exclusions
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.pod import PlacedPod
+from kubeshare_py.domain.values import replace
 from kubeshare_py.topology.card_sets import PositionSet
 from kubeshare_py.topology.node_topology import in_order
 

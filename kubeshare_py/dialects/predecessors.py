@@ -6,7 +6,6 @@ what the pod's spec asks for: a charge that is too small would give the same sha
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 
 from kubeshare_py.dialects.allocation import NOTHING_HELD, ReadBack, held_wholly
 from kubeshare_py.dialects.dialect import Dialect, PodAsk, UnreadableHolding, read_back_by
@@ -15,6 +14,7 @@ from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge, 
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
 from kubeshare_py.domain.request import CardRelation, ContainerRef, GpuClaim, GpuRequest
+from kubeshare_py.domain.values import replace
 
 
 def held_by_predecessor(

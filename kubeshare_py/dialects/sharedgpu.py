@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 
 from kubeshare_py.dialects.label_numbers import LONGEST, integer, plain_decimal, thousandths
@@ -10,6 +10,7 @@ from kubeshare_py.domain.gpu import ANY, WHOLE_MILLI, PreferredModels, name_part
 from kubeshare_py.domain.quantity import CLAIMED_CARDS, HELD_BYTES, whole
 from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.domain.request import GpuClaim, GpuRequest, InvalidRequest
+from kubeshare_py.domain.values import replace
 
 # Models of cards beyond `sharedgpu/gpu_model`: lists, orders, denials.
 #

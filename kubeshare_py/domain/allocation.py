@@ -1,7 +1,8 @@
 """A placement's charges: what it holds of each card, enough to rebuild the ledger exactly."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kubeshare_py.domain.card_reading import UNHELD, Isolation, IsolationBackend, Part
 from kubeshare_py.domain.gpu import CardTags, names
@@ -10,8 +11,7 @@ from kubeshare_py.domain.quantity import HELD_BYTES
 from kubeshare_py.domain.request import ContainerRef
 
 
-@dataclass(frozen=True, slots=True)
-class CardCharge:
+class CardCharge(Struct, frozen=True):
     """One pod's charge of one card: a share in milli, and memory in bytes.
 
     An exclusive charge lets no other pod on the card, and `tags` (sorted) let only some on it. The
@@ -37,8 +37,7 @@ class CardCharge:
         return next((tag.word for tag in names(self.tags)), "") if self.tags else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimCharge:
+class ClaimCharge(Struct, frozen=True, kw_only=True):
     """What one container holds, its cards in the order in which it sees them.
 
     `limit_milli` caps its GPU time on each card; 0 is no limit.
@@ -58,8 +57,7 @@ class ClaimCharge:
 MAX_OWNERS = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allocation:
+class Allocation(Struct, frozen=True, kw_only=True):
     """A pod's cards on its node, in the order in which its containers see them.
 
     Each card is in `cards` once, with all that the pod's containers hold of it. `claims` are the

@@ -1,7 +1,9 @@
 """Everything that the scheduler may request of its environment."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.diagnosis import Diagnosis
@@ -68,8 +70,7 @@ class PreemptionPlan:
         return bool(self.victims or self.awaited)
 
 
-@dataclass(frozen=True, slots=True)
-class Bind:
+class Bind(Struct, frozen=True):
     """Bind a pod and record what it holds, in one request.
 
     It is sent again unchanged while the outcome is unknown. `stale_results` are result annotations
@@ -83,8 +84,20 @@ class Bind:
     node: NodeName
     allocation: Allocation
     stale_results: tuple[str, ...] = ()
-    decided: NodeAtDecision = field(default_factory=NodeAtDecision)
-    in_doubt_since: float | None = field(default=None, compare=False)
+    decided: NodeAtDecision = NodeAtDecision()
+    in_doubt_since: float | None = None
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are the same Binding, whenever each is sent."""
+        return isinstance(other, Bind) and self._sent == other._sent
+
+    def __hash__(self) -> int:
+        return hash(self._sent)
+
+    @property
+    def _sent(self) -> tuple[object, ...]:
+        held, stale = self.allocation, self.stale_results
+        return self.uid, self.key, self.node, held, stale, self.decided
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +122,7 @@ class ReportWaiting:
     diagnosis: Diagnosis
 
 
-@dataclass(frozen=True, slots=True)
-class ReportScheduled:
+class ReportScheduled(Struct, frozen=True):
     """Report that the pod was bound: a Scheduled event.
 
     `allocation` is what it holds, and `cards` are those that its node had when it was placed.

@@ -6,6 +6,8 @@ Any event is legal in any state, late ones included.
 from dataclasses import dataclass
 from enum import StrEnum
 
+from msgspec import Struct
+
 from kubeshare_py.domain.cluster_objects import (
     Budget,
     GroupApi,
@@ -36,8 +38,7 @@ from kubeshare_py.domain.storage import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PodSeen:
+class PodSeen(Struct, frozen=True):
     """A pod was added or changed; the whole pod as it is now."""
 
     pod: Pod
@@ -60,8 +61,7 @@ class FinishedMember:
     group_owners: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PodGone:
+class PodGone(Struct, frozen=True):
     """A pod was deleted, or reached a terminal phase.
 
     `finished` is set in the latter case, if the pod was in a group. `stopped`: its containers have
@@ -267,8 +267,7 @@ class Refusal(StrEnum):
 OF_ONE_TRY = frozenset({Refusal.INVALID, Refusal.DENIED, Refusal.FORBIDDEN})
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Struct, frozen=True):
     """The API server stored the placement."""
 
 
@@ -292,8 +291,7 @@ class BindUnknown:
 BindOutcome = Bound | BindRefused | BindUnknown
 
 
-@dataclass(frozen=True, slots=True)
-class BindAnswered:
+class BindAnswered(Struct, frozen=True):
     """A Bind effect has an outcome."""
 
     uid: PodUid
@@ -342,8 +340,7 @@ class EvictionFailed:
     answer: str
 
 
-@dataclass(frozen=True, slots=True)
-class BindSlotsFree:
+class BindSlotsFree(Struct, frozen=True):
     """Decide now: at most `slots` more bindings may be sent, and no more than MAX_UNANSWERED."""
 
     slots: int

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import NodeImage
@@ -100,8 +102,7 @@ class Node:
     created: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeAtDecision:
+class NodeAtDecision(Struct, frozen=True, kw_only=True):
     """A node as it was when a pod was sent to it: all its cards, and its allocatable amounts.
 
     `agent` is what its agent said then. `at` is the moment (s) on the machine's clock, which is

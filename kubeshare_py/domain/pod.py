@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from msgspec import Struct
+
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.card_reading import IsolationBackend
 from kubeshare_py.domain.cluster_objects import (
@@ -571,8 +573,7 @@ class PodGroup:
                 raise ValueError(f"{name} {bound.problem(amount)}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pod:
+class Pod(Struct, frozen=True, kw_only=True):
     """A pod that is not finished.
 
     `created` is the RFC 3339 creationTimestamp, which sorts as text. `gates` are its scheduling

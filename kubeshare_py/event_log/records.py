@@ -6,7 +6,7 @@ import types
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from functools import cache
@@ -28,13 +28,14 @@ from kubeshare_py.domain.effects import Bind, Effect, Evict, Nominate, ReportSch
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import NodeTerm, Pod, Shape
 from kubeshare_py.domain.remembered import remembered
+from kubeshare_py.domain.values import field_names
 from kubeshare_py.framework.scheduler_profile import ProfilesReplaced
 from kubeshare_py.manifests.pods.placement import PackedTerms, packed
 from kubeshare_py.scheduling.machine import MachineEvent
 
-# Domain values of what msgspec made of them: dataclasses by their fields' annotations.
+# Domain values of what msgspec made of them: by the annotations of their fields.
 #
-# msgspec writes dataclasses fast, private fields included, but reads neither unions of them nor
+# msgspec writes values fast, private fields included, but reads neither unions of dataclasses nor
 # hashable sequences. Invariants are checked again, because each value is constructed.
 
 
@@ -65,7 +66,8 @@ def _builder(kind: Any) -> _Make:
         return _of_union(arguments)
     if origin is not None:
         return _of_collection(origin, arguments)
-    return _of_dataclass(kind) if dataclasses.is_dataclass(kind) else _of_plain(kind)
+    is_value = dataclasses.is_dataclass(kind) or issubclass(kind, msgspec.Struct)
+    return _of_value(kind) if is_value else _of_plain(kind)
 
 
 def _of_collection(origin: Any, arguments: Sequence[Any]) -> _Make:
@@ -98,10 +100,9 @@ def _of_plain(kind: Any) -> _Make:
     return plain
 
 
-def _of_dataclass(kind: Any) -> _Make:
-    hints = get_type_hints(kind)
-    known = {one.name: one for one in dataclasses.fields(kind)}
-    builders = {name: _builder(hints[name]) for name, one in known.items() if one.init}
+def _of_value(kind: Any) -> _Make:
+    hints, known = get_type_hints(kind), field_names(kind)
+    builders = {name: _builder(hints[name]) for name in field_names(kind, given=True)}
 
     def make(raw: dict[str, Any]) -> Any:
         given = {}
@@ -122,9 +123,7 @@ def _of_union(kinds: Sequence[Any]) -> _Make:
     if len(some) == 1:
         build = _builder(some[0])
         return lambda raw: None if raw is None else build(raw)
-    by_fields = {
-        frozenset(one.name for one in dataclasses.fields(kind)): _builder(kind) for kind in some
-    }
+    by_fields = {frozenset(field_names(kind)): _builder(kind) for kind in some}
 
     def make(raw: dict[str, Any]) -> Any:
         build = by_fields.get(frozenset(raw))
@@ -181,8 +180,8 @@ _PROFILES, _POD_SEEN = ProfilesReplaced.__name__, events.PodSeen.__name__
 #: The names of the fields of pods, without their shape, and of shapes.
 _FieldNames = tuple[tuple[str, ...], tuple[str, ...]]
 _FIELDS: _FieldNames = (
-    tuple(one.name for one in fields(Pod) if one.name != "shape"),
-    tuple(one.name for one in fields(Shape) if one.init),
+    tuple(name for name in field_names(Pod) if name != "shape"),
+    field_names(Shape, given=True),
 )
 _pod_values, _shape_values = (attrgetter(*names) for names in _FIELDS)
 #: The fields of a header besides its configuration.

@@ -1,7 +1,6 @@
 """What a container is given of cards: devices, their pods, and what the agent remembers of both."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 
 import msgspec
 
@@ -9,6 +8,7 @@ from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, PodKey, PodUid, card_at
 from kubeshare_py.domain.request import ContainerRef
+from kubeshare_py.domain.values import replace
 from kubeshare_py.node_agent.devices import DeviceList
 
 # Which cards a container with devices sees, by its pod's allocation.

@@ -5,7 +5,6 @@ It is gated with a reason, in its shape's queue, in backoff first, or in kube-sc
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
 
 from kubeshare_py.domain.diagnosis import Diagnosis, WaitingReason
@@ -15,6 +14,7 @@ from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.printable import listed
 from kubeshare_py.domain.remembered import remembered
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.answer_checks import SortKeys
 from kubeshare_py.framework.boundary import PluginCalls, PluginFailed
 from kubeshare_py.framework.scheduler_profile import Profile

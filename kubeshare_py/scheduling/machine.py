@@ -6,7 +6,6 @@ legal in every state: answers may come late, twice, or for pods that are gone.
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -47,6 +46,7 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.storage import ObjectRef
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.boundary import PluginCalls
 from kubeshare_py.framework.profile_making import PluginFactory, profiles
 from kubeshare_py.framework.scheduler_profile import Profile, ProfilesReplaced

@@ -7,7 +7,6 @@ extenders take the same way from `Assumer.place` on.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from enum import Enum, auto
 from itertools import islice
 from typing import NamedTuple, Protocol, assert_never
@@ -46,6 +45,7 @@ from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.node import NO_AGENT, NodeAtDecision
 from kubeshare_py.domain.pod import PlacedPod, Pod, Shape
 from kubeshare_py.domain.request import ContainerClaim, GpuRequest, GuestContainer
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.result_cache import Choice
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.scheduling.enqueue import Enqueuer, report_waiting

@@ -2,13 +2,13 @@
 
 import base64
 import json
-from dataclasses import replace
 from typing import Any
 
 import jsonpatch
 
 from kubeshare_py.admission.review import Rules, answer
 from kubeshare_py.domain.card_reading import IsolationBackend, IsolationChoice
+from kubeshare_py.domain.values import replace
 
 Json = dict[str, Any]
 

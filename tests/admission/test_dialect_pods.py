@@ -1,12 +1,11 @@
 """Whose pods become that ask in a dialect's resources, as webhook and embedded cluster decide."""
 
-from dataclasses import replace
-
 import pytest
 
 from kubeshare_py.admission.dialect_pods import LABEL, OptIn, taken_resources
 from kubeshare_py.admission.review import Rules
 from kubeshare_py.domain.card_reading import IsolationBackend, IsolationChoice
+from kubeshare_py.domain.values import replace
 from tests.admission.patched import SHARE, Json, a_pod, answered, env_of, review
 from tests.dialects.halves import DIALECTS, GPU, HALF
 from tests.embedded_cluster.protocol.test_mutation import made_by

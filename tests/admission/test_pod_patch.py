@@ -3,13 +3,13 @@
 import base64
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import jsonpatch
 import pytest
 from hypothesis import Phase, find, given, settings
 
+from kubeshare_py.domain.values import replace
 from tests.admission.any_pod import pods
 from tests.admission.patched import ALL, SHARE, Json, a_pod, answered, env_of, patched, review
 from tests.dialects.halves import DIALECTS, HALF

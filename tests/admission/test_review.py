@@ -1,10 +1,10 @@
 import base64
 import json
-from dataclasses import replace
 
 import pytest
 
 from kubeshare_py.admission.review import MOST_CONTAINERS, MOST_KEYS, answer, answer_of_others
+from kubeshare_py.domain.values import replace
 from tests.admission.patched import ALL, SHARE, Json, a_pod, answered, env_of, patched, review
 from tests.dialects.halves import DIALECTS
 

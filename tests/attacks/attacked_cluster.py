@@ -7,11 +7,12 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
+from kubeshare_py.domain.values import replace
 from kubeshare_py.embedded_cluster.nodes.simulated_nodes import (
     SimulatedNode,
     node_object,

@@ -3,11 +3,11 @@
 import asyncio
 import base64
 import json
-from dataclasses import replace
 from http import HTTPStatus
 
 import pytest
 
+from kubeshare_py.domain.values import replace
 from tests.attacks.attack import STATE, Attack, gpu_pod, pods_of
 from tests.attacks.attacked_cluster import ADA, ATTACKER, MALLORY, NAME, RITA, VICTIM, VICTOR
 from tests.attacks.raw import answered, crowd, request, status

@@ -4,7 +4,6 @@ A step is four small numbers, so that Hypothesis can shrink a history.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from hypothesis import strategies as st
@@ -15,6 +14,7 @@ from kubeshare_py.domain.card_reading import BusPath
 from kubeshare_py.domain.gpu import CardTag, CardTags, PeerLink, TagKind
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid, card_at
 from kubeshare_py.domain.node import Taint
+from kubeshare_py.domain.values import replace
 from tests.cluster.reference_model import Held, ReferenceModel, Resources
 from tests.making import a_gpu, a_node
 

@@ -3,12 +3,13 @@
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.gpu import CardTag, Gpu
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.node import Node
+from kubeshare_py.domain.values import replace
 from tests.topology.plain import first_for_shares
 
 MAX_STRAYS = 16

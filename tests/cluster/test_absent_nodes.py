@@ -1,7 +1,6 @@
 """Pods on nodes that the API server has not shown: no rows, and nothing is lost or forgotten."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from random import Random
 
@@ -14,6 +13,7 @@ from kubeshare_py.cluster.columns import CARD_COLUMNS, NODE_COLUMNS
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
+from kubeshare_py.domain.values import replace
 from tests.making import a_gpu, a_node
 from tests.scale import examples
 

@@ -1,7 +1,5 @@
 """Tables do not grow with names that come and go: not those of pods, nor those of nodes."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,6 +17,7 @@ from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.gpu import PeerLink
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.node import Taint
+from kubeshare_py.domain.values import replace
 from kubeshare_py.topology.card_sets import SPARE_BOARDS
 from tests.making import a_gpu, a_node
 from tests.scale import examples

@@ -3,7 +3,7 @@
 They count on the card that the node first lists with this index, and on no other one.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given
@@ -15,6 +15,7 @@ from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid, card_at
 from kubeshare_py.domain.request import ContainerRef
+from kubeshare_py.domain.values import replace
 from tests.making import a_gpu, a_node
 from tests.scale import examples
 

@@ -3,7 +3,7 @@
 A property test has books of its own: whole pods, plain loops, no columns.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from hypothesis import given
@@ -17,6 +17,7 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.node import AgentWords, KubeletPick, Node
 from kubeshare_py.domain.quota import NATIVE_GPU
+from kubeshare_py.domain.values import replace
 from tests.making import a_gpu, a_node
 from tests.scale import examples
 

@@ -1,7 +1,5 @@
 """The devices of rows by number; what changes is looked at again, and nothing else."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from kubeshare_py.cluster.changes import ChangeLog
@@ -9,6 +7,7 @@ from kubeshare_py.cluster.cluster_objects import ClusterObjects
 from kubeshare_py.cluster.row_devices import RowDevices
 from kubeshare_py.domain.device import DeviceKey, DeviceNodes
 from kubeshare_py.domain.identity import GpuUuid, NodeName
+from kubeshare_py.domain.values import replace
 from tests.making.devices import DRIVER, device, sliced
 
 _ALL = np.arange(2)

@@ -1,7 +1,5 @@
 """What charges do to the columns of a row: resources, cards, cards that are not there."""
 
-from dataclasses import replace
-
 import pytest
 
 from kubeshare_py.cluster.charge import Charge, NativeGpus, Resources
@@ -10,6 +8,7 @@ from kubeshare_py.cluster.usage_accounting import MAX_STRAYS, UsageAccounting
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName
 from kubeshare_py.domain.quota import NATIVE_GPU
+from kubeshare_py.domain.values import replace
 from tests.making import some_gpus
 
 N1 = NodeName("n1")

@@ -13,13 +13,14 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from random import SystemRandom
 from typing import Any
 
 from tenacity import retry, retry_if_exception, stop_after_attempt
 
+from kubeshare_py.domain.values import replace
 from kubeshare_py.embedded_cluster.serving.server import ADMIN, SCHEDULER
 from tests.controlplane.processes import Process, process
 from tests.controlplane.secrets_of_cluster import CONTROLLERS, FRONT_PROXY, Secrets, make_secrets

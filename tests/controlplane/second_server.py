@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from kubeshare_py.domain.values import replace
 from kubeshare_py.embedded_cluster.serving.server import ADMIN
 from tests.controlplane.processes import process
 from tests.controlplane.running import ControlPlane, free_ports, server_flags

@@ -8,12 +8,13 @@ made for CUDA: a container that is told nothing sees every card of its node.
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.credentials import load
 from kubeshare_py.edges.kube.errors import KubeError

@@ -11,12 +11,13 @@ import shutil
 import sys
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 
 import pytest
 
+from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.isolation.containers import CAPABILITIES, DEVICE_VARIABLES

@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.kube.client import KubeClient, decode
 from kubeshare_py.edges.kube.credentials import load
 from kubeshare_py.edges.kube.errors import KubeError

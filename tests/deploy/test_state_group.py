@@ -1,11 +1,11 @@
 """The state by way of kube-apiserver: installed by Helm, run as its pods run, asked by kubectl."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.kube.certificates import API_SERVICES
 from tests.controlplane.helm import NAMESPACE
 from tests.controlplane.running import ControlPlane

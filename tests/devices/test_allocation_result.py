@@ -1,7 +1,5 @@
 """What an allocation says of its claim."""
 
-from dataclasses import replace
-
 from kubeshare_py.devices.allocator import Chosen, allocation_of
 from kubeshare_py.devices.device_pools import PooledDevice
 from kubeshare_py.domain.cluster_objects import Requirement
@@ -14,6 +12,7 @@ from kubeshare_py.domain.device import (
     DeviceToleration,
 )
 from kubeshare_py.domain.pod import NodeTerm
+from kubeshare_py.domain.values import replace
 from tests.making.devices import CLASSES, DRIVER, claim, device, on_node, request, sliced
 
 

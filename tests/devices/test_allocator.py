@@ -1,7 +1,6 @@
 """Which devices of a node satisfy claims."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -21,6 +20,7 @@ from kubeshare_py.domain.device import (
     MatchAttribute,
     ResourceClaim,
 )
+from kubeshare_py.domain.values import replace
 from tests.making.devices import CLASSES, DRIVER, claim, device, on_node, request, sliced
 
 _SAME_ROOT = MatchAttribute(DRIVER, "root")

@@ -1,12 +1,11 @@
 """Which devices a node may use."""
 
-from dataclasses import replace
-
 from kubeshare_py.devices.device_pools import DevicePools
 from kubeshare_py.domain.cluster_objects import Requirement
 from kubeshare_py.domain.device import DeviceKey, DeviceNodes, ResourceSlice
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import NodeTerm
+from kubeshare_py.domain.values import replace
 from tests.making.devices import DRIVER, device, on_node, sliced
 
 _TERMS = (NodeTerm((Requirement("rack", "In", ("r1",)),)),)

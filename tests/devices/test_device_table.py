@@ -1,6 +1,5 @@
 """Devices by number, their columns, and verdicts on all of them."""
 
-from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -18,6 +17,7 @@ from kubeshare_py.devices.device_verdicts import (
 from kubeshare_py.devices.expression_values import DeviceRead
 from kubeshare_py.domain.device import Device, DeviceCapacity, DeviceClass, DeviceKey, ResourceSlice
 from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.values import replace
 from tests.making.devices import CLASSES, DRIVER, device, on_node, request, sliced
 from tests.scale import seeds
 

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from dataclasses import replace
 
 import pytest
 
@@ -15,6 +14,7 @@ from kubeshare_py.devices.device_verdicts import (
     TableVerdicts,
 )
 from kubeshare_py.devices.expressions import compiled
+from kubeshare_py.domain.values import replace
 from tests.kept_texts import kept_by_place, marked
 from tests.making.devices import CLASSES, DRIVER, device, on_node, request, sliced
 

@@ -1,5 +1,4 @@
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from kubeshare_py.domain.card_reading import Isolation, IsolationBackend
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
 from kubeshare_py.domain.quantity import CARDS_OF_NODE, HELD_BYTES, POD_CLAIMS
 from kubeshare_py.domain.request import ContainerRef
+from kubeshare_py.domain.values import replace
 
 FULL: dict[str, Any] = {
     "v": 1,

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +7,7 @@ from kubeshare_py.dialects.dialect import ContainerAmounts, PodAsk
 from kubeshare_py.dialects.dialects import DialectTable, container_variables, container_visibility
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
 from kubeshare_py.domain.request import ContainerRef, GpuRequest, InvalidRequest
+from kubeshare_py.domain.values import replace
 from tests.dialects.halves import BOTH, HALF, HALVES, Halves, a_container, an_ask
 
 VOID, SHARE, WHOLE = CardVisibility.VOID, CardVisibility.SHARE, CardVisibility.WHOLE

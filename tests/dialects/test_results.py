@@ -1,11 +1,10 @@
-from dataclasses import replace
-
 import pytest
 
 from kubeshare_py.dialects.results import is_result, result_annotations
 from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge, summed
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid
 from kubeshare_py.domain.request import ContainerRef
+from kubeshare_py.domain.values import replace
 
 TOKEN = DecisionToken("t")
 

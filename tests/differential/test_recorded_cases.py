@@ -1,12 +1,12 @@
 """What kube-scheduler said of named cases, compared with this scheduler's answers; without Go."""
 
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
+from kubeshare_py.domain.values import replace
 from tests.differential import ours
 from tests.differential.answers import Candidate, CaseAnswer, of_oracle
 from tests.differential.comparison import differences

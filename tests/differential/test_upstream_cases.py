@@ -2,11 +2,11 @@
 
 import re
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from kubeshare_py.domain.values import replace
 from tests.controlplane.build import ORACLE_MODULE
 from tests.differential import ours
 from tests.differential.answers import Candidate, CaseAnswer, of_oracle

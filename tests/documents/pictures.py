@@ -7,7 +7,6 @@ import asyncio
 import re
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from html import unescape
 from io import StringIO
 from pathlib import Path
@@ -17,6 +16,7 @@ from rich.text import Text
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.domain.identity import PodKey
+from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.process.plugin_entry_points import with_entry_points
 from kubeshare_py.edges.scheduler import configuration_file
 from kubeshare_py.embedded_cluster.programs import demo

@@ -1,10 +1,9 @@
 """What a pod mounts, as a value."""
 
-from dataclasses import replace
-
 import pytest
 
 from kubeshare_py.domain.pod import InlineDisk, PodClaim, PodVolumes, VolumeChoice
+from kubeshare_py.domain.values import replace
 
 
 def test_a_pod_without_claims_and_disks_has_no_such_value() -> None:

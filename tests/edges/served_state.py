@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Generator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import aiohttp
@@ -10,6 +10,7 @@ from aiohttp import web
 
 from kubeshare_py.configuration.scheduler import Server
 from kubeshare_py.domain.identity import PodKey
+from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.kube.certificates import make_certificates
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.credentials import load

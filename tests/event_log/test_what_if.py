@@ -1,7 +1,6 @@
 """What other profiles would have done, with the same pods and a simulated API server."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -15,6 +14,7 @@ from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import BindAnswered, BindSlotsFree, Bound, Event, PodGone, PodSeen
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.values import replace
 from kubeshare_py.event_log.records import LoggedEvent, LogHeader
 from kubeshare_py.event_log.replay import OtherProfiles, what_if_lines, what_if_report
 from kubeshare_py.scheduling.machine import configured_machine

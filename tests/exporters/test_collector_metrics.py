@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from kubeshare_py.domain.card_reading import (
 )
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
+from kubeshare_py.domain.values import replace
 from kubeshare_py.exporters.collector_metrics import (
     CATALOGUE,
     CollectorFigures,

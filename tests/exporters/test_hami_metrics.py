@@ -1,12 +1,12 @@
 """HAMi's metrics from our ledger: names, labels, units, and what its board reads of them."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from kubeshare_py.domain.values import replace
 from kubeshare_py.exporters.hami_metrics import CATALOGUE, LEGACY_NAMES, HamiSchedulerPage
 from kubeshare_py.exporters.hami_node_metrics import CATALOGUE as NODE_CATALOGUE
 from kubeshare_py.exporters.metric import Build

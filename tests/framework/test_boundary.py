@@ -1,6 +1,5 @@
 """What a plugin does wrong becomes one exception that names it, and is counted."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.printable import MAX_TEXT
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.adapters import PerNodeFilter, PerNodeScore
 from kubeshare_py.framework.answer_checks import SortKeys
 from kubeshare_py.framework.boundary import Boundary, Failures, PluginFailed

@@ -1,6 +1,5 @@
 """What no node could ever give is called impossible, with the largest that there is."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.gpu import PreferredModels
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.request import CardRelation, GpuClaim
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.diagnosis import amounts, impossible
 from kubeshare_py.framework.evaluator import Evaluator
 from tests.framework.test_evaluator import PROFILES

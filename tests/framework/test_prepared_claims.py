@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import combinations, product
 
 import pytest
@@ -18,6 +17,7 @@ from kubeshare_py.cluster.rows import AllRows
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import CardRelation, GpuClaim
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework import joint_layout
 from kubeshare_py.framework.joint_layout import claim_layout
 from kubeshare_py.framework.prepared_claims import NOT_TOGETHER

@@ -1,12 +1,13 @@
 """Whether a device plugin lives, by what its Node shows. The times are Unix time in seconds."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubeshare_py.domain.values import replace
 from kubeshare_py.inventory.hami_plugins import ALIVE_S, Handshake, PluginSigns, requesting, time_in
 
 NOW = 1_700_000_000.0

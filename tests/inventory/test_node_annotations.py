@@ -2,7 +2,6 @@
 
 import json
 import tracemalloc
-from dataclasses import replace
 
 import pytest
 
@@ -11,6 +10,7 @@ from kubeshare_py.domain.events import InventoryRead
 from kubeshare_py.domain.gpu import Gpu, PeerLink
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.quantity import CARDS_OF_NODE
+from kubeshare_py.domain.values import replace
 from kubeshare_py.inventory.node_annotations import (
     AnnotatedCards,
     CardAnnotationProblem,

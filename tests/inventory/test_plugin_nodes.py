@@ -1,13 +1,13 @@
 """The inventory of nodes that device plugins register, from one reading to the next."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 
 from kubeshare_py.dialects.hami.annotations import RegisteredCard, write_json, write_records
 from kubeshare_py.domain.events import InventoryRead
 from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.values import replace
 from kubeshare_py.inventory.hami_plugins import (
     LATE_S,
     PluginKeys,

@@ -3,7 +3,7 @@
 The histories are judged by books of their own: what each collector lists, and what was known.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.values import replace
 from kubeshare_py.inventory.changes import next_reading
 from kubeshare_py.inventory.sample_merge import Reading
 from kubeshare_py.inventory.series import Series

@@ -6,13 +6,14 @@ Judged by a list of what landed on the server and when, which no candidate sees.
 import heapq
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.domain.lease import Lease, LeaseClaim, is_later
+from kubeshare_py.domain.values import replace
 from kubeshare_py.leader_election.leadership import Election, Terms
 from tests.scale import examples
 

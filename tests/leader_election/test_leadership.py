@@ -1,10 +1,9 @@
 """One candidate of an election, call by call."""
 
-from dataclasses import replace
-
 import pytest
 
 from kubeshare_py.domain.lease import Lease, LeaseClaim, is_later
+from kubeshare_py.domain.values import replace
 from kubeshare_py.leader_election.leadership import Election, Terms
 
 OTHERS = Lease(version="7", holder="other", transitions=3, duration_s=15, renewed="a")

@@ -1,13 +1,13 @@
 """Nodes with boards, whose cards tests know by index."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import InventoryRead
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.values import replace
 from tests.making.driver import Cards, Driver
 from tests.making.values import GIB, MODEL
 

@@ -2,7 +2,6 @@
 that fail, labels that come and go, and other profiles."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.cluster.columns import IntArray
@@ -11,6 +10,7 @@ from kubeshare_py.configuration.scheduler import SchedulerConfiguration, read
 from kubeshare_py.domain.effects import Bind, Evict
 from kubeshare_py.domain.events import NodeSeen, PodGone, PodSeen
 from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.points import Depends, RowFilter
 from kubeshare_py.framework.profile_making import PluginFactory, profiles
 from kubeshare_py.framework.reasons import ReasonTable

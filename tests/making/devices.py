@@ -3,7 +3,6 @@
 Each node has one slice, whose devices may be its cards.
 """
 
-from dataclasses import replace
 from typing import Any
 
 from kubeshare_py.devices.device_pools import DevicePools, NodeDevices
@@ -26,6 +25,7 @@ from kubeshare_py.domain.events import ObjectSeen
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import DeviceClaimName, DeviceClaims, NodeTerm, Pod
 from kubeshare_py.domain.storage import ReserveDevices
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.machine import Machine
 from tests.making.driver import Driver
 from tests.making.values import a_pod, a_shape

@@ -1,7 +1,6 @@
 """A machine in a cluster of nodes with cards: events go in, and effects are kept by kind."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge
@@ -34,6 +33,7 @@ from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.node import Node, NodeLock
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.storage import LockNode
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.machine import Machine, MachineEvent
 from kubeshare_py.scheduling.pod_groups.gang_repair import RepairRules
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record

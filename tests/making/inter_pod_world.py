@@ -4,7 +4,6 @@ The books know nothing of counts and columns: they ask the definitions (`inter_p
 placement after the other, and add up what pods hold of each node.
 """
 
-from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -37,6 +36,7 @@ from kubeshare_py.domain.pod import (
     PodSelector,
     SpreadConstraint,
 )
+from kubeshare_py.domain.values import replace
 from tests.making import a_machine, a_node, a_pod, a_shape
 from tests.plugins.kubernetes.inter_pod_model import Model, ModelNode, ModelPod
 

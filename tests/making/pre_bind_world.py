@@ -4,7 +4,7 @@ A Reserve plugin keeps the books: the calls that it gets begin and end with each
 """
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from kubeshare_plugins import IN_TREE
@@ -30,6 +30,7 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.storage import ObjectRef, PersistentVolumeClaim, SelectNode
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.points import READY, PendingPlacement, PreBindAnswer, Rejected, Wait
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.scheduling.machine import Machine

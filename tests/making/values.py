@@ -1,6 +1,5 @@
 """Pods, gangs and machines for tests: a call says only what the test is about."""
 
-from dataclasses import replace
 from typing import Any
 
 from kubeshare_plugins import IN_TREE
@@ -10,6 +9,7 @@ from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.node import NodeLock
 from kubeshare_py.domain.pod import Pod, PodGroup, Shape
 from kubeshare_py.domain.request import ContainerClaim, ContainerRef, GpuClaim, GpuRequest
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.scheduling.machine import LINGERING_S, Machine
 from kubeshare_py.scheduling.pod_groups.gang_repair import RepairRules

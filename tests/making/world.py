@@ -6,7 +6,6 @@ Hypothesis can shrink it and a subprocess can repeat it.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Self
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge
@@ -38,6 +37,7 @@ from kubeshare_py.domain.identity import DecisionToken, NodeName, PodKey, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import HostPort, Pod, PodGroup, Shape
 from kubeshare_py.domain.request import InvalidRequest
+from kubeshare_py.domain.values import replace
 from kubeshare_py.manifests.events import portions_of
 from kubeshare_py.scheduling.machine import Machine, MachineEvent
 from tests.making import GIB, a_claim, a_gpu, a_machine, a_node, a_pod, a_shape, whole

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge, summed
@@ -8,6 +6,7 @@ from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import BindRefused, Refusal
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.request import ContainerRef
+from kubeshare_py.domain.values import replace
 from kubeshare_py.manifests.binding import (
     Doubt,
     annotation_problem,

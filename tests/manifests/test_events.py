@@ -1,4 +1,3 @@
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -20,6 +19,7 @@ from kubeshare_py.domain.events import (
     PodsListed,
 )
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
+from kubeshare_py.domain.values import replace
 from kubeshare_py.manifests import node
 from kubeshare_py.manifests.events import (
     BUDGET_EVENTS,

@@ -1,7 +1,6 @@
 import datetime
 import json
 import re
-from dataclasses import replace
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.diagnosis import WaitingReason
@@ -14,6 +13,7 @@ from kubeshare_py.domain.effects import (
 )
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
+from kubeshare_py.domain.values import replace
 from kubeshare_py.manifests.reports import (
     PublishedCondition,
     Regarding,

@@ -1,10 +1,10 @@
 """Tables of cards and pods, as a stock kubectl asks for them."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from kubeshare_py.domain.values import replace
 from kubeshare_py.manifests.state_group import card_rows, pod_row, pod_rows, table, wants_table
 from kubeshare_py.views.view import ContainerView
 from tests.making import MODEL

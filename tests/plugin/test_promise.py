@@ -6,9 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 import kubeshare_py.plugin as api
 from kubeshare_py import testing
+from kubeshare_py.domain.values import field_names
 
 RECORD = Path(__file__).with_name(f"api-{api.API_VERSION[0]}.txt")
 
@@ -29,7 +31,9 @@ def lines() -> list[str]:
 def members(kind: type) -> list[str]:
     """What an author uses of a class: fields of what the scheduler makes, or methods."""
     if is_made_by_the_scheduler(kind):
-        return [field.name for field in dataclasses.fields(kind)]
+        return [*field_names(kind)]
+    if issubclass(kind, Struct):
+        return [f"__init__(self, {', '.join(field_names(kind))})"]
     is_protocol = getattr(kind, "_is_protocol", False)
     return [
         f"{name}{arguments(function)}"
@@ -41,6 +45,10 @@ def members(kind: type) -> list[str]:
 
 def is_made_by_the_scheduler(kind: type) -> bool:
     """Values that get their fields by keyword, so that they can gain some."""
+    if issubclass(kind, Struct):
+        return all(
+            one.kind is one.KEYWORD_ONLY for one in inspect.signature(kind).parameters.values()
+        )
     return dataclasses.is_dataclass(kind) and any(one.kw_only for one in dataclasses.fields(kind))
 
 

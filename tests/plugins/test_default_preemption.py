@@ -1,13 +1,12 @@
 """Who gives way to whom."""
 
-from dataclasses import replace
-
 import pytest
 
 from kubeshare_plugins.default_preemption import DefaultPreemption
 from kubeshare_py.domain.effects import Preemptor
 from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.values import replace
 from tests.making import a_pod
 
 GUARANTEE = Preemptor(namespace="default", name="p", priority=5, guarantee=True)

@@ -1,7 +1,5 @@
 """Plugins that declare about which shapes they are asked have nothing to say about others."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -10,6 +8,7 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import SomeRows
 from kubeshare_py.domain.identity import GpuUuid
 from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.points import READY, PendingPlacement
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.framework.scheduler_profile import is_about

@@ -1,7 +1,7 @@
 """Nodes and cards in the order that the pod wishes, by HAMi's formulas."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from random import Random as Dice
 from typing import Any
@@ -22,6 +22,7 @@ from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.gpu import Gpu, PeerLink
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import Order, PlacementPolicy
+from kubeshare_py.domain.values import replace
 from kubeshare_py.testing import SmallCluster
 from tests.making import a_claim, a_gpu, a_shape, whole
 from tests.scale import seeds

@@ -1,7 +1,5 @@
 """Cards near an RDMA device, for pods that ask for one."""
 
-from dataclasses import replace
-
 import pytest
 import yaml
 
@@ -11,6 +9,7 @@ from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.card_reading import BusPath
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.evaluator import Evaluator
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.testing import SmallCluster

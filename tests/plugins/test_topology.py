@@ -1,6 +1,5 @@
 """Which node and which of its cards, by how they are joined."""
 
-from dataclasses import replace
 from random import Random
 
 import pytest
@@ -16,6 +15,7 @@ from kubeshare_plugins.topology import Topology
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, PodUid
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.domain.values import replace
 from kubeshare_py.testing import SmallCluster
 from tests.making import MODEL, a_claim, a_gpu, a_shape, whole
 from tests.scale import examples

@@ -9,13 +9,14 @@ import re
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 
 import yaml
 
 from kubeshare_py.domain.card_reading import IsolationBackend
+from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.credentials import load
 from kubeshare_py.edges.kube.errors import KubeError

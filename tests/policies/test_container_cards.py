@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -16,6 +15,7 @@ from kubeshare_py.dialects.card_visibility import CardVisibility, ContainerRule
 from kubeshare_py.dialects.dialect import OwnedKeys
 from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.dialects.sharedgpu_dialect import SHAREDGPU
+from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.embedded_cluster.protocol.merge import json_patch
 from kubeshare_py.manifests.admission import read_pod

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from msgspec import Raw
 from kubeshare_py.admission.review import new_pod_patch
 from kubeshare_py.dialects.pod_request import first_problem
 from kubeshare_py.domain.dialect_switch import ALL_ON
+from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.embedded_cluster.protocol.merge import json_patch

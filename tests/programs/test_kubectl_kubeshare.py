@@ -4,7 +4,6 @@ import asyncio
 import io
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import yaml
 from rich.console import Console
 
 from kubeshare_cmd.kubectl_kubeshare import main
+from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.cli.state_client import ApiAccess, StateClient
 from kubeshare_py.programs.kubectl_kubeshare import Question, answer
 from kubeshare_py.terminal.gpu_tables import card_table, pod_details, shown_nodes, summary

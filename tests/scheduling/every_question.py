@@ -1,13 +1,13 @@
 """Everything that people, monitoring and the process itself can ask a machine."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 
 from kubeshare_py.domain.cluster_objects import GroupApi
 from kubeshare_py.domain.events import NodeSeen
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.explain.explanation import (
     cluster_portions,
     cluster_view,

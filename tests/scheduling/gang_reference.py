@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from kubeshare_py.domain.cluster_objects import GroupReference
 from kubeshare_py.domain.effects import Bind, Effect, Evict, ReportWaiting
@@ -22,6 +22,7 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod, PodGroup
+from kubeshare_py.domain.values import replace
 from tests.scheduling.reference_model import Holding, ReferenceModel
 
 #: What the pods are sorted by, and who arrived when; of a gang, its first member.

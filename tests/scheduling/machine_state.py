@@ -7,14 +7,16 @@ functions that an object keeps for itself, and that nothing counts, are left out
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from enum import Enum
 from typing import Any
 from weakref import WeakSet
 
 import numpy as np
+from msgspec import Struct
 
 from kubeshare_py.cluster.changes import ChangeLog
+from kubeshare_py.domain.values import field_names
 from kubeshare_py.scheduling.machine import Machine
 
 #: By class, fields that keep results of pure functions, how much room these take, or addresses.
@@ -93,8 +95,8 @@ def _parts(one: object) -> Iterator[tuple[str, object]]:
 
 def _names(one: object) -> list[str]:
     names: dict[str, Any] = dict(getattr(one, "__dict__", {}))
-    if is_dataclass(one):
-        names.update(dict.fromkeys(field.name for field in fields(one)))
+    if is_dataclass(one) or isinstance(one, Struct):
+        names.update(dict.fromkeys(field_names(type(one))))
     for kind in type(one).__mro__:
         slots = kind.__dict__.get("__slots__", ())
         names.update(dict.fromkeys((slots,) if isinstance(slots, str) else slots))

@@ -1,13 +1,12 @@
 """Pods that name nodes which the API server has not shown: tables, decisions and views."""
 
-from dataclasses import replace
-
 import pytest
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.events import Event, InventoryRead, NodeGone, NodeSeen, PodGone, PodSeen
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.explain.explanation import cluster_view, pod_portions, why
 from kubeshare_py.scheduling.explain.figures import card_figures, ledger_figures, pod_figures
 from tests.making import (

@@ -3,8 +3,6 @@
 The plain way of choosing is that of tests/topology/plain.py, written from the decision's text.
 """
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +11,7 @@ from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import InventoryRead, PodGone
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid
+from kubeshare_py.domain.values import replace
 from kubeshare_py.topology.node_topology import topology_of
 from tests.making import Driver, a_claim, a_machine, a_pod, a_shape, whole
 from tests.making.boards import placed_on

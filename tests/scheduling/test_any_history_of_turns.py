@@ -1,7 +1,7 @@
 """Any history of locks: one pod at a time on its way to each plugin, and all pods get there."""
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 
 import pytest
@@ -25,6 +25,7 @@ from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.node import NodeLock
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.storage import LockNode
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.queue.pod_records import PodState
 from tests.making import FREE, a_cluster, a_machine, a_share

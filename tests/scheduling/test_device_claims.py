@@ -1,7 +1,5 @@
 """Pods with ResourceClaims: where they are placed, what is written, and which cards are charged."""
 
-from dataclasses import replace
-
 import pytest
 
 from kubeshare_py.devices.device_verdicts import STEPS
@@ -27,6 +25,7 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.domain.pod import DeviceClaimName
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.iteration_budget import ROWS_PER_ITERATION
 from kubeshare_py.scheduling.queue.pod_records import PodState
 from tests.making import Driver, a_group, a_machine, a_node, a_pod, a_share

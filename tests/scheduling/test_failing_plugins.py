@@ -1,6 +1,5 @@
 """A plugin that fails lets what it was asked about wait, and nothing else."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from kubeshare_py.domain.effects import LogPluginFailure, Preemptor
 from kubeshare_py.domain.events import BindSlotsFree, NodeGone, NodeSeen, PodSeen
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod, Shape
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.points import Depends, RowFilter, RowHeadroom
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.reasons import ReasonTable

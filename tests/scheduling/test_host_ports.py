@@ -1,11 +1,11 @@
 """Host ports of pods that are planned together, evicted, or wait for each other."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kubeshare_py.domain.pod import HostPort, Pod
+from kubeshare_py.domain.values import replace
 from tests.making import PREEMPTION, Driver, a_claim, a_group, a_pod, a_shape, members
 
 HTTP = (HostPort(80),)

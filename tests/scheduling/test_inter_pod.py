@@ -1,6 +1,5 @@
 """Pods near and far from each other, decided one after the other as the watch shows them."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,6 +25,7 @@ from kubeshare_py.domain.pod import (
     SpreadConstraint,
     WeightedTerm,
 )
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.explain.explanation import why
 from tests.making import Driver, a_claim, a_node, a_pod, a_shape, a_share
 

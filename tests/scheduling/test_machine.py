@@ -1,7 +1,5 @@
 """What the machine does with one event after another."""
 
-from dataclasses import replace
-
 import pytest
 
 from kubeshare_plugins import IN_TREE
@@ -27,6 +25,7 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import InvalidRequest
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.manifests.events import portions_of
 from kubeshare_py.scheduling.machine import MAX_UNANSWERED, Machine, known_events

@@ -1,7 +1,5 @@
 """Pods are bound one at a time where a device plugin allocates one pod at a time."""
 
-from dataclasses import replace
-
 from kubeshare_py.domain.events import (
     BindRefused,
     InventoryRead,
@@ -14,6 +12,7 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.storage import LockNode
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.explain.explanation import why
 from kubeshare_py.scheduling.node_turns import LOST_S, UNSEEN_S
 from kubeshare_py.scheduling.queue.pod_records import PodState

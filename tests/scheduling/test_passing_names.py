@@ -1,7 +1,5 @@
 """Decisions stay right while resources, models and labels come and go."""
 
-from dataclasses import replace
-
 import pytest
 
 from kubeshare_py.cluster.columns import SPARE_VALUES
@@ -11,6 +9,7 @@ from kubeshare_py.domain.effects import PodWarning, ReportPodWarning
 from kubeshare_py.domain.events import InventoryRead, NodeSeen, PodGone, PodSeen
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.explain.explanation import why
 from tests.making import Driver, a_claim, a_gpu, a_node, a_pod, a_shape, a_share
 

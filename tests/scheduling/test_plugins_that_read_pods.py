@@ -1,6 +1,5 @@
 """Plugins may decide by a pod's namespace and labels, if they declare which."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from kubeshare_py.configuration.scheduler import ConfigurationError, read
 from kubeshare_py.domain.events import PodSeen
 from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.domain.pod import Pod, Shape
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.plugin import NodeState, PerNodeFilter
 from kubeshare_py.scheduling.machine import Machine

@@ -1,7 +1,6 @@
 """Placements that wait for PreBind plugins are charged, and each ends: bound, or taken back."""
 
 import math
-from dataclasses import replace
 
 import pytest
 
@@ -18,6 +17,7 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.identity import DecisionToken, NodeName
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.points import READY, Rejected
 from kubeshare_py.scheduling.explain.explanation import why
 from kubeshare_py.scheduling.explain.figures import decision_figures, ledger_figures, pod_figures

@@ -1,7 +1,5 @@
 """A big gang is not starved by small pods: capacity comes to belong to it while it waits."""
 
-from dataclasses import replace
-
 import pytest
 
 from kubeshare_py.domain.effects import Bind, ReportOvercommit
@@ -9,6 +7,7 @@ from kubeshare_py.domain.events import InventoryRead, NodeGone, PodSeen
 from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.scheduler_profile import ProfilesReplaced
 from kubeshare_py.scheduling.explain.explanation import cluster_view, why
 from kubeshare_py.scheduling.explain.figures import card_figures, ledger_figures

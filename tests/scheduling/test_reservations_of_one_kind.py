@@ -1,13 +1,13 @@
 """Reservations of gangs whose cards must be of one model, or whose members must be in one place."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
 from kubeshare_py.domain.events import InventoryRead, NodesListed
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.values import replace
 from tests.making import (
     Driver,
     a_claim,

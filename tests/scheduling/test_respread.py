@@ -1,6 +1,5 @@
 """Constraints of spread that pods get by default, from their profile."""
 
-from dataclasses import replace
 from typing import Any
 
 from kubeshare_py.domain.cluster_objects import (
@@ -22,6 +21,7 @@ from kubeshare_py.domain.events import (
     PodSeen,
 )
 from kubeshare_py.domain.pod import Pod, PodGroup
+from kubeshare_py.domain.values import replace
 from tests.making import Driver, a_node, of
 from tests.scheduling.test_inter_pod import EVEN, ZONE, a_web, nodes
 

@@ -2,7 +2,6 @@
 
 import gc
 from collections.abc import Callable
-from dataclasses import replace
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 
 import pytest
@@ -11,6 +10,7 @@ from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.events import PodGone, PodSeen
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.values import replace
 from tests.making import Driver, a_claim, a_group, a_pod, a_shape, a_share, whole
 
 PODS = 300

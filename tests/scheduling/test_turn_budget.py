@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -11,6 +10,7 @@ from kubeshare_py.domain.cluster_objects import Requirement
 from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.events import PodGone, PodSeen, TimePassed
 from kubeshare_py.domain.pod import NodeTerm, Pod, PodGroup, Shape
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.prepared_plugins import ASKING, preparing
 from kubeshare_py.framework.result_cache import SHAPES_KEPT
 from kubeshare_py.scheduling.iteration_budget import LOOK, ROWS_PER_ITERATION

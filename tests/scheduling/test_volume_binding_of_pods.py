@@ -1,6 +1,5 @@
 """Pods with claims, from their place to their Binding, by the default profile."""
 
-from dataclasses import replace
 from typing import Any
 
 from kubeshare_plugins import IN_TREE
@@ -24,6 +23,7 @@ from kubeshare_py.domain.storage import (
     SelectNode,
     StorageClass,
 )
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.scheduler_profile import ProfilesReplaced
 from kubeshare_py.scheduling.queue.pod_records import PodState

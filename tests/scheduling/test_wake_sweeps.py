@@ -1,7 +1,6 @@
 """Blocked lines that are looked at after rows improved: none is forgotten, and none waits long."""
 
 import itertools
-from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
@@ -12,6 +11,7 @@ from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import BindSlotsFree, NodeSeen, PodGone, PodSeen
 from kubeshare_py.domain.identity import PodKey, PodUid
 from kubeshare_py.domain.pod import Pod, PodGroup
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.iteration_budget import ROWS_WORTH_HINTS, Sweeps
 from kubeshare_py.scheduling.queue.pod_queue import PodQueue, ShapeQueue, ShapeQueueKey
 from kubeshare_py.scheduling.queue.pod_records import PodState

@@ -5,7 +5,6 @@ pod with half a card while no such thing exists.
 """
 
 from collections import Counter
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 import kubeshare_py.scheduling
 from kubeshare_py.domain.effects import Effect
 from kubeshare_py.domain.events import Bound, PodSeen
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.machine import MachineEvent
 from tests.making import Driver, a_claim, a_pod, a_shape, whole
 from tests.making.calls import counted

@@ -1,11 +1,10 @@
 """The reconciler, one behaviour each; random histories are in test_any_history."""
 
-from dataclasses import replace
-
 import pytest
 
 from kubeshare_py.domain.events import TimePassed
 from kubeshare_py.domain.identity import PodUid
+from kubeshare_py.domain.values import replace
 from kubeshare_py.sharepods import figures
 from kubeshare_py.sharepods.effects import (
     AdoptPod,

@@ -6,9 +6,10 @@ lost. What the world does not allow, as a second pod of a name, it refuses as AP
 
 import random
 from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from kubeshare_py.domain.identity import PodKey, PodUid
+from kubeshare_py.domain.values import replace
 from kubeshare_py.sharepods.effects import (
     AdoptPod,
     CreatePod,

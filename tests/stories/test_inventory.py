@@ -1,13 +1,13 @@
 """Which cards there are is Prometheus's word: late, gone, silent, back."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
+from kubeshare_py.domain.values import replace
 from kubeshare_py.inventory.node_annotations import ANNOTATION, write_cards
 from kubeshare_py.manifests.state_group import ROOT
 from tests.edges.collector_place import Place, serving

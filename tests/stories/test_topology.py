@@ -4,13 +4,13 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kubeshare_py.domain.values import replace
 from kubeshare_py.embedded_cluster.nodes.simulated_nodes import SimulatedNode, read_cluster
 from kubeshare_py.programs.kubectl_kubeshare import UNREACHABLE
 from tests.collector.collectors import collector

@@ -1,11 +1,11 @@
 """Containers with GPUs of their own, in the words of the commands."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kubeshare_py.domain.diagnosis import Shortfall
+from kubeshare_py.domain.values import replace
 from kubeshare_py.terminal.cards import asks, asks_of
 from kubeshare_py.terminal.gpu_tables import pod_details
 from kubeshare_py.terminal.grid import table_lines

@@ -1,11 +1,10 @@
 """The whole cluster on one screen, and its plain lines."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubeshare_py.domain.values import replace
 from kubeshare_py.embedded_cluster.programs.demo import change_lines
 from kubeshare_py.terminal.live_view import LEVELS, card_cell, live_view
 from kubeshare_py.views.view import CardView, ClusterView, HoldingView, NodeView

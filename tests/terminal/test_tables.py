@@ -1,12 +1,12 @@
 """What the commands show, word for word."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import yaml
 
 from kubeshare_py.domain.diagnosis import Shortfall
+from kubeshare_py.domain.values import replace
 from kubeshare_py.terminal import documents
 from kubeshare_py.terminal.cards import amount_of, warnings
 from kubeshare_py.terminal.gpu_tables import card_table, pod_details, shown_nodes, summary

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from kubeshare_py.dialects.agent_annotation import serves
@@ -59,6 +59,7 @@ from kubeshare_py.domain.pod import NodeRule
 from kubeshare_py.domain.printable import value_text
 from kubeshare_py.domain.quantity import CARD_NAME, CARDS_OF_NODE, HELD_BYTES, HELD_MILLI
 from kubeshare_py.domain.request import ContainerRef, GpuRequest, InvalidRequest
+from kubeshare_py.domain.values import replace
 
 # What a pod holds that HAMi's scheduler bound, or its ancestor's, by its annotation.
 #

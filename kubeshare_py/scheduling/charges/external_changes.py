@@ -1,7 +1,7 @@
 """What other clients did to pods: bound or changed them, deleted them by force, or named cards."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kubeshare_py.cluster.charge import native_gpus
 from kubeshare_py.cluster.ledger import Ledger
@@ -11,6 +11,7 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid, index_of
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.printable import MAX_MESSAGE, beginning
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.queue import pod_records
 from kubeshare_py.scheduling.queue.pod_records import PodState, QueueMoves, Record
 from kubeshare_py.scheduling.queue.timers import Alarms, Timers

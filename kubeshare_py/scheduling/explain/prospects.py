@@ -5,9 +5,9 @@ that nothing keeps. So no decision depends on whether it was asked about.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.boundary import PluginCalls
 from kubeshare_py.framework.result_cache import Choice
 from kubeshare_py.framework.scheduler_profile import Profile

@@ -13,7 +13,7 @@ succeeded and were deleted, and gangs of which all pods were deleted for a while
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from itertools import islice
 from typing import TypeVar, assert_never
@@ -30,6 +30,7 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.pod import Pod, PodGroup, Shape
 from kubeshare_py.domain.printable import listed
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.queue.pod_queue import SortKey
 from kubeshare_py.scheduling.queue.pod_records import PodState, Record
 

@@ -6,7 +6,6 @@ import os
 import signal
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from aiohttp import web
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.inventory.collector_scrape import CollectorTargets, readings
 from kubeshare_py.edges.inventory.inventory_reports import ScrapeAccess
 from kubeshare_py.edges.kube.certificates import make_certificates

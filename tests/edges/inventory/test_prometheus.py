@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from contextlib import aclosing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from aiohttp import web
 from kubeshare_py.domain.events import InventoryFailed, InventoryRead
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName
+from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.inventory.inventory_child import NODES_AT_ONCE
 from kubeshare_py.edges.inventory.inventory_reports import ScrapeAccess
 from kubeshare_py.edges.inventory.prometheus import readings

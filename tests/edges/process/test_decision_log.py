@@ -3,7 +3,6 @@
 import json
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -31,6 +30,7 @@ from kubeshare_py.domain.effects import (
 )
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.request import ContainerRef
+from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.process import decision_log
 
 UID, KEY, N1 = PodUid("u-1"), PodKey("default", "train"), NodeName("n1")

@@ -3,7 +3,6 @@
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Generator, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import aiohttp
@@ -13,6 +12,7 @@ from aiohttp import web
 
 from kubeshare_py.configuration.scheduler import ConfigurationError, Server
 from kubeshare_py.domain.identity import PodKey
+from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.kube.certificates import make_certificates
 from kubeshare_py.edges.kube.delegated_auth import Denial
 from kubeshare_py.edges.scheduler.endpoints import serve

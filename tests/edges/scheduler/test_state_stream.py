@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient
 
+from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.scheduler.state_api import MAX_ASKED, MAX_MADE, ViewStreams
 from kubeshare_py.views.view import ClusterView
 from tests.edges.served_app import asking

@@ -1,7 +1,6 @@
 """Pods as they come over the wire."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -22,6 +21,7 @@ from kubeshare_py.domain.pod import (
     Toleration,
 )
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.domain.values import replace
 from kubeshare_py.manifests.pods.pod import to_domain
 from kubeshare_py.manifests.pods.pod_fields import PodFields
 from tests.manifests.written import container, pod, pod_fields

@@ -1,6 +1,5 @@
 """Rows with devices alike are asked about once: each gets the answer that it gets alone."""
 
-from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -30,6 +29,7 @@ from kubeshare_py.domain.device import (
 from kubeshare_py.domain.events import InventoryRead, NodeGone, NodeSeen, ObjectGone
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import DeviceClaimName, DeviceClaims, NodeTerm
+from kubeshare_py.domain.values import replace
 from tests.making import Driver, a_node, a_share
 from tests.making.devices import (
     DRIVER,

@@ -1,6 +1,5 @@
 """Pods spread evenly over topology domains, judged pod by pod."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +8,7 @@ from hypothesis import strategies as st
 
 from kubeshare_plugins.kubernetes.pod_topology_spread import PodTopologySpread
 from kubeshare_py.domain.pod import PodSelector, SpreadConstraint
+from kubeshare_py.domain.values import replace
 from kubeshare_py.plugin import ArgumentError
 from tests.making import a_shape
 from tests.plugins.kubernetes.inter_pod_crowd import (

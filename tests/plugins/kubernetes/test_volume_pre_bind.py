@@ -1,6 +1,5 @@
 """What is left to do until the claims of a placed pod have their volumes."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from kubeshare_py.domain.storage import (
     ObjectWrite,
     SelectNode,
 )
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.points import (
     READY,
     PendingPlacement,

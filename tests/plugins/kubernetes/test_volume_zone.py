@@ -1,10 +1,9 @@
 """Nodes in the zones that labels of volumes name."""
 
-from dataclasses import replace
-
 from kubeshare_plugins.kubernetes.volume_binding import VolumeZone
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import PodClaim, PodVolumes
+from kubeshare_py.domain.values import replace
 from kubeshare_py.testing import expect_contract, expect_fits, expect_reason
 from tests.cluster.storage_world import NS, ZONE, a_claim, a_volume
 from tests.making import a_shape

@@ -1,11 +1,10 @@
 """Small clusters with storage objects, and shapes of pods that mount claims and disks."""
 
-from dataclasses import replace
-
 from kubeshare_py.domain.cluster_objects import WatchedKind
 from kubeshare_py.domain.events import AnyObject
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.pod import InlineDisk, PlacedPod, PodVolumes, Shape
+from kubeshare_py.domain.values import replace
 from kubeshare_py.testing import SmallCluster
 from tests.cluster.storage_world import HOST, NS, ZONE, mounting
 from tests.making import a_shape

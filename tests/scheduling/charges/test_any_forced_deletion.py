@@ -1,6 +1,6 @@
 """Any history with pods that vanish: no card is given away within their grace periods, or kept."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given
@@ -17,6 +17,7 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.values import replace
 from tests.making import a_machine
 from tests.making.world import Step, World
 from tests.scale import examples, seeds

@@ -1,7 +1,5 @@
 """What is reported of cards that fail, come back or vanish."""
 
-from dataclasses import replace
-
 from kubeshare_py.domain.effects import CardChange, ReportCardChange
 from kubeshare_py.domain.events import (
     BindSlotsFree,
@@ -13,6 +11,7 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.charges.overcommitment import REPORTS_PER_ITERATION
 from tests.making import Driver, a_gpu, a_machine, a_node, a_share, of
 

@@ -1,11 +1,10 @@
 """Cards of other vendors take only pods that name their vendor, and these take no GPUs."""
 
-from dataclasses import replace
-
 from kubeshare_py.domain.events import InventoryRead
 from kubeshare_py.domain.gpu import PreferredModels
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.explain.explanation import why
 from tests.making import Driver, a_gpu, a_group, a_pod, a_shape, a_share, members, names
 

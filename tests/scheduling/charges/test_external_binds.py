@@ -1,6 +1,5 @@
 """What others did to bound pods past this scheduler is told, and charged as it says."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from kubeshare_py.domain.events import BindRefused, Bound, PodSeen, PodsListed, 
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.printable import MAX_MESSAGE
+from kubeshare_py.domain.values import replace
 from tests.making import Driver, a_pod, a_share, of
 
 N1 = NodeName("n1")

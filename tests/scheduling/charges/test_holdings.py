@@ -1,7 +1,5 @@
 """What a placed pod is shown to hold, whether its labels still ask for it, and why it is there."""
 
-from dataclasses import replace
-
 import pytest
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge, ClaimCharge, summed
@@ -15,6 +13,7 @@ from kubeshare_py.domain.request import (
     GpuRequest,
     InvalidRequest,
 )
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.charges.holdings import asks_for_other
 from kubeshare_py.scheduling.explain.explanation import cluster_view, why
 from kubeshare_py.views.view import HoldingView, PlacementView, PodView

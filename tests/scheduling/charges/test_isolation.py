@@ -1,6 +1,5 @@
 """What a placement is held to: the profile's back-ends, the pod's wish, the Binding."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from kubeshare_py.domain.events import InventoryRead, PodSeen
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import ContainerClaim, ContainerRef, GpuClaim, GpuRequest
+from kubeshare_py.domain.values import replace
 from kubeshare_py.exporters.metric import Tallies
 from kubeshare_py.exporters.scheduler_metrics import ProcessFigures, WriteFigures, scheduler_values
 from kubeshare_py.manifests.binding import binding_annotations

@@ -1,6 +1,5 @@
 """Cards of pods that were deleted by force are held while a kubelet may let containers run on."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.explain.explanation import cluster_view, why
 from kubeshare_py.scheduling.explain.figures import ledger_figures
 from kubeshare_py.scheduling.machine import LINGERING_S

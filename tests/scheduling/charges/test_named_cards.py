@@ -1,13 +1,12 @@
 """Pods whose cards have names, through the machine and a restart."""
 
-from dataclasses import replace
-
 from kubeshare_py.dialects.allocation import read_allocation, write_allocation
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import PodGone, PodSeen
 from kubeshare_py.domain.gpu import CardTag, CardTags, TagKind
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.values import replace
 from tests.making import GIB, Driver, a_claim, a_group, a_machine, a_pod, a_shape, members
 
 

@@ -1,7 +1,6 @@
 """Cards of which pods hold more than they have are told about: at once and not too often."""
 
 import itertools
-from dataclasses import replace
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.effects import ReportOvercommit
@@ -17,6 +16,7 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.quota import UNKNOWN_PARTS
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.charges.overcommitment import REMINDER_S, SPACING_S
 from tests.making import GIB, Driver, a_gpu, a_node, a_pod, a_shape, of, some_gpus
 

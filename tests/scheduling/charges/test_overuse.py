@@ -1,6 +1,6 @@
 """Exclusive cards and pod-manager ports that forged allocations break into are told about."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given
@@ -21,6 +21,7 @@ from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUi
 from kubeshare_py.domain.node import AgentWords, KubeletPick
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.printable import MAX_MESSAGE
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.charges.overcommitment import SPACING_S
 from kubeshare_py.scheduling.explain.figures import ledger_figures
 from kubeshare_py.scheduling.explain.node_view import node_view

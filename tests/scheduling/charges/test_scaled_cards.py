@@ -1,13 +1,12 @@
 """Cards that give more or less than they have, from the inventory to the pods on them."""
 
-from dataclasses import replace
-
 from kubeshare_py.dialects.allocation import read_allocation, write_allocation
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.events import InventoryRead, PodSeen
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.explain.explanation import cluster_view, why
 from kubeshare_py.scheduling.explain.figures import card_figures, ledger_figures
 from tests.making import (

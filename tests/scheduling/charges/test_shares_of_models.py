@@ -1,6 +1,5 @@
 """Shares of a certain model: charged to other cards by what these can do."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from kubeshare_py.domain.events import BindSlotsFree, InventoryRead, PodSeen
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.scheduler_profile import ProfilesReplaced
 from kubeshare_py.scheduling.explain.explanation import why

@@ -1,7 +1,5 @@
 """Pods with tags of cards, through the machine and a restart."""
 
-from dataclasses import replace
-
 import msgspec
 import pytest
 
@@ -12,6 +10,7 @@ from kubeshare_py.domain.gpu import CardTag, CardTags, TagKind
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import ContainerRef
+from kubeshare_py.domain.values import replace
 from tests.making import GIB, Driver, a_claim, a_group, a_machine, a_pod, a_shape, members
 
 N1 = NodeName("n1")

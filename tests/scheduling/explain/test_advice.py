@@ -2,7 +2,6 @@
 
 import random
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod, Shape
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.explain.advice import MAX_TRIED
 from kubeshare_py.scheduling.explain.explanation import why
 from kubeshare_py.scheduling.machine import Machine

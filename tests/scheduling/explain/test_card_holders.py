@@ -1,11 +1,10 @@
 """What a pod waits for, in one sentence, if it is nothing but cards that other pods hold."""
 
-from dataclasses import replace
-
 import pytest
 
 from kubeshare_py.domain.events import InventoryRead, NodeSeen
 from kubeshare_py.domain.identity import NodeName, PodKey
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.explain.explanation import why
 from tests.making import MODEL, Driver, a_claim, a_node, a_pod, a_shape, a_share, some_gpus, whole
 

@@ -1,10 +1,9 @@
 """How cards are joined, as people see it."""
 
-from dataclasses import replace
-
 from kubeshare_py.domain.events import InventoryRead
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.explain.explanation import cluster_portions, cluster_view, why
 from kubeshare_py.terminal.gpu_tables import topology_tables
 from kubeshare_py.terminal.why_report import why_report

@@ -1,6 +1,5 @@
 """What people are shown of pods whose containers have claims of their own."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from kubeshare_py.domain.request import (
     GpuClaim,
     GpuRequest,
 )
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.prepared_claims import NOT_TOGETHER
 from kubeshare_py.scheduling.explain.explanation import cluster_portions, cluster_view, why
 from kubeshare_py.scheduling.explain.figures import card_figures, ledger_figures, pod_figures

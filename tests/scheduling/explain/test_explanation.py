@@ -1,7 +1,5 @@
 """What people are shown, whole and in portions."""
 
-from dataclasses import replace
-
 import msgspec
 import numpy as np
 import pytest
@@ -22,6 +20,7 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.node import Taint
 from kubeshare_py.domain.pod import PodGroup, Shape
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.plugin import Depends, RowFilter

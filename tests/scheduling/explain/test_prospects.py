@@ -1,7 +1,6 @@
 """What is said of a pod that does not exist comes true when it is created."""
 
 import random
-from dataclasses import replace
 
 import pytest
 
@@ -13,6 +12,7 @@ from kubeshare_py.domain.events import BindSlotsFree, PodGone, PodSeen
 from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import InvalidRequest
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.scheduling.explain.explanation import why
 from kubeshare_py.scheduling.explain.prospects import (

@@ -1,13 +1,13 @@
 """A reader of some namespaces is told no name of a pod of another, whatever the state is."""
 
 import random
-from dataclasses import replace
 
 import msgspec
 import pytest
 
 from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.explain.explanation import cluster_portions, pod_portions, why
 from kubeshare_py.scheduling.explain.question import UNNAMED, namespaces
 from tests.making import (

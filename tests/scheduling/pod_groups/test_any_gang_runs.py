@@ -1,6 +1,6 @@
 """Any history of runs: each starts whole on its own pods, and none that started waits for ever."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given
@@ -20,6 +20,7 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.identity import NodeName, PodUid
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.values import replace
 from tests.making import (
     a_claim,
     a_cluster,

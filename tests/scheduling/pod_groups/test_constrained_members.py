@@ -1,12 +1,11 @@
 """A later member that must be where its gang is waits for room there, and for nothing else."""
 
-from dataclasses import replace
-
 import pytest
 
 from kubeshare_py.domain.events import InventoryRead, NodeSeen, PodSeen
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.values import replace
 from tests.making import (
     PREEMPTION,
     Driver,

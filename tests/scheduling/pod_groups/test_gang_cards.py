@@ -1,7 +1,6 @@
 """Members of a gang get cards that are near each other, and near those that it has."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -12,6 +11,7 @@ from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.domain.values import replace
 from tests.making import MODEL, Driver, a_claim, a_group, a_node, a_pod, a_shape, members, whole
 from tests.making.boards import boarded, cards_of, on, started
 from tests.making.driver import Cards

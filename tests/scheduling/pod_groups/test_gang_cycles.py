@@ -1,9 +1,8 @@
 """The scheduling cycles of gangs: when a gang joins the queue, waits for room, and is woken."""
 
-from dataclasses import replace
-
 from kubeshare_py.domain.events import InventoryRead, NodeSeen, PodGone, PodSeen
 from kubeshare_py.domain.identity import NodeName
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.pod_groups.gang_cycles import GangCycles
 from kubeshare_py.scheduling.queue.gangs import Gang
 from tests.making import Driver, a_claim, a_group, a_node, members, names, some_gpus, whole

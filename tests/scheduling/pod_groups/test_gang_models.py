@@ -1,6 +1,5 @@
 """Gangs whose cards must all be of one model."""
 
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
@@ -12,6 +11,7 @@ from kubeshare_py.domain.gpu import PreferredModels
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod, PodGroup
 from kubeshare_py.domain.request import GpuClaim
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.explain.explanation import why
 from kubeshare_py.scheduling.pod_groups.gang_places import narrowed
 from tests.making import Driver, a_claim, a_gpu, a_group, a_pod, a_shape, members, names, whole

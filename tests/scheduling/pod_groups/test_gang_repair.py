@@ -1,7 +1,5 @@
 """A gang of which a part is bound becomes whole, or is given up after its time."""
 
-from dataclasses import replace
-
 from kubeshare_py.domain.effects import Bind, ReportWaiting
 from kubeshare_py.domain.events import (
     BindRefused,
@@ -16,6 +14,7 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.pod_groups.gang_repair import RepairRules
 from tests.making import (
     Driver,

@@ -1,7 +1,5 @@
 """Which pods count for a gang: those of its own run, and what is remembered of them."""
 
-from dataclasses import replace
-
 import pytest
 
 from kubeshare_py.domain.cluster_objects import GroupApi, GroupReference, PodGroupObject
@@ -16,6 +14,7 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.values import replace
 from tests.making import Driver, a_cluster, a_group, members, names
 
 CARDS = {"n1": 6}

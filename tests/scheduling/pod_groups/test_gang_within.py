@@ -1,12 +1,11 @@
 """Gangs that must be in one place: they wait rather than be apart."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.values import replace
 from tests.making import Driver, a_claim, a_group, a_pod, a_shape, members, names
 from tests.scale import examples
 from tests.scheduling.pod_groups.test_gang_places import (

@@ -1,7 +1,5 @@
 """Gangs are placed whole or not at all, and told why they wait."""
 
-from dataclasses import replace
-
 import pytest
 
 from kubeshare_py.domain.effects import Bind
@@ -16,6 +14,7 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import PodGroup
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.pod_groups.gang_cycles import MAX_SHAPES
 from tests.making import (
     Driver,

@@ -1,7 +1,6 @@
 """Any history with preemptors, polite pods and gangs: what is freed for one goes to no other."""
 
 import random
-from dataclasses import replace
 
 import pytest
 
@@ -9,6 +8,7 @@ from kubeshare_py.domain.effects import Bind, Evict
 from kubeshare_py.domain.events import BindOutcome, BindSlotsFree, Event, PodGone, PodSeen
 from kubeshare_py.domain.identity import PodKey, PodUid
 from kubeshare_py.domain.pod import PodGroup
+from kubeshare_py.domain.values import replace
 from tests.making import a_claim, a_machine, a_node, a_pod, a_shape, whole
 from tests.making.world import World
 from tests.scale import seeds

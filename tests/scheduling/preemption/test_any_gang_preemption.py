@@ -3,8 +3,6 @@
 Pods of one shape fit as many as they are put somewhere one after the other, so that is no guess.
 """
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +10,7 @@ from hypothesis import strategies as st
 from kubeshare_py.domain.effects import PreemptionPlan
 from kubeshare_py.domain.identity import PodKey, PodUid
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.values import replace
 from tests.scale import examples
 from tests.scheduling.preemption.test_any_preemption import Scene
 from tests.scheduling.preemption_reference import PreemptionReference, importance

@@ -1,7 +1,6 @@
 """Any cluster and any pod that fits nowhere: nobody too many goes, and nobody who need not."""
 
 import random
-from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +11,7 @@ from kubeshare_py.domain.effects import PreemptionPlan
 from kubeshare_py.domain.events import InventoryRead, NodesListed, PodsListed
 from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.domain.pod import Pod, PodGroup
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.scheduling.preemption.planner import Planner, preemptor_of
 from tests.making import GIB, a_claim, a_gpu, a_machine, a_node, a_pod, a_shape, whole

@@ -1,6 +1,5 @@
 """Pods that give way because of what a more important one asks about other pods, or of its port."""
 
-from dataclasses import replace
 from typing import Any
 
 from kubeshare_py.domain.cluster_objects import Requirement
@@ -15,6 +14,7 @@ from kubeshare_py.domain.pod import (
     PodSelector,
     SpreadConstraint,
 )
+from kubeshare_py.domain.values import replace
 from tests.making import Driver, a_node, a_pod, a_shape
 
 HOST = "kubernetes.io/hostname"

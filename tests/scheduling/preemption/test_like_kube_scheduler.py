@@ -1,7 +1,6 @@
 """Any cluster of pods without GPUs: the same node and the same victims as kube-scheduler."""
 
 import random
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.identity import NodeName, PodKey
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.values import replace
 from tests.each import each
 from tests.making import GIB, a_machine, a_node, a_pod, a_shape
 from tests.scale import examples

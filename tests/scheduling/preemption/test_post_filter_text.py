@@ -1,11 +1,10 @@
 """What reports say of evictions, in kube-scheduler's words."""
 
-from dataclasses import replace
-
 from kubeshare_py.domain.effects import ReportWaiting
 from kubeshare_py.domain.events import BindSlotsFree, NodeSeen, PodSeen
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.preemption.planner import MAX_NODES
 from kubeshare_py.scheduling.preemption.preemption import NOT_SEARCHED
 from tests.making import NO_PREEMPTION, PREEMPTION, Driver, a_node, a_pod, a_shape, a_share, whole

@@ -1,7 +1,5 @@
 """Urgent pods take the places of less urgent ones, and only as long as it takes."""
 
-from dataclasses import replace
-
 import pytest
 
 from kubeshare_py.domain.allocation import Allocation, CardCharge
@@ -16,6 +14,7 @@ from kubeshare_py.domain.events import (
     PodSeen,
 )
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.explain.advice import NEVER, OFF
 from kubeshare_py.scheduling.explain.explanation import why
 from kubeshare_py.scheduling.preemption.planner import MAX_NODES

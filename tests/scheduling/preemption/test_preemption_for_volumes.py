@@ -1,11 +1,10 @@
 """Evictions for a claim that one pod alone may have; and placements without their volumes."""
 
-from dataclasses import replace
-
 from kubeshare_py.domain.cluster_objects import WatchedKind
 from kubeshare_py.domain.events import AnyObject, ObjectsListed
 from kubeshare_py.domain.pod import Pod, PodClaim, PodVolumes
 from kubeshare_py.domain.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.pre_bind import NO_PRE_BIND
 from tests.making import PREEMPTION, Driver, a_pod, a_shape
 

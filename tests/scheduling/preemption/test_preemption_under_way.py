@@ -1,8 +1,7 @@
 """A preemption that is being carried out: who leaves and who does not, and what nominees say."""
 
-from dataclasses import replace
-
 from kubeshare_py.domain.events import Bound, PodSeen, PodsListed
+from kubeshare_py.domain.values import replace
 from tests.making import (
     PREEMPTION,
     Driver,

@@ -1,7 +1,6 @@
 """Gangs that must be in one place preempt in one place only."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 from kubeshare_py.domain.events import InventoryRead, NodesListed
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod, PodGroup
+from kubeshare_py.domain.values import replace
 from tests.making import (
     PREEMPTION,
     Driver,

@@ -1,13 +1,12 @@
 """Which victims of a gang are reprieved: the important ones, as long as all of it still fits."""
 
-from dataclasses import replace
-
 import pytest
 
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.cluster_objects import Budget, Requirement
 from kubeshare_py.domain.events import BudgetSeen
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodKey
+from kubeshare_py.domain.values import replace
 from tests.making import PREEMPTION, Driver, a_claim, a_group, a_pod, a_shape, a_share, members
 
 

@@ -1,11 +1,10 @@
 """What is freed for a preemptor is taken for all others until it is bound or gives up."""
 
-from dataclasses import replace
-
 import pytest
 
 from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.values import replace
 from tests.making import PREEMPTION, Driver, a_group, a_pod, a_shape, a_share, members, names
 
 

@@ -1,7 +1,7 @@
 """Pods of one second are tried in the order in which they arrived, whatever their uids are."""
 
 import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from kubeshare_py.domain.events import BindSlotsFree, Event, PodGone, PodSeen, PodsListed
 from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.values import replace
 from tests.making import Driver, a_claim, a_group, a_pod, a_shape
 from tests.scale import examples
 

@@ -1,7 +1,6 @@
 """What one namespace does at great cost does not keep the pods of others waiting."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -12,6 +11,7 @@ from kubeshare_py.domain.effects import Bind, Evict
 from kubeshare_py.domain.events import BindSlotsFree, PodGone, PodSeen
 from kubeshare_py.domain.identity import PodKey, PodUid
 from kubeshare_py.domain.pod import Pod, PodGroup
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.result_cache import SHAPES_KEPT
 from kubeshare_py.scheduling.iteration_budget import ROWS_PER_ITERATION
 from kubeshare_py.scheduling.queue.pod_queue import (

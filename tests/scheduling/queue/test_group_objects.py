@@ -1,6 +1,5 @@
 """Gangs that a PodGroup object describes, whenever it comes, changes or goes."""
 
-from dataclasses import replace
 from typing import Any
 
 from kubeshare_py.domain.cluster_objects import GroupApi, GroupReference, PodGroupObject
@@ -16,6 +15,7 @@ from kubeshare_py.domain.events import (
     PodsListed,
 )
 from kubeshare_py.domain.pod import Pod
+from kubeshare_py.domain.values import replace
 from tests.making import Driver, a_claim, a_cluster, a_pod, a_shape, names
 
 X = GroupApi.COSCHEDULING

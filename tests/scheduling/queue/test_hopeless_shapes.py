@@ -3,10 +3,9 @@
 That is some numbers for each node, so that 256 such shapes are 50 MB on 5,000 nodes.
 """
 
-from dataclasses import replace
-
 from kubeshare_py.domain.events import PodGone, PodSeen
 from kubeshare_py.domain.pod import Shape
+from kubeshare_py.domain.values import replace
 from tests.making import Driver, a_claim, a_group, a_pod, a_shape, a_share, members
 
 NAME = "kubeshare-scheduler"

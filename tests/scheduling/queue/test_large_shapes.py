@@ -1,7 +1,6 @@
 """What pods say of their place, however much it is, is kept no longer than they wait."""
 
 import gc
-from dataclasses import replace
 
 import pytest
 
@@ -9,6 +8,7 @@ from kubeshare_py.domain.cluster_objects import Requirement
 from kubeshare_py.domain.events import PodGone, PodSeen
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import NodeTerm, Shape
+from kubeshare_py.domain.values import replace
 from tests.making import Driver, a_claim, a_pod, a_shape
 
 PODS, TERMS = 40, 60

@@ -3,7 +3,6 @@
 import ast
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.domain.identity import DecisionToken, NodeName, PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.request import InvalidRequest
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.queue.gangs import Gangs
 from kubeshare_py.scheduling.queue.pod_queue import PodQueue, ShapeQueueKey
 from kubeshare_py.scheduling.queue.pod_records import PodState, QueueMoves, Record

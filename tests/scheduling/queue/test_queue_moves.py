@@ -1,11 +1,10 @@
 """Which pods entered which queue because of what, as kube-scheduler names it."""
 
-from dataclasses import replace
-
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.events import BindRefused, NodeSeen, PodGone, PodSeen, Refusal
 from kubeshare_py.domain.pod import Toleration
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.profile_making import profiles
 from kubeshare_py.framework.scheduler_profile import ProfilesReplaced
 from tests.making import Driver, a_claim, a_node, a_pod, a_shape, a_share

@@ -1,7 +1,5 @@
 """Which pods of a namespace wait in the queue, and which outside of it."""
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +14,7 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod, PodGroup
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.enqueue import (
     MAX_JOIN,
     OUTSIDE_PATIENCE_S,

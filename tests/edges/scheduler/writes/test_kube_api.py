@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from kubeshare_py.domain.effects import Bind
 from kubeshare_py.domain.events import BindOutcome, BindRefused, BindUnknown, Bound, Refusal
 from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.node import NodeAtDecision
+from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.cli.screen import wall_clock
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.scheduler.writes.kube_api import HAND_OVER_S, FairSemaphore, KubeApi

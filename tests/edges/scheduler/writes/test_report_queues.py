@@ -1,10 +1,10 @@
 import datetime
 import itertools
-from dataclasses import replace
 
 from kubeshare_py.domain.diagnosis import Diagnosis, WaitingReason
 from kubeshare_py.domain.effects import ReportWaiting
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
+from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.scheduler.writes.report_requests import (
     ATTEMPTS,
     ConditionQueue,
