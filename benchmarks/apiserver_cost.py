@@ -22,6 +22,7 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,14 @@ import msgspec
 import uvloop
 import yaml
 
+from kubeshare_py.domain.allocation import Allocation, CardCharge
+from kubeshare_py.domain.effects import Bind
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.credentials import load
+from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
+from kubeshare_py.manifests.binding import binding_annotations
+from kubeshare_py.manifests.reports import ReportedEvent, event_body, regarding_pod
 from tests.controlplane.build import NEEDED, build
 from tests.controlplane.cleaning import ship_lease
 from tests.controlplane.helm import PLAIN_FOR, template
@@ -63,6 +70,18 @@ _WARM = 5
 _LARGE_WRITES = 4
 _HALF = {"sharedgpu/gpu_request": "0.5"}
 
+#: The Lease of leadership, and what a Binding of half a card brings.
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kubeshare-scheduler"
+HOLDER = "scheduler-0_1a2b3c4d"
+_ALLOCATION = Allocation(
+    token=DecisionToken(f"{HOLDER}-1"),
+    dialect="sharedgpu",
+    cards=(CardCharge(GpuUuid("GPU-0aa6f2b1-1c4d-7f6e-1"), 500, 40 << 30, "NVIDIA-A100"),),
+    port=50051,
+)
+_BIND = Bind(PodUid("u"), PodKey("default", "p"), NodeName("n1"), _ALLOCATION)
+PLACEMENT = binding_annotations(_BIND, f"{HOLDER}/1")
+
 Json = dict[str, Any]
 Write = Callable[[int], Awaitable[object]]
 
@@ -80,8 +99,10 @@ class Chosen:
 class Api:
     """Writes to one API server, and what they cost it."""
 
-    def __init__(self, client: KubeClient, plane: ControlPlane) -> None:
+    def __init__(self, client: KubeClient, scheduler: KubeClient, plane: ControlPlane) -> None:
+        """`scheduler` asks as the scheduler's account, `client` as an administrator."""
         self._client = client
+        self._scheduler = scheduler
         self._plane = plane
 
     async def per_write_ms(self, write: Write, writes: int) -> float:
@@ -100,6 +121,10 @@ class Api:
         await self._client.request(
             method, path, query=query, body=data, content_type=kind, timeout_s=_PATIENT_S
         )
+
+    async def place(self, path: str, body: object) -> None:
+        """Create something as the scheduler. Raises KubeError when it is refused."""
+        await self._scheduler.create(path, body)
 
     async def bind(self, objects: Sequence[Json]) -> None:
         """Put bindings of policies in force."""
@@ -184,25 +209,48 @@ async def _updates(api: Api, one: Json, whose: str, writes: int) -> dict[str, fl
 
 
 async def _placements(api: Api, tag: str, writes: int) -> dict[str, float]:
-    for number in range(-_WARM, writes):
-        await api.send("POST", PODS, pod(f"{tag}-{number + _WARM}", "nobody", 1, {}))
+    """Bindings of others and of ours, our events, and deletions."""
+    for whose in ("theirs", "ours"):
+        for number in range(-_WARM, writes):
+            await api.send("POST", PODS, pod(f"{tag}-{whose}-{number + _WARM}", "nobody", 1, {}))
 
     async def bind(number: int) -> None:
-        name = f"{tag}-{number + _WARM}"
-        body = {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": {"name": name},
-            "target": {"kind": "Node", "name": "n1"},
-        }
-        await api.send("POST", f"{PODS}/{name}/binding", body)
+        name = f"{tag}-theirs-{number + _WARM}"
+        await api.send("POST", f"{PODS}/{name}/binding", _binding(name, {}))
+
+    async def place(number: int) -> None:
+        name = f"{tag}-ours-{number + _WARM}"
+        await api.place(f"{PODS}/{name}/binding", _binding(name, PLACEMENT))
+
+    async def report(number: int) -> None:
+        at = datetime.now(UTC)
+        about = regarding_pod(PodUid("u"), PodKey("default", f"{tag}-ours-{number + _WARM}"))
+        made = ReportedEvent(regarding=about, reason="Scheduled", note="to n1", at=at)
+        body = event_body(made, "scheduler-0", 1, at)
+        await api.place("/apis/events.k8s.io/v1/namespaces/default/events", body)
 
     async def delete(number: int) -> None:
-        await api.send("DELETE", f"{PODS}/{tag}-{number + _WARM}", gracePeriodSeconds="0")
+        name = f"{tag}-theirs-{number + _WARM}"
+        await api.send("DELETE", f"{PODS}/{name}", gracePeriodSeconds="0")
 
-    return {
+    found = {
         "Binding": await api.per_write_ms(bind, writes),
+        "Binding of kubeshare-scheduler": await api.per_write_ms(place, writes),
+        "event of kubeshare-scheduler": await api.per_write_ms(report, writes),
         "deletion": await api.per_write_ms(delete, writes),
+    }
+    for number in range(-_WARM, writes):
+        path = f"{PODS}/{tag}-ours-{number + _WARM}"
+        await api.send("DELETE", path, gracePeriodSeconds="0")
+    return found
+
+
+def _binding(name: str, annotations: dict[str, str]) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": name, "annotations": annotations},
+        "target": {"kind": "Node", "name": "n1"},
     }
 
 
@@ -240,7 +288,20 @@ async def ground(folder: Path) -> AsyncIterator[Api]:
             await client.create("/api/v1/nodes", {"metadata": {"name": "n1"}})
             await client.create("/apis/node.k8s.io/v1/runtimeclasses", RUNTIME_CLASS)
             await ship_lease(client)
-            yield Api(client, plane)
+            held = {"holderIdentity": HOLDER, "leaseTransitions": 1}
+            await client.merge_patch(LEASE, {"spec": held})
+            async with KubeClient(load(str(_as_scheduler(plane)))) as scheduler:
+                yield Api(client, scheduler, plane)
+
+
+def _as_scheduler(plane: ControlPlane) -> Path:
+    """A kubeconfig of the administrator, who acts as the scheduler and may do all that he may."""
+    config = yaml.safe_load(plane.kubeconfig.read_text())
+    for one in config["users"]:
+        one["user"] |= {"as": SCHEDULER, "as-groups": ["system:masters"]}
+    path = plane.folder / "as-scheduler"
+    path.write_text(yaml.safe_dump(config))
+    return path
 
 
 def manifests(state: str) -> list[Json]:

@@ -20,6 +20,7 @@ from tests.controlplane.shipped import (
     MUTATING,
     POLICIES,
     RUNTIME_CLASS,
+    TOKEN_PARTS,
     limits_token,
     shipped,
     write,
@@ -27,6 +28,7 @@ from tests.controlplane.shipped import (
 
 T = TypeVar("T")
 
+_IN_FORCE = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
 PODS = "/api/v1/namespaces/default/pods"
 CARDS = 8
 IN_FLIGHT = 32
@@ -154,6 +156,8 @@ async def cluster(folder: Path, *, policies: bool = True) -> AsyncIterator[Clust
             if policies:
                 about_pods = [one for one in shipped(*MUTATING, *POLICIES) if not limits_token(one)]
                 plane.create(write([RUNTIME_CLASS, *about_pods], folder / "policies.yaml"))
+                for name in TOKEN_PARTS:  # which these have too
+                    await client.delete(f"{_IN_FORCE}/{name}")
                 await asyncio.sleep(_IN_FORCE_S)
             yield Cluster(plane, client, folder)
 

@@ -21,7 +21,7 @@ def after(term: int) -> int:
 def is_later(term: int, than: int) -> bool:
     """Whether `term` is at most half of all terms ahead.
 
-    The policy kubeshare-fence uses the same rule.
+    The policy kubeshare-bindings uses the same rule.
 
     Serial number arithmetic: https://www.rfc-editor.org/rfc/rfc1982
     """

@@ -17,9 +17,13 @@ IDENTITY = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "Role
 POLICIES = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
 #: Those that limit the scheduler's own account begin so.
 _OF_TOKEN = "kubeshare-token-"
-_TOKEN_PART = f"{_OF_TOKEN}status"
-#: The one that refuses pods.
-ABOUT_PODS = "kubeshare-pods"
+_TOKEN_PART, _TOKEN_BINDINGS = f"{_OF_TOKEN}status", f"{_OF_TOKEN}bindings"
+#: What limits that account of policies that limit others too, as policies of their own.
+TOKEN_PARTS = (_TOKEN_PART, _TOKEN_BINDINGS)
+#: The one that refuses pods, and the one that refuses Bindings.
+ABOUT_PODS, ABOUT_BINDINGS = "kubeshare-pods", "kubeshare-bindings"
+#: What of the latter looks at the Lease.
+_OF_LEASE = {"holder", "transitions", "term", "fence", "ahead", "isLater"}
 #: Kubernetes 1.36 and newer.
 MUTATING = ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
 
@@ -41,11 +45,15 @@ def shipped(*kinds: str) -> list[Json]:
 
 def token_policies(objects: Iterable[Json] | None = None) -> list[Json]:
     """What of its role the scheduler's account may use, by the chart's `objects`."""
-    return [
-        token_part(one) if is_about_pods(one) else one
-        for one in (shipped() if objects is None else objects)
-        if limits_token(one) or is_about_pods(one)
-    ]
+    found = []
+    for one in shipped() if objects is None else objects:
+        if is_about_pods(one):
+            found.append(token_part(one))
+        elif is_about_bindings(one):
+            found.append(without_lease(one))
+        elif limits_token(one):
+            found.append(one)
+    return found
 
 
 def token_part(one: Json) -> Json:
@@ -57,6 +65,27 @@ def token_part(one: Json) -> Json:
     if "policyName" in made["spec"]:
         made["spec"]["policyName"] = _TOKEN_PART
     return made
+
+
+def without_lease(one: Json) -> Json:
+    """The policy about Bindings, or its binding, under a name of its own and whoever leads."""
+    made = deepcopy(one)
+    made["metadata"]["name"] = _TOKEN_BINDINGS
+    spec = made["spec"]
+    if "policyName" in spec:
+        spec["policyName"] = _TOKEN_BINDINGS
+        spec.pop("paramRef", None)
+        return made
+    spec.pop("paramKind", None)
+    spec["variables"] = [one for one in spec["variables"] if one["name"] not in _OF_LEASE]
+    validations = spec["validations"]
+    spec["validations"] = [one for one in validations if "isLater" not in one["expression"]]
+    return made
+
+
+def is_about_bindings(one: Json) -> bool:
+    """Whether it is the policy that refuses Bindings, or its binding."""
+    return one["kind"] in POLICIES and one["metadata"]["name"] == ABOUT_BINDINGS
 
 
 def is_about_pods(one: Json) -> bool:

@@ -110,9 +110,16 @@ def test_the_chart_lets_the_scheduler_write_the_dialects_annotations_and_flags()
         for one in yaml.safe_load_all(text)
         if one
         and (one["kind"], one["metadata"]["name"])
-        == ("ValidatingAdmissionPolicy", "kubeshare-token-bindings")
+        == ("ValidatingAdmissionPolicy", "kubeshare-bindings")
     ]
-    _, annotations, labels = (one["expression"] for one in policy["spec"]["validations"])
+    [annotations] = [
+        one["expression"] for one in policy["spec"]["variables"] if one["name"] == "results"
+    ]
+    [labels] = [
+        one["expression"]
+        for one in policy["spec"]["validations"]
+        if "topology.kubernetes.io/" in one["expression"]
+    ]
     for prefix in ("nano-gpu.io/gpu-", "elasticgpu.io/container-"):
         assert f'"{prefix}"' in annotations
     for flag in ("nano-gpu.io/gpu", "nano-gpu/assume", "elastic-gpu/assume", FLAG):

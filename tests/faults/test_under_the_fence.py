@@ -14,7 +14,7 @@ from kubeshare_py.edges.kube.credentials import load
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.controlplane.cleaning import clean
 from tests.controlplane.running import ControlPlane
-from tests.controlplane.shipped import POLICIES, only, write
+from tests.controlplane.shipped import ABOUT_BINDINGS, POLICIES, only, write
 from tests.faults.chaos_cluster import PODS, ChaosCluster
 from tests.faults.conftest import RunScenario
 from tests.faults.fast_time import run
@@ -31,7 +31,7 @@ def fence(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iter
     """The policy in force; nothing of it is left afterwards."""
     folder = tmp_path_factory.mktemp("fence")
     own = plane.secrets.write_kubeconfig(folder / "of-scheduler", plane.url, SCHEDULER)
-    policy = write([only(kind, "kubeshare-fence") for kind in POLICIES], folder / "fence.yaml")
+    policy = write([only(kind, ABOUT_BINDINGS) for kind in POLICIES], folder / "fence.yaml")
     plane.start_server_again()
     plane.create(policy)
     run(partial(expect_known, plane, own, in_force=True), speed=1.0)

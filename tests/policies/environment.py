@@ -28,6 +28,7 @@ from tests.controlplane.shipped import (
     POLICIES,
     RUNTIME_CLASS,
     Json,
+    is_about_bindings,
     limits_token,
     parts_only_in,
     write,
@@ -194,7 +195,7 @@ def _policies(where: Where) -> Iterator[Json]:
         kind = one["kind"].removesuffix("Binding")
         # The fence looks at a Lease that nobody holds here; what limits tokens is there anyhow.
         name = one["metadata"]["name"]
-        if kind in where and name != "kubeshare-fence" and not limits_token(one):
+        if kind in where and not (is_about_bindings(one) or limits_token(one)):
             guarded = parts_only_in(one, where[POLICIES[0]], *_OF_ENVIRONMENT)
             yield _confined(guarded, where if name not in _OF_LABELS else _VALIDATED)
 

@@ -26,7 +26,7 @@ from kubeshare_py.edges.kube.credentials import load
 from kubeshare_py.edges.kube.errors import KubeError
 from tests.controlplane.helm import PLAIN_FOR, template
 from tests.controlplane.running import ControlPlane, free_ports
-from tests.controlplane.shipped import RUNTIME_CLASS, Json, limits_token, write
+from tests.controlplane.shipped import RUNTIME_CLASS, Json, is_about_bindings, limits_token, write
 from tests.dialects.halves import HALVES, Halves
 from tests.policies.conftest import expect_let_through, expect_refused
 from tests.policies.environment import a_pod, has_policies, pods_of
@@ -120,7 +120,7 @@ def objects() -> Iterator[Json]:
         kind = one["kind"].removesuffix("Binding")
         name = one["metadata"]["name"]
         if kind in ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy") and not (
-            name == "kubeshare-fence" or limits_token(one)
+            is_about_bindings(one) or limits_token(one)
         ):
             if matched := one["spec"].get("matchConstraints"):
                 _confine(matched, POLICY, PLAIN_POLICY)

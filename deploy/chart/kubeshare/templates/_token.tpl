@@ -2,7 +2,11 @@
 
 {{- define "kubeshare.isTheScheduler" -}}
 - name: is-the-scheduler
-  expression: "request.userInfo.username == 'system:serviceaccount:{{ .Release.Namespace }}:{{ .Values.name }}'"
+  expression: "{{ include "kubeshare.cel.isTheScheduler" . }}"
+{{- end }}
+
+{{- define "kubeshare.cel.isTheScheduler" -}}
+request.userInfo.username == 'system:serviceaccount:{{ .Release.Namespace }}:{{ .Values.name }}'
 {{- end }}
 
 {{- /* "true" unless it is switched off: `helm upgrade --reuse-values` from a release before this value has none. */}}
