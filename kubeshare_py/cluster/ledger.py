@@ -378,7 +378,8 @@ class Ledger:
         allocation = charge.allocation
         if allocation is not None and allocation.port is not None:
             self._ports[charge.node].give_back(allocation.port)
-            self.overdrafts.touched(charge.node)
+            if self.overdrafts.overdrawn:
+                self.overdrafts.touched(charge.node)
         row = self._discharge(uid, charge)
         if row is not None:
             self.improved.add(row)
@@ -509,7 +510,8 @@ class Ledger:
             for card in charge.allocation.cards:
                 if index_of(card.uuid) is None:  # of several nodes, cards have the same index
                     self.claims.held(charge.node, card.uuid, sign)
-            self._heed_claims()
+            if self.claims.changed:
+                self._heed_claims()
 
     def _heed_claims(self) -> None:
         """Update the cards whose dispute began, ended or was decided differently."""
@@ -641,5 +643,8 @@ class Ledger:
 
 
 def _is_tagged(charge: Charge) -> bool:
-    cards = () if charge.allocation is None else charge.allocation.cards
-    return bool([card for card in cards if card.tags])  # few: no generator
+    # They are few, and each pod passes here twice: no generator.
+    for card in () if charge.allocation is None else charge.allocation.cards:  # noqa: SIM110
+        if card.tags:
+            return True
+    return False

@@ -148,10 +148,11 @@ class Offered:
 class Overdrafts:
     """The nodes to be checked; false while there are none."""
 
-    __slots__ = ("_ignores", "_overdrawn", "unchecked")
+    __slots__ = ("_ignores", "overdrawn", "unchecked")
 
     def __init__(self) -> None:
-        self._overdrawn: set[NodeName] = set()
+        #: The nodes that are overdrawn; to be read.
+        self.overdrawn: set[NodeName] = set()
         #: The nodes to be checked; to be read.
         self.unchecked: set[NodeName] = set()
         self._ignores = False
@@ -162,17 +163,12 @@ class Overdrafts:
     def suspect(self, node: NodeName) -> None:
         """Have this node checked."""
         if not self._ignores:
-            self._overdrawn.add(node)
+            self.overdrawn.add(node)
             self.unchecked.add(node)
-
-    @property
-    def watches(self) -> bool:
-        """Whether any node is overdrawn, so that changes of cards matter."""
-        return bool(self._overdrawn)
 
     def touched(self, node: NodeName) -> None:
         """Cards of this node changed: have it checked again if it was overdrawn."""
-        if node in self._overdrawn and not self._ignores:
+        if node in self.overdrawn and not self._ignores:
             self.unchecked.add(node)
 
     @contextmanager
@@ -186,7 +182,7 @@ class Overdrafts:
 
     def is_covered(self, node: NodeName) -> None:
         """Nothing of this node is overdrawn any more."""
-        self._overdrawn.discard(node)
+        self.overdrawn.discard(node)
 
     def take(self, most: int) -> list[NodeName]:
         """At most `most` of the nodes to be checked, by name; they are then no longer listed."""
@@ -372,14 +368,16 @@ class Accounting:
         not.
         """
         columns = self.columns
-        idle, bits, capacity = columns.idle, columns.position_bit, columns.capacity_milli
+        idle: list[int] = columns.idle[row].tolist()
+        bits: list[int] = columns.position_bit[row].tolist()
+        capacity: list[int] = columns.capacity_milli[row].tolist()
         slots = columns.board_slots[row]
         cards = small = 0
         for slot in slots:
-            if idle.item(row, slot):
-                cards |= bits.item(row, slot)
-                if capacity.item(row, slot) < WHOLE_MILLI:
-                    small |= bits.item(row, slot)
+            if idle[slot]:
+                cards |= bits[slot]
+                if capacity[slot] < WHOLE_MILLI:
+                    small |= bits[slot]
         columns.idle_cards[row] = cards
         keep = columns.break_order[row]
         keep.fill(0)
@@ -504,7 +502,9 @@ class UsageAccounting(Accounting):
         if unoffered:
             self.offered.hold(row, unoffered, sign)
         self.changed.add(row)
-        is_native = self._count_native(row, charge.native, sign)
+        is_native = False
+        if allocation is None or not allocation.cards or charge.unpicked is not None:
+            is_native = self._count_native(row, charge.native, sign)
         if allocation is not None and allocation.cards:
             slots = self._slots(row, allocation)
             if slots is None or row in self._rows_with_strays:
@@ -525,17 +525,19 @@ class UsageAccounting(Accounting):
     def _slots(self, row: int, allocation: Allocation) -> list[int] | None:
         """The slots of an allocation's cards in the row; None if a card has none."""
         uuids = self.columns.uuids[row]
-        try:
-            return [uuids.index(card.uuid) for card in allocation.cards]
-        except ValueError:
-            return None
+        slots: list[int] = []
+        for card in allocation.cards:
+            if card.uuid not in uuids:
+                return None
+            slots += (uuids.index(card.uuid),)
+        return slots
 
     def _count(self, row: int, slots: list[int], allocation: Allocation, sign: int) -> None:
         """Add or subtract an allocation, and update the derived columns."""
         columns = self.columns
-        name, native = self.name(row), self.held_back(row)
+        native = self.held_back(row) if self.native else 0
         if not self.count_cards(row, slots, allocation, sign, native):
-            self.overdrafts.suspect(name)
+            self.overdrafts.suspect(self.name(row))
         if sign > 0:
             for slot in slots:
                 flags = columns.flags.item(row, slot)
@@ -545,9 +547,9 @@ class UsageAccounting(Accounting):
                 if (min(free) < 0 and is_overdrawn(columns, row, slot)) or (
                     flags & EXCLUSIVE and is_intruded(columns, row, slot)
                 ):
-                    self.overdrafts.suspect(name)
-        if self.overdrafts.watches:
-            self.overdrafts.touched(name)
+                    self.overdrafts.suspect(self.name(row))
+        if self.overdrafts.overdrawn:
+            self.overdrafts.touched(self.name(row))
 
     def held_back(self, row: int) -> int:
         """How many idle cards of a row are held back for native pods."""

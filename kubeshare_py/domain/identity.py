@@ -1,8 +1,9 @@
 """Identities: a node name is not a pod name, and mypy knows it."""
 
 import re
-from dataclasses import dataclass
 from typing import NewType
+
+from msgspec import Struct
 
 PodUid = NewType("PodUid", str)
 NodeName = NewType("NodeName", str)
@@ -32,8 +33,7 @@ def index_of(uuid: GpuUuid) -> int | None:
     return None if found is None else int(found[1])
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class PodKey:
+class PodKey(Struct, frozen=True, order=True):
     """A pod's namespace and name, which later pods may reuse: only the uid identifies a pod."""
 
     namespace: str

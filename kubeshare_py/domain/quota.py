@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from msgspec import Struct
+
 from kubeshare_py.domain.cluster_objects import ClusterObject, WatchedKind
 from kubeshare_py.domain.remembered import remembered
 
@@ -33,8 +35,7 @@ class QuotaNames:
     unit_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodScopes:
+class PodScopes(Struct, frozen=True, kw_only=True):
     """What scopes of quotas ask about a pod.
 
     `priority_class` is "" for a pod without one. `terminating`: it has an activeDeadlineSeconds.

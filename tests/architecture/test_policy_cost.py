@@ -22,7 +22,7 @@ MOST = {
     ("CREATE", "pods"): (2, 10_000),
     ("UPDATE", "pods"): (1, 8_000),
     ("UPDATE", "pods/status"): (1, 8_000),
-    ("CREATE", "pods/binding"): (3, 8_000),
+    ("CREATE", "pods/binding"): (1, 1_300),
     ("DELETE", "pods"): (1, 100),
 }
 

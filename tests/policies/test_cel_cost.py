@@ -115,7 +115,7 @@ CHARACTERS_OF_ALL = {
     ("CREATE", "pods"): (3, 13_000),
     ("UPDATE", "pods"): (1, 10_400),
     ("UPDATE", "pods/status"): (1, 10_400),
-    ("CREATE", "pods/binding"): (3, 10_600),
+    ("CREATE", "pods/binding"): (1, 1_600),
     ("DELETE", "pods"): (2, 200),
 }
 

@@ -128,7 +128,7 @@ def test_nothing_is_left_of_it_in_the_end() -> None:
     assert reports.after(now=50.0 + SPACING_S) == []
     assert reports.after(now=REMINDER_S) == []
     assert reports.driver.machine.wake_at(REMINDER_S) is None
-    assert not reports.driver.machine.ledger.overdrafts.watches
+    assert not reports.driver.machine.ledger.overdrafts.overdrawn
 
 
 def test_a_card_or_a_node_that_leaves_is_not_over_committed() -> None:

@@ -89,7 +89,7 @@ def test_a_share_of_nothing_on_an_exclusive_card_is_told_and_its_end_too() -> No
     [ended] = reports.after(gone("share"))
     assert (ended.uuid, ended.kind, ended.is_over) == (CARDS[1], BROKEN, False)
     assert reports.counted() == (0, 0)
-    assert not reports.driver.machine.ledger.overdrafts.watches
+    assert not reports.driver.machine.ledger.overdrafts.overdrawn
 
 
 def test_a_note_is_not_as_long_as_all_the_names_in_it() -> None:
@@ -127,7 +127,7 @@ def test_a_port_that_two_pods_of_a_node_hold_is_told_and_its_end_too() -> None:
     [ended] = reports.after(gone("a"))
     assert (ended.port, ended.kind, ended.is_over) == (FIRST_PORT, SHARED, False)
     assert reports.counted() == (0, 0)
-    assert not reports.driver.machine.ledger.overdrafts.watches
+    assert not reports.driver.machine.ledger.overdrafts.overdrawn
 
 
 @pytest.mark.parametrize("port", [80, FIRST_PORT - 1, FIRST_PORT + 511])
@@ -277,7 +277,7 @@ def test_an_annotation_of_a_node_agent_that_cannot_be_used_is_told_and_its_end_t
     assert told.note == "kubeshare.io/node-agent: v is 9"
     [ended] = reports.after(said(AgentWords()))
     assert (ended.kind, ended.is_over) == (Overuse.AGENT, False)
-    assert not reports.driver.machine.ledger.overdrafts.watches
+    assert not reports.driver.machine.ledger.overdrafts.overdrawn
 
 
 def test_an_agent_that_names_cards_of_other_nodes_is_told() -> None:
