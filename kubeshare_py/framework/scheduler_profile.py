@@ -43,6 +43,7 @@ from kubeshare_py.framework.points import (
     Depends,
     Explain,
     Filter,
+    GangScore,
     Ground,
     Guard,
     Locality,
@@ -142,6 +143,8 @@ class Profile:
     explains: tuple[AtPoint[Explain], ...] = field(init=False, compare=False, repr=False)
     hints: tuple[AtPoint[QueueingHint], ...] = field(init=False, compare=False, repr=False)
     bounds: tuple[AtPoint[CapacityBound], ...] = field(init=False, compare=False, repr=False)
+    #: The scores of whole gangs, with their weights.
+    gang_scores: tuple[tuple[GangScore, int], ...] = field(init=False, compare=False, repr=False)
     #: Whether the keys of `queue_sort` need no check.
     trusts_keys: bool = field(init=False, compare=False, repr=False)
     #: The fields of shapes about which PreBind plugins are asked, and the values that say nothing;
@@ -171,6 +174,12 @@ class Profile:
         put(self, "explains", tuple(explains))
         put(self, "hints", tuple(hints))
         put(self, "bounds", tuple(bounds))
+        gang_scores = [
+            (one, weight)
+            for one, weight in self.scores
+            if hasattr(one, "gang_score") and isinstance(one, GangScore)
+        ]
+        put(self, "gang_scores", tuple(gang_scores))
         put(self, "trusts_keys", id(self.queue_sort) in self.trusted)
         names = [self.only_for.get(id(one)) for one in self.pre_binds]
         about = [(attrgetter(one), _OF_SHAPES[one]) for some in names for one in some or ()]

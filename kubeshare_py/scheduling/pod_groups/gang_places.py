@@ -18,7 +18,6 @@ from kubeshare_py.domain.remembered import remembered
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.framework.boundary import Boundary, gang_scores, places
 from kubeshare_py.framework.evaluator import Evaluator
-from kubeshare_py.framework.points import GangScore
 from kubeshare_py.framework.result_cache import Choice
 from kubeshare_py.framework.scheduler_profile import Profile
 from kubeshare_py.framework.scores import MAX_SCORE
@@ -272,9 +271,8 @@ def best_first(
     """
     points = np.zeros(len(rows), np.int64)
     asked = SomeRows(columns, rows)
-    for plugin, weight in profile.scores:
-        if isinstance(plugin, GangScore) and 1 < cards <= columns.width:
-            points += weight * gang_scores(boundary, plugin, cards, asked)
+    for plugin, weight in profile.gang_scores if 1 < cards <= columns.width else ():
+        points += weight * gang_scores(boundary, plugin, cards, asked)
     points -= MAX_SCORE * left // max(int(left.max(initial=0)), 1)
     order: IntArray = rows[np.lexsort((rows, left, -points))]
     return order
