@@ -260,6 +260,35 @@ def _taken(
     return tuple(charges)
 
 
+def card_of_each(
+    columns: Columns,
+    rows: Sequence[int],
+    slots: Sequence[int],
+    claim: GpuClaim,
+    cells_on: Callable[[int], Mapping[GpuUuid, str] | None],
+) -> list[CardCharge]:
+    """What a claim of one card takes of each of these cards; `cells_on` has the cells of a row.
+
+    Amounts depend on what kind of card it is, and are worked out once for each kind.
+    """
+    at = np.array(rows, np.int64), np.array(slots, np.int64)
+    kinds = (columns.model, columns.capacity_bytes, columns.share_bytes, columns.capacity_milli)
+    known: dict[tuple[int, ...], CardCharge] = {}
+    found = []
+    for row, slot, kind in zip(
+        rows, slots, zip(*(column[at].tolist() for column in kinds), strict=True), strict=True
+    ):
+        cells, like = cells_on(row), known.get(kind)
+        if like is None or cells:
+            (card,) = _taken(columns, row, (slot,), claim, cells)
+            known[kind] = card
+        else:
+            milli, memory, uuid = like.milli, like.memory_bytes, columns.uuids[row][slot]
+            card = CardCharge(uuid, milli, memory, like.model, "", like.exclusive, like.tags)
+        found.append(card)
+    return found
+
+
 def tentative_charge(
     columns: Columns,
     row: int,

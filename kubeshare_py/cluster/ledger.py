@@ -19,7 +19,7 @@ first list of the node's cards that shows it, and stays there (`charge`).
 A *lingering* pod is deleted, but its containers may still run: it keeps its cards (`charge`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 
@@ -52,12 +52,13 @@ from kubeshare_py.cluster.columns import (
     UNBOUNDED,
     UNREQUESTED_CPU,
     UNREQUESTED_MEMORY,
+    Columns,
     IntArray,
 )
 from kubeshare_py.cluster.overlay import WhatIf
 from kubeshare_py.cluster.placed_pods import PlacedPods
 from kubeshare_py.cluster.usage_accounting import Amounts, UsageAccounting
-from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.card_reading import ReadinessReport
 from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid, index_of
@@ -231,6 +232,11 @@ class Ledger:
         """The GPUs of a row that the kubelet gives to pods."""
         return self._usage.native.get(row, NONE)
 
+    @property
+    def has_native(self) -> bool:
+        """Whether there are such GPUs on any row."""
+        return bool(self._usage.native)
+
     def vector(self, resources: Resources, port: bool) -> IntArray:
         """A request as amounts by resource column, (resources,) int64.
 
@@ -369,6 +375,49 @@ class Ledger:
                 self.improved.add(ANYWHERE)
         self._hold(charge, 1)
         return allocation
+
+    def has_room_for(self, columns: Columns, charges: Collection[Charge]) -> bool:
+        """Whether `charge_each` may be called: all is certainly free in these columns.
+
+        They are the ledger's own, or show it without some reservations. The pods hold nothing yet,
+        and need no ports.
+        """
+        if self.claims.disputes:
+            return False
+        row_of, nodes = self.columns.row_of, self.columns.nodes
+        for row in {row_of[one.node] for one in charges}:
+            node = nodes[row]
+            if node is None or node.agent.picks:
+                return False
+        return self._usage.has_room_for(columns, *self._as_lists(charges))
+
+    def charge_each(self, charges: Mapping[PodUid, Charge]) -> None:
+        """`charge` many pods at once, for which `has_room_for` says that there is room."""
+        rows, requests, cards = self._as_lists(charges.values())
+        self._usage.add_each(rows, requests, cards)
+        placed, held = self.placed_pods, self.claims.held
+        for row, (uid, charge), of_pod in zip(rows.tolist(), charges.items(), cards, strict=True):
+            node = charge.node
+            self._charges[uid] = charge
+            if node not in self._pods_on:
+                self._pods_on[node] = {}
+            self._pods_on[node][uid] = charge
+            if charge.pod is not None:
+                placed.add(row, charge.pod, 1)
+                if placed.is_counting:
+                    self.improved.add(ANYWHERE)
+            for card in of_pod:
+                held(node, card.uuid, 1)
+        self._heed_claims()
+
+    def _as_lists(
+        self, charges: Collection[Charge]
+    ) -> tuple[IntArray, list[Resources], list[tuple[CardCharge, ...]]]:
+        """The row of each charge, (n,), what it takes of the node, and its cards."""
+        row_of = self.columns.row_of
+        rows = np.array([row_of[one.node] for one in charges], np.int64)
+        cards = [one.allocation.cards if one.allocation is not None else () for one in charges]
+        return rows, [one.resources for one in charges], cards
 
     def release(self, uid: PodUid) -> None:
         """End a pod's charge; nothing happens if it has none."""

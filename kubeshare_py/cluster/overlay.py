@@ -19,6 +19,7 @@ from kubeshare_py.cluster.charge import (
     Resources,
     all_to_hold_back,
     as_array,
+    native_of,
     to_hold_back,
 )
 from kubeshare_py.cluster.cluster_objects import ClusterObjects
@@ -44,10 +45,11 @@ from kubeshare_py.cluster.placed_pods import AllSelectors, PodIndex
 from kubeshare_py.cluster.pod_kinds import HeldTerm, held_by, selects
 from kubeshare_py.cluster.rows import Rows, SomeRows, read_only
 from kubeshare_py.cluster.usage_accounting import Accounting, Amounts, with_slots
-from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.cluster_objects import Labels
 from kubeshare_py.domain.gpu import CardTags
-from kubeshare_py.domain.pod import DeviceClaims, HostPort, PlacedPod
+from kubeshare_py.domain.identity import DecisionToken, NodeName
+from kubeshare_py.domain.pod import DeviceClaims, HostPort, PlacedPod, Shape
 
 # Placed pods above others: some more and some fewer, to try what would be.
 
@@ -397,6 +399,10 @@ class Tables(Protocol):
     def native_on(self, row: int) -> NativeGpus:
         """The GPUs of a row that the kubelet gives to pods."""
 
+    @property
+    def has_native(self) -> bool:
+        """Whether there are such GPUs on any row."""
+
     def vector(self, resources: Resources, port: bool) -> IntArray:
         """A request as amounts by resource column, (resources,) int64; a pod is one of `pods`."""
 
@@ -475,6 +481,35 @@ class Overlay:
             self.pods.add(row, charge.pod, 1)
         self._count(row, charge, 1, slots, charge.allocation)
 
+    def count_each(
+        self,
+        rows: Sequence[int],
+        slots: Sequence[Sequence[int]],
+        shape: Shape,
+        cards: Sequence[tuple[CardCharge, ...]],
+    ) -> None:
+        """Count pods of one shape, each on a row of its own; their cards are in these slots.
+
+        `place` adds them to `pods` besides, which is left to the caller.
+        """
+        held = [card for of_pod in cards for card in of_pod]
+        is_plain = bool(held) or native_of(shape.charged) == NONE
+        self._touched.update(dict.fromkeys(rows))
+        index = np.array(rows, np.int64)
+        self.changed.add_all(index)
+        if not is_plain or self.has_native or any(card.tags for card in held):
+            port = 0 if shape.needs_port else None
+            for row, where, of_pod in zip(rows, slots, cards, strict=True):
+                allocation = Allocation(token=DecisionToken(""), cards=of_pod, port=port)
+                charge = Charge(NodeName(""), shape.charged, allocation)
+                self._count(row, charge, 1, where, allocation)
+            return
+        self.columns.free[index] -= self.vector(shape.charged, shape.needs_port)
+        if held:
+            each = index.repeat([len(where) for where in slots])
+            where_each = np.array([slot for where in slots for slot in where], np.int64)
+            self._accounting.count_many(each, where_each, held, 1)
+
     def remove(self, row: int, charge: Charge) -> None:
         """Remove what a pod holds of a row."""
         self._touched[row] = None
@@ -487,6 +522,11 @@ class Overlay:
         """The GPUs of a row that the kubelet gives to pods."""
         native = self.below.native_on(row)
         return native.plus(self._native[row], 1) if row in self._native else native
+
+    @property
+    def has_native(self) -> bool:
+        """Whether there are such GPUs on any row."""
+        return bool(self._native) or self.below.has_native
 
     def vector(self, resources: Resources, port: bool) -> IntArray:
         """A request as amounts by resource column, (resources,) int64; a pod is one of `pods`."""

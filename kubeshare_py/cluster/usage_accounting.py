@@ -22,6 +22,7 @@ from kubeshare_py.cluster.charge import (
     Resources,
     is_intruded,
     is_overdrawn,
+    native_of,
     to_hold_back,
 )
 from kubeshare_py.cluster.columns import (
@@ -43,7 +44,7 @@ from kubeshare_py.cluster.derived import (
     room,
     used_percent,
 )
-from kubeshare_py.domain.allocation import Allocation
+from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.card_reading import PATHS
 from kubeshare_py.domain.gpu import WHOLE_MILLI, CardTags, Gpu, exclusions
 from kubeshare_py.domain.identity import GpuUuid, NodeName
@@ -296,6 +297,33 @@ class Accounting:
         self._derive_node(row)
         return enough
 
+    def count_many(
+        self, rows: IntArray, slots: IntArray, cards: Sequence[CardCharge], sign: int
+    ) -> None:
+        """`count_cards` for many cards at once, (n,), on rows without native pods.
+
+        `rows` and `slots`, (n,) int64 each, say where the `cards` are, which have no tags. A card
+        may be there several times, once for each pod.
+        """
+        columns, at = self.columns, (rows, slots)
+        milli = sign * np.array([card.milli for card in cards], np.int64)
+        # `ufunc.at`: -= with indices counts a card that is there twice only once.
+        np.subtract.at(columns.free_milli, at, milli)
+        memory = sign * np.array([card.memory_bytes for card in cards], np.int64)
+        np.subtract.at(columns.free_bytes, at, memory)
+        np.add.at(columns.tenants, at, sign)
+        if any(card.exclusive for card in cards):
+            np.add.at(columns.exclusive, at, sign * np.array([card.exclusive for card in cards]))
+        there = columns.flags[at] & ABSENT == 0
+        np.subtract.at(columns.gpu_free_milli, rows, milli * there)
+        was_idle = columns.idle[at]
+        self._derive_cards(at)
+        flipped = rows[was_idle != columns.idle[at]]
+        if len(flipped):
+            self._derive_orders(np.unique(flipped))
+        whole, free = columns.gpu_capacity_milli[rows], columns.gpu_free_milli[rows]
+        columns.gpu_used_percent[rows] = used_percent(whole, free, np.minimum)
+
     def count_reservation(
         self, row: int, slots: Sequence[int], allocation: Allocation, sign: int
     ) -> None:
@@ -355,6 +383,20 @@ class Accounting:
         columns.idle[row, slot] = idle
         return idle
 
+    def _derive_cards(self, at: tuple[IntArray, IntArray]) -> None:
+        """`_derive_card` for many cards, by their rows and slots, (n,) each."""
+        columns = self.columns
+        tenants, before = columns.tenants[at], columns.flags[at]
+        exclusive, excluding = columns.exclusive[at], columns.excluding[at]
+        flags = flags_of(before, tenants, columns.max_tenants[at], exclusive, excluding)
+        with_share = np.maximum(columns.share_bytes[at], 1)
+        free_milli, free_bytes = columns.free_milli[at], columns.free_bytes[at]
+        headroom, share_headroom, idle = room(
+            flags, tenants, free_milli, free_bytes, with_share, np.minimum
+        )
+        columns.flags[at], columns.idle[at] = flags, idle
+        columns.headroom[at], columns.share_headroom[at] = headroom, share_headroom
+
     def _derive_node(self, row: int) -> None:
         """Write how full the node's cards are, in percent."""
         columns = self.columns
@@ -384,6 +426,21 @@ class Accounting:
         order = columns.boards.sets[columns.board.item(row)].order(PositionSet(cards & ~small))
         for place, position in enumerate(order, 1):
             keep[slots[position]] = place
+
+    def _derive_orders(self, rows: IntArray) -> None:
+        """`_derive_order` for many different rows, (k,)."""
+        columns = self.columns
+        # (k, width), then (k,): each bit is there once, so that their sum is their union.
+        bits = columns.idle[rows] * columns.position_bit[rows]
+        whole = (bits * (columns.capacity_milli[rows] >= WHOLE_MILLI)).sum(1).tolist()
+        columns.idle_cards[rows] = bits.sum(1)
+        keep = np.zeros_like(bits)
+        sets, boards = columns.boards.sets, columns.board[rows].tolist()
+        for line, (row, board, cards) in enumerate(zip(rows.tolist(), boards, whole, strict=True)):
+            slots = columns.board_slots[row]
+            for place, position in enumerate(sets[board].order(PositionSet(cards)), 1):
+                keep[line, slots[position]] = place
+        columns.break_order[rows] = keep
 
     def _put_on_board(self, row: int, known: Mapping[GpuUuid, Gpu]) -> None:
         """Write the row's board and each card's position on it. Cards must have slots already."""
@@ -513,6 +570,92 @@ class UsageAccounting(Accounting):
         if is_native:
             self.hold_back(row)
         return True
+
+    def has_room_for(
+        self,
+        columns: Columns,
+        rows: IntArray,
+        requests: Sequence[Resources],
+        cards: Sequence[Sequence[CardCharge]],
+    ) -> bool:
+        """Whether all of these pods fit together, by what is free in `columns`.
+
+        `rows`, (n,) int64, are those of the pods, which need no ports. False also where that can be
+        said only of one pod after the other: where cards have tags, or come from the kubelet.
+        """
+        if self.native or self._rows_with_strays:
+            return False
+        needs = np.zeros((len(rows), columns.free.shape[1]), np.int64)
+        for line, request in enumerate(requests):
+            vector, unoffered = self._request(request, port=False)
+            if unoffered or native_of(request) != NONE:
+                return False
+            needs[line] = vector
+        there, line_of = np.unique(rows, return_inverse=True)
+        # (different rows, resources): of what is not asked for, more may be held than there is.
+        sums = np.zeros((len(there), needs.shape[1]), np.int64)
+        np.add.at(sums, line_of, needs)
+        if ((sums > columns.free[there]) & (sums > 0)).any():
+            return False
+        held = [card for of_pod in cards for card in of_pod]
+        if any(card.tags for card in held):
+            return False
+        return not held or self._are_free(columns, self._places_of(rows, cards), held)
+
+    def _are_free(
+        self, columns: Columns, at: tuple[IntArray, IntArray], cards: Sequence[CardCharge]
+    ) -> bool:
+        """Whether these parts of cards without tags are free, all together; `at`: (m,) each."""
+        amounts = [(one.milli, one.memory_bytes, 1, one.exclusive) for one in cards]
+        numbers, line_of = np.unique(at[0] * columns.width + at[1], return_inverse=True)
+        # (different cards,) each: what is asked of a card, by how many pods, and how many alone.
+        milli, memory, pods, alone = sums = np.zeros((4, len(numbers)), np.int64)
+        np.add.at(sums.T, line_of, np.array(amounts, np.int64))
+        where = numbers // columns.width, numbers % columns.width
+        tenants, most = columns.tenants[where] + pods, columns.max_tenants[where]
+        is_free = columns.flags[where] & ~FOREIGN == 0
+        is_free &= (milli <= columns.free_milli[where]) & (memory <= columns.free_bytes[where])
+        is_free &= ((most == 0) | (tenants <= most)) & ((alone == 0) | (tenants == 1))
+        return bool(is_free.all())
+
+    def _places_of(
+        self, rows: IntArray, cards: Sequence[Sequence[CardCharge]]
+    ) -> tuple[IntArray, IntArray]:
+        """The row and the slot of each card, (m,) each; all have slots."""
+        uuids, lines = self.columns.uuids, rows.tolist()
+        slots = [
+            uuids[row].index(card.uuid)
+            for row, of_pod in zip(lines, cards, strict=True)
+            for card in of_pod
+        ]
+        return rows.repeat([len(of_pod) for of_pod in cards]), np.array(slots, np.int64)
+
+    def add_each(
+        self,
+        rows: IntArray,
+        requests: Sequence[Resources],
+        cards: Sequence[Sequence[CardCharge]],
+    ) -> None:
+        """`add` many charges at once, for which there is room: as `has_room_for`."""
+        columns = self.columns
+        needs = np.array([self.vector(request, port=False) for request in requests])
+        np.subtract.at(columns.free, rows, needs)
+        self.changed.add_all(rows)
+        held = [card for of_pod in cards for card in of_pod]
+        if not held:
+            return
+        at = self._places_of(rows, cards)
+        self.count_many(*at, held, 1)
+        # (m,): reservations may leave less than nothing free, which is no over-commitment.
+        free = np.minimum(columns.free_milli[at], columns.free_bytes[at])
+        several = (columns.flags[at] & EXCLUSIVE > 0) & (columns.tenants[at] > 1)
+        for line in np.flatnonzero((free < 0) | several).tolist():
+            row, slot = at[0].item(line), at[1].item(line)
+            if is_overdrawn(columns, row, slot) or is_intruded(columns, row, slot):
+                self.overdrafts.suspect(self.name(row))
+        if self.overdrafts.watches:
+            for row in np.unique(rows).tolist():
+                self.overdrafts.touched(self.name(row))
 
     def add_reservation(self, row: int, charge: Charge, sign: int) -> bool:
         """Add (sign 1) or subtract (-1) a reservation, as `add` does."""

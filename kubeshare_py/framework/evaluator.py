@@ -5,7 +5,7 @@ Answers about the rows of the tables, which are the ledger's or an overlay's, ar
 question for each row that changed since, and one argmax.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from weakref import WeakSet
 
 import numpy as np
@@ -178,6 +178,22 @@ class Evaluator:
         if answers.row_scores.item(row) < 0:
             return None
         return self._cards_on(row, shape, answers, gang_context)
+
+    def at_each(
+        self,
+        shape: Shape,
+        rows: Sequence[int],
+        gang_context_on: Callable[[int], GangContext | None],
+    ) -> list[Choice | None]:
+        """`at` for many different rows, which are asked about at once."""
+        answers = self.results.refreshed(shape)
+        fits = (answers.row_scores.take(rows) >= 0).tolist()
+        return [
+            self._cards_on(row, shape, answers, gang_context_on(row))
+            if fit and answers.failure is None
+            else None
+            for row, fit in zip(rows, fits, strict=True)
+        ]
 
     def _cards_on(
         self,

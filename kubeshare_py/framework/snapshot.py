@@ -9,11 +9,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kubeshare_py.cluster.charge import NO_SUCH_CARD, Charge, refusal, tentative_charge
+from kubeshare_py.cluster.charge import (
+    NO_SUCH_CARD,
+    Charge,
+    card_charges,
+    card_of_each,
+    refusal,
+    tentative_charge,
+)
 from kubeshare_py.cluster.columns import IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.overlay import Overlay, PodsOverlay, Tables, WhatIf
 from kubeshare_py.cluster.rows import AllRows, OneRow, Rows, SomeRows
+from kubeshare_py.domain.allocation import CardCharge
 from kubeshare_py.domain.pod import PlacedPod, Shape
 from kubeshare_py.framework.boundary import Boundary, PluginCalls, PluginFailed
 from kubeshare_py.framework.evaluator import Evaluator
@@ -253,13 +261,42 @@ class Trial(OverlaySnapshot):
 
     def charge_at(self, choice: Choice, shape: Shape, pod: PlacedPod | None = None) -> Charge:
         """What a pod of this shape would hold at its place, with what others would see of it."""
-        columns, row, slots = self._overlay.columns, choice.row, choice.slots
-        if any(slot >= len(columns.uuids[row]) for slot in slots):
-            # A plugin took an empty slot for a card: the ledger refuses that place later.
-            slots = tuple(slot for slot in slots if slot < len(columns.uuids[row]))
+        columns, row = self._overlay.columns, choice.row
+        slots = self._there(choice)  # the ledger refuses other places later
         if pod is not None and pod.volumes is not None:
             pod = OneRow(columns, row).volumes.with_choice(pod)
         return tentative_charge(columns, row, slots, shape, self.ledger.cells_on(row), pod)
+
+    def cards_at(self, choices: Sequence[Choice], shape: Shape) -> list[tuple[CardCharge, ...]]:
+        """What pods of this shape would take of the cards at each of these places."""
+        columns, cells_on = self._overlay.columns, self.ledger.cells_on
+        claim, rows = shape.claim, [choice.row for choice in choices]
+        there = [self._there(choice) for choice in choices]
+        if claim is not None and claim.count == 1 and all(there):
+            slots = [one[0] for one in there]
+            return [(card,) for card in card_of_each(columns, rows, slots, claim, cells_on)]
+        return [
+            card_charges(columns, row, slots, shape.claims, cells_on(row))
+            for row, slots in zip(rows, there, strict=True)
+        ]
+
+    def place_each(
+        self, choices: Sequence[Choice], shape: Shape, cards: Sequence[tuple[CardCharge, ...]]
+    ) -> None:
+        """Take places on different rows for pods of one shape, as `place` does.
+
+        `pods` do not have them yet, which matters to shapes that ask about other pods.
+        """
+        slots = [tuple(dict.fromkeys(choice.slots)) for choice in choices]
+        good = [at for at, where in enumerate(slots) if len(cards[at]) == len(where)]
+        if good:
+            rows, slots = [choices[at].row for at in good], [slots[at] for at in good]
+            self._overlay.count_each(rows, slots, shape, [cards[at] for at in good])
+
+    def _there(self, choice: Choice) -> tuple[int, ...]:
+        """The slots of a place that have a card: a plugin may take an empty one for a card."""
+        count = len(self._overlay.columns.uuids[choice.row])
+        return tuple([slot for slot in choice.slots if slot < count])
 
     @property
     def pods(self) -> PodsOverlay:

@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol, assert_never
 from kubeshare_py.cluster.charge import (
     NO_SUCH_CARD,
     REFUSES,
+    Charge,
     card_charges,
     claim_charges,
     refusal,
@@ -280,6 +281,41 @@ class Assumer:
             # that failed: it may have noted something before.
             self._charges.undo(record)
         return problem
+
+    def place_each(
+        self, places: Sequence[tuple[Record, Choice, tuple[CardCharge, ...]]], tables: Tables
+    ) -> bool:
+        """Charge pods to their places at once, each with what it takes of the cards there.
+
+        False, and nothing is charged, if that is not certain to be as if `place` were called for
+        each: then it must be called.
+        """
+        if not all(self._is_plain(record) for record, _, _ in places):
+            return False
+        decisions, columns = self._decisions, self._ledger.columns
+        charges: list[tuple[Record, Charge]] = []
+        for record, choice, cards in places:
+            node = columns.names[choice.row]
+            assert node is not None
+            allocation = self._allocation(record, record.shape, choice, node, cards)
+            if allocation is None:
+                break
+            pod = record.pod
+            charges.append((record, Charge(node, pod.shape.charged, allocation, pod.placed)))
+        if len(charges) == len(places) and self._charges.charge_each(tables.columns, charges):
+            return True
+        self._decisions = decisions
+        return False
+
+    def _is_plain(self, record: Record) -> bool:
+        """Whether no plugin, quota, port, volume or device claim has a say about a placement."""
+        pod, shape = record.pod, record.pod.shape
+        profile = self._profiles[pod.scheduler_name]
+        if profile.permits or profile.reserves:
+            return False
+        if pod.request is not None and pod.request.quota is not None:
+            return False
+        return not shape.needs_port and shape.volumes is None and shape.device_claims is None
 
     def _with_volumes(self, pod: Pod, placed: PlacedPod, row: int) -> tuple[PlacedPod, str | None]:
         """What is placed with the volumes that its claims are to get; why nothing provides them."""

@@ -1,9 +1,11 @@
 """What is charged for a placed pod: its node, its cards, and the GPU quotas of its namespace."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
+from kubeshare_py.cluster.charge import Charge
 from kubeshare_py.cluster.cluster_objects import ClusterObjects
+from kubeshare_py.cluster.columns import Columns
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.cluster_objects import WatchedKind
@@ -47,6 +49,20 @@ class PodCharges:
         record.node, record.allocation = node, held
         self.quotas.hold(pod, held)
         return self._calls.reserve(pod, node, held)
+
+    def charge_each(self, columns: Columns, charges: Sequence[tuple[Record, Charge]]) -> bool:
+        """Charge pods at once about which no Reserve plugin has a say.
+
+        False, and nothing is charged, unless all is certainly free in `columns`: see the ledger.
+        """
+        by_uid = {record.pod.uid: charge for record, charge in charges}
+        if not self._ledger.has_room_for(columns, by_uid.values()):
+            return False
+        self._ledger.charge_each(by_uid)
+        for record, charge in charges:
+            record.node, record.allocation = charge.node, charge.allocation
+            self.quotas.hold(record.pod, charge.allocation)
+        return True
 
     def edited(self, record: Record, pod: Pod) -> None:
         """Charge a placed pod what it takes of its node now; what it holds of cards stays."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kubeshare_py.cluster.charge import Charge
 from kubeshare_py.cluster.columns import Columns, IntArray
 from kubeshare_py.cluster.ledger import Ledger
+from kubeshare_py.domain.allocation import CardCharge
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import GpuClaim
@@ -20,6 +20,7 @@ from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.claim_fit import names_cards
 from kubeshare_py.framework.diagnosis import CardsThere, cards_there, failed, impossible_sentence
 from kubeshare_py.framework.points import MAX_PODS
+from kubeshare_py.framework.prepared_plugins import ASKING
 from kubeshare_py.framework.result_cache import Choice
 from kubeshare_py.framework.snapshot import Snapshot, Trial
 from kubeshare_py.scheduling.iteration_budget import LOOK
@@ -77,16 +78,40 @@ class Attempt:
         others = [*self._others(run)] if one_node and len(self.shapes) > 1 else ()
         return self.cards.gang_context(row, run.shape, run.here, others)
 
+    def filled_by(self, run: Run, members: int) -> list[int]:
+        """The next rows that a run fills that so many members of it certainly fill.
+
+        They are taken out of the run's order, and are several, or none.
+        """
+        rows: list[int] = []
+        room = passed = 0
+        for row in reversed(run.order) if members > 1 else ():
+            here = run.headroom.item(row)
+            room += here
+            if room > members or row == run.row:
+                break
+            passed += 1
+            if here:
+                rows.append(row)
+        if len(rows) < 2:  # noqa: PLR2004
+            return []
+        del run.order[-passed:]
+        return rows
+
     def count_of(self, kind: tuple[str, Shape]) -> int:
         """How many members are of this kind; one, if its labels matter only in this attempt."""
         return self.shapes.get(kind, 1)
 
     def record_place(self, run: Run, choice: Choice) -> None:
         """Record that a member of this run got a place."""
-        self.need -= 1
-        run.left -= 1
         run.here -= 1
         self.cards.record_cards(choice.row, choice.slots)
+        self.record_members(run, 1)
+
+    def record_members(self, run: Run, count: int) -> None:
+        """Record that so many members of this run got places, whose cards are known."""
+        self.need -= count
+        run.left -= count
 
     def try_again(self) -> bool:
         """Try members again whose places depend on those of others; False if there are none."""
@@ -274,9 +299,38 @@ class Placed:
 class _Draft:
     """The places found so far."""
 
-    places: list[tuple[Record, Choice, Charge]] = field(default_factory=list)
+    places: list[tuple[Record, Choice, tuple[CardCharge, ...]]] = field(default_factory=list)
     #: The sum of the places' scores; only where models are compared.
     score: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Seats:
+    """What equal members are placed by: their kind and run, and where their places are kept."""
+
+    kind: ProfileShape
+    run: Run
+    attempt: Attempt
+    model: str
+    draft: _Draft
+
+
+def _equal_from(members: Sequence[Record], at: int, most: int, trial: Trial) -> Sequence[Record]:
+    """The members from the one at this index on that are placed by the same kind, at most so many.
+
+    Only one if terms of pods matter, because each member may then be of another kind.
+    """
+    first = members[at]
+    name, shape = first.pod.scheduler_name, first.shape
+    if trial.pods.has_terms or shape.inter_pod is not None:
+        return members[at : at + 1]
+    end = at + 1
+    while end < min(len(members), at + most):
+        one = members[end]
+        if one.shape != shape or one.pod.scheduler_name != name:
+            break
+        end += 1
+    return members[at:end]
 
 
 @dataclass(frozen=True, slots=True)
@@ -491,36 +545,105 @@ class GangPlan:
         attempt = Attempt(gang.need, rows, shapes, GangCards(columns, gang))
         left = [*members]
         while left:
-            unplaced = [one for one in left if not self._seat(trial, one, attempt, model, draft)]
+            unplaced = self._seat_all(trial, left, attempt, model, draft)
             # A place for one member may make places for others that depend on where it is.
             if not attempt.need or len(unplaced) == len(left) or not attempt.try_again():
                 break
             left = unplaced
         return draft
 
-    def _seat(
-        self, trial: Trial, record: Record, attempt: Attempt, model: str, draft: _Draft
-    ) -> bool:
-        """Place one member, if more are needed; whether it has a place. Raises PluginFailed."""
-        if not attempt.need:
-            return False
-        kind = self._kind_in(trial, record, model)
-        run = attempt.runs.get(kind)
-        if run is None:
-            run = attempt.runs[kind] = self._run(trial, kind, attempt)
-        choice = None if run.full else self._choice(trial, kind, run, attempt)
+    def _seat_all(
+        self, trial: Trial, members: Sequence[Record], attempt: Attempt, model: str, draft: _Draft
+    ) -> list[Record]:
+        """Place members in this order, as many as are needed; those that have no place.
+
+        Raises PluginFailed.
+        """
+        unplaced: list[Record] = []
+        at = 0
+        while at < len(members) and attempt.need:
+            kind = self._kind_in(trial, members[at], model)
+            run = attempt.runs.get(kind)
+            if run is None:
+                run = attempt.runs[kind] = self._run(trial, kind, attempt)
+            equal = _equal_from(members, at, attempt.need, trial)
+            seated = 0
+            while seated < len(equal) and not run.full:
+                left = equal[seated:]
+                rows = attempt.filled_by(run, len(left))
+                if rows:
+                    seated += self._fill(
+                        trial, rows, left, _Seats(kind, run, attempt, model, draft)
+                    )
+                elif self._seat(trial, left[0], _Seats(kind, run, attempt, model, draft)):
+                    seated += 1
+                else:
+                    run.full = True
+            unplaced += equal[seated:]
+            at += len(equal)
+        return unplaced + list(members[at:])
+
+    def _seat(self, trial: Trial, record: Record, seats: "_Seats") -> bool:
+        """Place one member; whether it has a place. Raises PluginFailed."""
+        run, attempt = seats.run, seats.attempt
+        choice = self._choice(trial, seats.kind, run, attempt)
         if choice is None:
-            run.full = True
             return False
-        if model:
-            profile, shape = kind
-            draft.score += trial.evaluators[profile].row_scores(shape).item(choice.row)
+        if seats.model:
+            profile, shape = seats.kind
+            seats.draft.score += trial.evaluators[profile].row_scores(shape).item(choice.row)
         charge = trial.charge_at(choice, record.shape, record.pod.placed)
         trial.place(choice, charge)
-        draft.places.append((record, choice, charge))
+        cards = charge.allocation.cards if charge.allocation is not None else ()
+        seats.draft.places.append((record, choice, cards))
         attempt.record_place(run, choice)
         self._work.rows += ROWS_A_PLACEMENT
         return True
+
+    def _fill(
+        self, trial: Trial, rows: Sequence[int], members: Sequence[Record], seats: "_Seats"
+    ) -> int:
+        """Fill these rows with equal members; how many have a place. Raises PluginFailed.
+
+        One member goes to each row at a time, because rows do not depend on each other: all of
+        them are then asked about at once. Members get their places as if one row were filled after
+        the other.
+        """
+        run, attempt, shape = seats.run, seats.attempt, seats.kind[1]
+        evaluator, own_shape = trial.evaluators[seats.kind[0]], members[0].shape
+        here = {row: run.headroom.item(row) for row in rows}
+        places: dict[int, list[tuple[Choice, tuple[CardCharge, ...]]]] = {row: [] for row in rows}
+        left = len(members)
+
+        def near(row: int) -> GangContext | None:
+            return attempt.cards.gang_context(row, shape, here[row], ())
+
+        while rows and left:
+            choices = [one for one in evaluator.at_each(shape, rows, near) if one is not None]
+            choices = choices[:left]
+            if not choices:
+                break
+            if seats.model:
+                scores = evaluator.row_scores(shape)
+                seats.draft.score += sum(scores.item(choice.row) for choice in choices)
+            cards = trial.cards_at(choices, own_shape)
+            trial.place_each(choices, own_shape, cards)
+            for choice, of_member in zip(choices, cards, strict=True):
+                row = choice.row
+                places[row].append((choice, of_member))
+                here[row] -= 1
+                attempt.cards.record_cards(row, choice.slots)
+            left -= len(choices)
+            rows = [choice.row for choice in choices]
+            self._work.rows += ROWS_A_PLACEMENT * len(choices)
+            # A placement costs as much as where each is asked about after the other.
+            self._work.other += ASKING * (len(choices) - 1)
+        found = [place for on_row in places.values() for place in on_row]
+        for record, (choice, of_member) in zip(members, found, strict=False):
+            trial.pods.add(choice.row, record.pod.placed, 1)
+            seats.draft.places.append((record, choice, of_member))
+        attempt.record_members(run, len(found))
+        return len(found)
 
     def _kind_in(self, trial: Trial, record: Record, model: str) -> ProfileShape:
         """The kind of a member, with its labels if terms of members before it may select it."""
@@ -557,9 +680,11 @@ class GangPlan:
 
     def _charge(self, snapshot: Snapshot, draft: _Draft) -> Placed | Forbidden:
         """Charge all members to their places; none if a plugin or the ledger refuses one."""
+        if self._assumer.place_each(draft.places, snapshot.tables):
+            snapshot.follow()
+            return Placed(tuple([record for record, _, _ in draft.places]))
         placed: list[Record] = []
-        for record, choice, charge in draft.places:
-            cards = charge.allocation.cards if charge.allocation is not None else ()
+        for record, choice, cards in draft.places:
             sentence = self._assumer.place(record, choice, snapshot.tables, cards)
             if sentence is not None:
                 for one in reversed(placed):
