@@ -216,11 +216,10 @@ class Ledger:
 
     def amounts(self, lines: Sequence[Sequence[PodUid]]) -> Amounts:
         """The amounts that pods hold, for a what-if: each line sums up some pods of one node."""
-        found = Amounts.none(len(lines), self.columns.free.shape[1], self.columns.width)
-        for line, uids in enumerate(lines):
-            for uid in uids:
-                self._usage.put_amounts(found, line, self._charged(uid))
-        return found
+        charges, lingering = self._charges, self._lingering.of
+        return self._usage.amounts(
+            [[charges.get(uid) or lingering[uid] for uid in uids] for uids in lines]
+        )
 
     def what_if(self, rows: IntArray) -> WhatIf:
         """Private copies of these rows, (k,) int64."""
@@ -525,6 +524,23 @@ class Ledger:
             self.improved.add(row)
         self._hold(charge, 1)
 
+    def reserve_each(self, places: Mapping[PodUid, Charge]) -> None:
+        """`reserve` these places, in this order."""
+        row_of, at_once = self.columns.row_of, len(places) > 1 and not self.claims.disputes
+        for uid, one in places.items():
+            has_port = one.allocation is not None and one.allocation.port is not None
+            if has_port or uid in self._reserved.of or one.node not in row_of:
+                at_once = False
+        if not at_once or not self._usage.reserve_each(*self._as_lists(places.values())):
+            for uid, one in places.items():
+                self.reserve(uid, one.node, one.resources, one.allocation)
+            return
+        for uid, one in places.items():
+            self._reserved.put(uid, Charge(one.node, one.resources, one.allocation))
+            for card in one.allocation.cards if one.allocation is not None else ():
+                self.claims.held(one.node, card.uuid, 1)
+        self._heed_claims()
+
     def dissolve(self, uid: PodUid) -> None:
         """End a pod's reservation; nothing happens if it has none."""
         charge = self._reserved.of.get(uid)
@@ -635,10 +651,6 @@ class Ledger:
     def _withdraw(self, resources: set[str]) -> None:
         """One node fewer offers these resources."""
         self._usage.offered.withdraw(resources)
-
-    def _charged(self, uid: PodUid) -> Charge:
-        """What a pod holds, be it a lingering one."""
-        return self._charges.get(uid) or self._lingering.of[uid]
 
     def _add(self, charge: Charge, row: int, sign: int) -> None:
         if charge.pod is not None:

@@ -209,10 +209,16 @@ class WhatIf(Rows):
     _tag_sets: Numbering[TagCounts]
     #: The columns that charges change; plugins get views of them that cannot be written.
     _own: dict[str, IntArray]
-    #: Pods that were placed or removed: for all of these rows, and by position. The rows are one
-    #: plan, or alternatives to each other, for which only the moves of their own position count.
-    _common: tuple[PodMove, ...]
-    _moves: dict[int, list[PodMove]]
+    #: Pods that were placed or removed: in each call of `add`; in the first so many calls for the
+    #: rows from which these were taken, at these positions; and in those for a plan of which these
+    #: are alternatives. The rows are one plan, or alternatives to each other, for which only the
+    #: moves of their own position count. Hardly any shape asks about other pods, so moves are
+    #: sorted by position when one does.
+    _plan: tuple["WhatIf", int] | None
+    _added: list[tuple[IntArray, IntArray, Mapping[int, Sequence[PlacedPod]], int]]
+    _source: tuple["WhatIf", IntArray, int] | None
+    #: The moves by position after so many calls.
+    _sorted: tuple[int, dict[int, list[PodMove]]]
     #: Rows of the plan of which these are alternatives, (p,), and their cards' tags, (p, width).
     _plan_tags: tuple[IntArray, IntArray]
     _is_one_plan: bool
@@ -223,7 +229,8 @@ class WhatIf(Rows):
     ) -> None:
         super().__init__(columns, None)
         self.__dict__.update(_at=index, _native=native, _own=own, _tag_sets=columns.tag_sets)
-        self.__dict__.update(_common=(), _moves={}, _is_one_plan=False, _is_empty=False)
+        self.__dict__.update(_plan=None, _added=[], _source=None, _sorted=(-1, {}))
+        self.__dict__.update(_is_one_plan=False, _is_empty=False)
         self.__dict__["_plan_tags"] = index[:0], own["tag_set"][:0]
 
     @property
@@ -240,8 +247,8 @@ class WhatIf(Rows):
 
     def alone(self, position: int) -> Rows:
         """One of these rows, for questions about the whole cluster as it would be with it."""
-        own = self._moves.get(position, ())
-        moves = self._all_moves() if self._is_one_plan else (*self._common, *own)
+        own = self._moves(len(self._added)).get(position, ())
+        moves = self._all_moves() if self._is_one_plan else (*self._of_plan(), *own)
         columns = copy(self._columns)
         columns.pods = PodsOverlay(columns.pods, columns.objects, moves)
         if self._has_own_tags:
@@ -255,7 +262,8 @@ class WhatIf(Rows):
     @property
     def has_moved_pods(self) -> bool:
         """Whether pods were placed or removed whose labels, terms, ports or tags are known."""
-        return bool(self._common or self._moves) or self._has_own_tags
+        has_moves = bool(self._moves(len(self._added)) or self._of_plan())
+        return has_moves or self._has_own_tags
 
     @property
     def _has_own_tags(self) -> bool:
@@ -280,11 +288,10 @@ class WhatIf(Rows):
         at, native = self._at.take(positions), self._native.take(positions, 0)
         taken._begin(self._columns, at, native, own)
         if self._is_one_plan:
-            taken.__dict__["_common"] = self._all_moves()
-        elif self.has_moved_pods:
-            own_moves = enumerate(self._moves.get(one, ()) for one in positions.tolist())
-            moves = {number: [*found] for number, found in own_moves if found}
-            taken.__dict__.update(_common=self._common, _moves=moves)
+            taken.__dict__["_plan"] = self, len(self._added)
+        else:
+            source = self, positions, len(self._added)
+            taken.__dict__.update(_plan=self._plan, _source=source)
         if self._has_own_tags:
             taken.__dict__["_tag_sets"] = self._tag_sets.copy()
             taken.__dict__["_plan_tags"] = self._plan_tags
@@ -303,16 +310,41 @@ class WhatIf(Rows):
             # once to one that is there twice.
             own[name][positions] += direction * sign * getattr(amounts, amount).take(lines, 0)
         self._native[positions] += sign * amounts.native.take(lines, 0)
-        for position, line in zip(positions.tolist(), lines.tolist(), strict=True):
-            for slot, tags in amounts.tags.get(line, ()) if amounts.tags else ():
-                self._count_tags(position, slot, tags, sign)
-            if line in amounts.pods:
-                row = self._at.item(position)
-                moves = [(row, pod, sign) for pod in amounts.pods[line]]
-                self._moves.setdefault(position, []).extend(moves)
+        if amounts.tags:
+            for position, line in zip(positions.tolist(), lines.tolist(), strict=True):
+                for slot, tags in amounts.tags.get(line, ()):
+                    self._count_tags(position, slot, tags, sign)
+        if amounts.pods:
+            self._added.append((positions, lines, amounts.pods, sign))
 
-    def _all_moves(self) -> tuple[PodMove, ...]:
-        return (*self._common, *(move for moves in self._moves.values() for move in moves))
+    def _all_moves(self, added: int | None = None) -> tuple[PodMove, ...]:
+        """All moves, or those until so many calls of `add`."""
+        by_position = self._moves(len(self._added) if added is None else added).values()
+        return (*self._of_plan(), *(move for moves in by_position for move in moves))
+
+    def _of_plan(self) -> tuple[PodMove, ...]:
+        """The moves of the plan of which these rows are alternatives."""
+        return () if self._plan is None else self._plan[0]._all_moves(self._plan[1])
+
+    def _moves(self, added: int) -> dict[int, list[PodMove]]:
+        """The pods that were placed or removed in the first `added` calls of `add`, by position."""
+        if self._sorted[0] == added:
+            return self._sorted[1]
+        found: dict[int, list[PodMove]] = {}
+        if self._source is not None:
+            rows, at, before = self._source
+            theirs = rows._moves(before)
+            for number, one in enumerate(at.tolist() if theirs else ()):
+                if one in theirs:
+                    found[number] = [*theirs[one]]
+        for positions, lines, pods, sign in self._added[:added]:
+            for position, line in zip(positions.tolist(), lines.tolist(), strict=True):
+                if line in pods:
+                    row = self._at.item(position)
+                    moves = [(row, pod, sign) for pod in pods[line]]
+                    found.setdefault(position, []).extend(moves)
+        self.__dict__["_sorted"] = added, found
+        return found
 
     def tag_counts(self) -> tuple[IntArray, Sequence[TagCounts]]:
         """See `Rows.tag_counts`; values that only these rows have are numbered apart."""

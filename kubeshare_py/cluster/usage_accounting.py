@@ -230,6 +230,35 @@ class Amounts:
         free, native = np.zeros((lines, resources), np.int64), np.zeros((lines, 3), np.int64)
         return Amounts(free, milli, memory, tenants, exclusive, excluding, native, {})
 
+    def joined(self, others: "Amounts") -> "Amounts":
+        """These lines, and behind them those of others."""
+        count, join = len(self.free), np.concatenate
+        return Amounts(
+            join((self.free, others.free)),
+            join((self.milli, others.milli)),
+            join((self.memory, others.memory)),
+            join((self.tenants, others.tenants)),
+            join((self.exclusive, others.exclusive)),
+            join((self.excluding, others.excluding)),
+            join((self.native, others.native)),
+            self.tags | {count + line: found for line, found in others.tags.items()},
+            self.pods | {count + line: found for line, found in others.pods.items()},
+        )
+
+    def put_cards(self, cards: Sequence[tuple[int, int, CardCharge]]) -> None:
+        """Add parts of cards: the line, the slot, and what is charged."""
+        if not cards:
+            return
+        at = np.array([line for line, _, _ in cards]), np.array([slot for _, slot, _ in cards])
+        np.add.at(self.milli, at, [card.milli for _, _, card in cards])
+        np.add.at(self.memory, at, [card.memory_bytes for _, _, card in cards])
+        np.add.at(self.tenants, at, 1)
+        np.add.at(self.exclusive, at, [int(card.exclusive) for _, _, card in cards])
+        for line, slot, card in cards:
+            if card.tags:
+                self.excluding[line, slot] += bool(exclusions(card.tags))
+                self.tags.setdefault(line, []).append((slot, card.tags))
+
 
 class Accounting:
     """The charged columns of some tables, kept up to date by each charge.
@@ -520,28 +549,37 @@ class UsageAccounting(Accounting):
                 self._vectors[resources, port] = found
         return found
 
-    def put_amounts(self, found: Amounts, line: int, charge: Charge) -> None:
-        """Add the amounts of a charge to one line."""
-        if charge.pod is not None:
-            found.pods.setdefault(line, []).append(charge.pod)
-        allocation = charge.allocation
-        port = allocation is not None and allocation.port is not None
-        found.free[line] += self.vector(charge.resources, port)
-        found.native[line] += charge.native
-        if allocation is None or not allocation.cards:
-            return
-        uuids = self.columns.uuids[self.columns.row_of[charge.node]]
-        for card in allocation.cards:
-            if card.uuid not in uuids:
+    def amounts(self, lines: Sequence[Sequence[Charge]]) -> Amounts:
+        """What these charges hold; each line sums up some of one node."""
+        columns = self.columns
+        found = Amounts.none(len(lines), columns.free.shape[1], columns.width)
+        parts = [(line, charge) for line, charges in enumerate(lines) for charge in charges]
+        # Few requests are different: their vectors by number, and the number for each part.
+        vectors: list[IntArray] = []
+        numbers: dict[tuple[Resources, bool], int] = {}
+        numbered: list[int] = []
+        cards: list[tuple[int, int, CardCharge]] = []
+        for line, charge in parts:
+            held = charge.allocation
+            if charge.pod is not None:
+                found.pods.setdefault(line, []).append(charge.pod)
+            request = charge.resources, held is not None and held.port is not None
+            if request not in numbers:
+                numbers[request] = len(vectors)
+                vectors.append(self.vector(*request))
+            numbered.append(numbers[request])
+            if held is None or not held.cards or charge.unpicked is not None:
+                found.native[line] += charge.native
+            if held is None or not held.cards:
                 continue
-            slot = uuids.index(card.uuid)
-            found.milli[line, slot] += card.milli
-            found.memory[line, slot] += card.memory_bytes
-            found.tenants[line, slot] += 1
-            found.exclusive[line, slot] += card.exclusive
-            if card.tags:
-                found.excluding[line, slot] += bool(exclusions(card.tags))
-                found.tags.setdefault(line, []).append((slot, card.tags))
+            uuids = columns.uuids[columns.row_of[charge.node]]
+            cards += [
+                (line, uuids.index(card.uuid), card) for card in held.cards if card.uuid in uuids
+            ]
+        if parts:
+            np.add.at(found.free, [line for line, _ in parts], np.array(vectors).take(numbered, 0))
+        found.put_cards(cards)
+        return found
 
     # --- charges -------------------------------------------------------------------------------
 
@@ -637,15 +675,7 @@ class UsageAccounting(Accounting):
         cards: Sequence[Sequence[CardCharge]],
     ) -> None:
         """`add` many charges at once, for which there is room: as `has_room_for`."""
-        columns = self.columns
-        needs = np.array([self.vector(request, port=False) for request in requests])
-        np.subtract.at(columns.free, rows, needs)
-        self.changed.add_all(rows)
-        held = [card for of_pod in cards for card in of_pod]
-        if not held:
-            return
-        at = self._places_of(rows, cards)
-        self.count_many(*at, held, 1)
+        columns, at = self.columns, self._add_all(rows, requests, cards)
         # (m,): reservations may leave less than nothing free, which is no over-commitment.
         free = np.minimum(columns.free_milli[at], columns.free_bytes[at])
         several = (columns.flags[at] & EXCLUSIVE > 0) & (columns.tenants[at] > 1)
@@ -656,6 +686,46 @@ class UsageAccounting(Accounting):
         if self.overdrafts.watches:
             for row in np.unique(rows).tolist():
                 self.overdrafts.touched(self.name(row))
+
+    def reserve_each(
+        self,
+        rows: IntArray,
+        requests: Sequence[Resources],
+        cards: Sequence[Sequence[CardCharge]],
+    ) -> bool:
+        """`add_reservation` of many at once; False, and nothing is added, if that is not possible.
+
+        It is not where cards have tags or no slots, or come from the kubelet.
+        """
+        held = [card for of_pod in cards for card in of_pod]
+        if self.native or self._rows_with_strays or any(card.tags for card in held):
+            return False
+        for row, request, of_pod in zip(rows.tolist(), requests, cards, strict=True):
+            uuids, unoffered = self.columns.uuids[row], self._request(request, port=False)[1]
+            if unoffered or (not of_pod and native_of(request) != NONE):
+                return False
+            if not all(card.uuid in uuids for card in of_pod):
+                return False
+        at, columns = self._add_all(rows, requests, cards), self.columns
+        np.add.at(columns.reserved_milli, at, [card.milli for card in held])
+        np.add.at(columns.reserved_bytes, at, [card.memory_bytes for card in held])
+        np.add.at(columns.reservations, at, 1)
+        return True
+
+    def _add_all(
+        self,
+        rows: IntArray,
+        requests: Sequence[Resources],
+        cards: Sequence[Sequence[CardCharge]],
+    ) -> tuple[IntArray, IntArray]:
+        """Count what many pods take; the rows and slots of their cards, (m,) each."""
+        needs = np.array([self.vector(request, port=False) for request in requests])
+        np.subtract.at(self.columns.free, rows, needs)
+        self.changed.add_all(rows)
+        at, held = self._places_of(rows, cards), [card for of_pod in cards for card in of_pod]
+        if held:
+            self.count_many(*at, held, 1)
+        return at
 
     def add_reservation(self, row: int, charge: Charge, sign: int) -> bool:
         """Add (sign 1) or subtract (-1) a reservation, as `add` does."""

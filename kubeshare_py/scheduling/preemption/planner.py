@@ -5,6 +5,7 @@ Reads the machine's state. A plan is a value, and making one changes nothing.
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from itertools import product
 from typing import assert_never
 
@@ -197,28 +198,21 @@ class PreemptionSearch:
         groups: list[EvictionGroup],
     ) -> set[int]:
         """Take the best candidates that do not affect each other; the positions that changed."""
-        ranked = (
-            sorted(
-                (candidate.cost, number, position, candidate)
-                for position, candidates in known.items()
-                for number, candidate in enumerate(candidates)
-                if number < most
-            )
-            if most > 1
-            else sorted(
-                (candidates[0].cost, 0, position, candidates[0])
-                for position, candidates in known.items()
-                if candidates
-            )
-        )
+        # The best of each position, and of a position that was taken its next one: the end.
+        ranked = [(some[0].cost, 0, position) for position, some in known.items() if some]
+        heapify(ranked)
         taken: dict[int, Candidate] = {}
         gangs: set[object] = set()
-        for _, _, position, candidate in ranked:
+        while ranked and len(taken) < most:
+            _, number, position = heappop(ranked)
+            candidate = known[position][number]
             shared = {group.gang for group in candidate.groups if group.gang is not None}
-            if len(taken) == most or position in taken or shared & gangs:
+            if number or shared & gangs:
                 break
             taken[position] = candidate
             gangs |= shared
+            if len(known[position]) > 1:
+                heappush(ranked, (known[position][1].cost, 1, position))
         going = [group for candidate in taken.values() for group in candidate.groups]
         self._potential_victims.take(going)
         groups += going

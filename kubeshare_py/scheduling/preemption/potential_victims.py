@@ -53,7 +53,10 @@ class EvictionGroup:
     importance: Importance = field(init=False)
 
     def __post_init__(self) -> None:
-        self.importance = min(importance(record.pod) for record in self.records)
+        first, *others = self.records
+        self.importance = importance(first.pod)
+        for record in others:
+            self.importance = min(self.importance, importance(record.pod))
 
     @property
     def uids(self) -> list[PodUid]:
@@ -97,6 +100,10 @@ def cost(groups: Iterable[EvictionGroup]) -> tuple[int, ...]:
     (pkg/scheduler/framework/preemption, pickOneNodeForPreemption).
     """
     groups = list(groups)
+    if len(groups) == 1 and len(groups[0].records) == 1:  # as nearly all are
+        [group] = groups
+        priority = group.records[0].pod.priority
+        return group.violations, priority, priority + _ABOVE_ZERO, 1, -group.importance[2]
     pods = [record.pod for group in groups for record in group.records]
     if not pods:
         return (0,)
@@ -124,17 +131,21 @@ class PotentialVictims:
         self._gives_way = gives_way
         self._allowed = {key: budget.allowed for key, budget in budgets.items()}
         self.gone: set[PodUid] = set()
+        #: The pods of each node that may be evicted, and units of one pod, as far as they were
+        #: asked for: nothing that these depend on changes while one plan is made.
+        self._on: dict[NodeName, list[Record]] = {}
+        self._alone: dict[PodUid, EvictionGroup] = {}
 
     def on(self, node: NodeName) -> list[Record]:
         """The pods of a node that may be evicted, the most important first."""
-        found = [
-            record
-            for uid in self._ledger.pods_on(node)
-            if uid not in self.gone and self._may_go(record := self._records[uid])
-        ]
-        return sorted(found, key=lambda record: importance(record.pod))
+        found, gone = self._on.get(node), self.gone
+        if found is None:
+            records = (self._records[uid] for uid in self._ledger.pods_on(node) if uid not in gone)
+            able = [record for record in records if self._may_go(record)]
+            found = self._on[node] = sorted(able, key=lambda one: self._unit(one).importance)
+        return [record for record in found if record.pod.uid not in gone]
 
-    def choices(self, records: Sequence[Record]) -> Iterator[list[EvictionGroup]]:
+    def choices(self, records: Sequence[Record]) -> Iterable[list[EvictionGroup]]:
         """These pods in eviction groups, in the order of reprieve: the most important first.
 
         Pods are left out if they could go only with others that must stay. If a gang must keep its
@@ -143,12 +154,22 @@ class PotentialVictims:
         """
         alone: list[Record] = []
         members: dict[Gang, list[Record]] = {}
+        by_pod = self._gangs.by_pod
         for record in records:
-            gang = self._gangs.of(record.pod.uid)
+            gang = by_pod.get(record.pod.uid)
             if gang is None or gang.min_member <= 1:
                 alone.append(record)
             else:
                 members.setdefault(gang, []).append(record)
+        if members or self._budgets:
+            return self._choices(alone, members)
+        if len(alone) == 1:  # as nearly always
+            return ([self._unit(alone[0])],)
+        return (sorted(map(self._unit, alone), key=lambda group: group.importance),)
+
+    def _choices(
+        self, alone: Sequence[Record], members: Mapping[Gang, Sequence[Record]]
+    ) -> Iterator[list[EvictionGroup]]:
         of_gangs = [self._of_gang(gang, several) for gang, several in members.items()]
         for chosen in islice(product(*of_gangs), MAX_CHOICES):
             groups = [EvictionGroup((record,)) for record in alone]
@@ -176,6 +197,14 @@ class PotentialVictims:
     def reprieve(self, group: EvictionGroup) -> None:
         """Record that the plan does not evict this unit after all."""
         self.gone.difference_update(group.uids)
+
+    def _unit(self, record: Record) -> EvictionGroup:
+        """The pod as a unit of its own, the same one each time, without violations."""
+        uid = record.pod.uid
+        if uid in self._alone:
+            return self._alone[uid]
+        unit = self._alone[uid] = EvictionGroup((record,))
+        return unit
 
     def _may_go(self, record: Record) -> bool:
         if record.state not in _EVICTABLE or is_leaving(record):

@@ -6,15 +6,16 @@ from itertools import combinations, islice
 
 import numpy as np
 
-from kubeshare_py.cluster.charge import card_charges
+from kubeshare_py.cluster.charge import card_charges, card_of_each
 from kubeshare_py.cluster.columns import ABSENT, CORDONED, UNHEALTHY, IntArray
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.overlay import WhatIf
 from kubeshare_py.cluster.usage_accounting import Amounts
-from kubeshare_py.domain.gpu import exclusions
-from kubeshare_py.domain.identity import NodeName, PodUid
+from kubeshare_py.domain.allocation import CardCharge
+from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.framework.evaluator import Evaluator
+from kubeshare_py.framework.prepared_plugins import ASKING
 from kubeshare_py.framework.snapshot import Snapshot
 from kubeshare_py.scheduling.pod_groups.gang_places import ProfileShape, kind_of
 from kubeshare_py.scheduling.preemption.potential_victims import (
@@ -150,24 +151,41 @@ class TrialRows:
         """What pods take at their places, one line each."""
         columns = self._ledger.columns
         amounts = Amounts.none(len(seated), columns.free.shape[1], columns.width)
+        lines: dict[Shape, list[int]] = {}
         for line, one in enumerate(seated):
-            _, shape = self.kind_of(one.record)
-            row = self.rows.index.item(one.position)
-            amounts.free[line] = self._ledger.vector(shape.charged, shape.needs_port)
+            lines.setdefault(self.kind_of(one.record)[1], []).append(line)
             amounts.pods[line] = [one.record.pod.placed]
-            # A plugin may take an empty slot for a card: such a place becomes no plan.
-            uuids = columns.uuids[row]
-            slots = one.slots if max(one.slots, default=0) < len(uuids) else ()
-            for card in card_charges(columns, row, slots, shape.claims):
-                slot = uuids.index(card.uuid)
-                amounts.milli[line, slot] = card.milli
-                amounts.memory[line, slot] = card.memory_bytes
-                amounts.tenants[line, slot] = 1
-                amounts.exclusive[line, slot] = card.exclusive
-                if card.tags:
-                    amounts.excluding[line, slot] = bool(exclusions(card.tags))
-                    amounts.tags.setdefault(line, []).append((slot, card.tags))
+        rows = self.rows.index.take([one.position for one in seated]).tolist()
+        for shape, some in lines.items():
+            amounts.free[some] = self._ledger.vector(shape.charged, shape.needs_port)
+            cards = self._cards(shape, [(rows[line], seated[line].slots) for line in some])
+            amounts.put_cards(
+                [
+                    (line, columns.uuids[rows[line]].index(card.uuid), card)
+                    for line, of_pod in zip(some, cards, strict=True)
+                    for card in of_pod
+                ]
+            )
         return amounts
+
+    def _cards(
+        self, shape: Shape, places: Sequence[tuple[int, tuple[int, ...]]]
+    ) -> list[tuple[CardCharge, ...]]:
+        """What pods of this shape take of the cards in these slots of rows."""
+        columns, claim = self._ledger.columns, shape.claim
+        # A plugin may take an empty slot for a card: such a place becomes no plan.
+        there = [
+            (row, slots if max(slots, default=0) < len(columns.uuids[row]) else ())
+            for row, slots in places
+        ]
+        if claim is not None and claim.count == 1 and all(slots for _, slots in there):
+            rows, slots_of = [row for row, _ in there], [slots[0] for _, slots in there]
+            return [(card,) for card in card_of_each(columns, rows, slots_of, claim, _no_cells)]
+        return [card_charges(columns, row, slots, shape.claims) for row, slots in there]
+
+
+def _no_cells(row: int) -> None:
+    """Cells do not matter to what is free."""
 
 
 def _some(slots: IntArray | None, index: IntArray) -> IntArray | None:
@@ -233,11 +251,21 @@ class VictimSearch:
         self._evaluator = evaluator
         self._rows = rows
         self._potential_victims = potential_victims
+        #: What units hold on their nodes, line by line, and the line of each: these do not change
+        #: while a plan is made.
+        self._held: Amounts | None = None
+        self._line_of: dict[tuple[PodUid, ...], int] = {}
+        self._slots_of: dict[int, dict[GpuUuid, int]] = {}
+        names = ledger.columns.names
+        self._names: list[NodeName | None] = [names[row] for row in rows.index.tolist()]
 
     def candidates(
         self, shape: Shape, positions: Sequence[int], portion: Portion | None = None
     ) -> list[Candidate]:
-        """All candidates at these positions, or at a portion of them, the best first."""
+        """All candidates at these positions, or at a portion of them, the best first.
+
+        The shape must not fit these positions as they are.
+        """
         if not len(positions):
             return []
         most = max(1, min(SETS_OF_A_NODE, SETS_IN_ALL // len(positions)))
@@ -245,7 +273,7 @@ class VictimSearch:
             positions = positions[portion.begin :]
             if not len(positions):
                 return []  # some nodes are gone since the last portion
-        refused = {} if portion is None else portion.refused
+        refused = None if portion is None else portion.refused
         only_cards = self._evaluator.lack_only_cards(shape, self._rows.take(np.array(positions)))
         candidates: list[Candidate] = []
         looked_at = 0
@@ -256,8 +284,9 @@ class VictimSearch:
             name = self._name(position)
             looked_at += len(self._ledger.pods_on(name))
             records = self._potential_victims.on(name)
-            # Members of gangs that must stay are no victims either.
-            refused[name] = (NO_VICTIMS,)
+            if refused is not None:
+                # Members of gangs that must stay are no victims either.
+                refused[name] = (NO_VICTIMS,)
             if not records:
                 continue
             sets = _distinct(self._sets(shape, position, records, most))
@@ -309,8 +338,11 @@ class VictimSearch:
 
     def _tenants(self, position: int, records: Sequence[Record]) -> dict[int, list[Record]]:
         """The evictable pods of each usable card, by slot."""
-        uuids = self._ledger.columns.uuids[int(self._rows.index[position])]
-        slot_of = {uuid: slot for slot, uuid in enumerate(uuids)}
+        slot_of = self._slots_of.get(position)
+        if slot_of is None:
+            uuids = self._ledger.columns.uuids[int(self._rows.index[position])]
+            slot_of = {uuid: slot for slot, uuid in enumerate(uuids)}
+            self._slots_of[position] = slot_of
         flags = self._rows.flags[position].tolist()
         found: dict[int, list[Record]] = {}
         for record in records:
@@ -324,87 +356,114 @@ class VictimSearch:
         self,
         shape: Shape,
         candidates: Sequence[Candidate],
-        refused: dict[NodeName, tuple[str, ...]],
+        refused: dict[NodeName, tuple[str, ...]] | None,
     ) -> list[Candidate]:
         """The candidates that make enough room, each with only the groups that it needs.
 
-        What still refuses the others is put into `refused`.
+        What still refuses the others is put into `refused`, if that is given.
         """
         if not candidates:
             return []
-        amounts, first = self._amounts(candidates)
+        lines, amounts = self._lines(candidates)
         rows = self._rows.take(np.array([candidate.position for candidate in candidates]))
         counts = np.array([len(candidate.groups) for candidate in candidates])
         for number in range(int(counts.max())):
             some = np.flatnonzero(counts > number)
-            rows.add(some, amounts, first[some] + number, -1)
+            rows.add(some, amounts, lines[some, number], -1)
         rows.derive(np.arange(len(candidates)))
         masks = self._evaluator.masks_on(shape, rows)
-        for candidate, mask in zip(candidates, masks.tolist(), strict=True):
-            texts = self._evaluator.first_texts(shape, mask) if mask else ()
-            refused[self._name(candidate.position)] = texts
+        if refused is not None:
+            for candidate, mask in zip(candidates, masks.tolist(), strict=True):
+                texts = self._evaluator.first_texts(shape, mask) if mask else ()
+                refused[self._name(candidate.position)] = texts
         fits = masks == 0
-        needed: list[list[EvictionGroup]] = [[] for _ in candidates]
-        for number in range(int(counts.max())):
-            some = np.flatnonzero((counts > number) & fits)
+        # With its only unit back, a row is as it was before, and the shape did not fit it.
+        is_lean = (counts == 1) & (not shape.is_cluster_wide and len(shape.claims) < 2)  # noqa: PLR2004
+        self._count_as_asked(int((is_lean & fits).sum()), alone=bool(is_lean.all()))
+        open_to: list[int] = np.flatnonzero(fits & ~is_lean).tolist()
+        needed: dict[int, list[EvictionGroup]] = {index: [] for index in open_to}
+        for number in range(int(counts.max()) if needed else 0):
+            there = [index for index in open_to if counts[index] > number]
             free = [
                 index
-                for index in some.tolist()
+                for index in there
                 if candidates[index].groups[number].after not in needed[index]
             ]
-            kept = self._kept(shape, rows, amounts, first, np.array(free, np.int64), number)
-            for index in some.tolist():
+            returned = np.array(free, np.int64)
+            kept = self._kept(shape, rows, amounts, lines[returned, number], returned)
+            for index in there:
                 if index not in kept:
                     needed[index].append(candidates[index].groups[number])
-        return [
-            Candidate(candidate.position, tuple(needed[index]))
-            for index, candidate in enumerate(candidates)
-            if fits[index]
-        ]
+        for index, groups in needed.items():
+            candidates[index].groups = tuple(groups)
+        fitting: list[int] = np.flatnonzero(fits).tolist()
+        return [candidates[index] for index in fitting]
+
+    def _count_as_asked(self, rows: int, *, alone: bool) -> None:
+        """Count so many rows as asked about; `alone`: in a question of their own.
+
+        What a search costs does not depend on what is known without asking.
+        """
+        if rows:
+            self._evaluator.work.rows += rows
+            self._evaluator.work.other += ASKING * alone
 
     def _kept(
         self,
         shape: Shape,
         rows: WhatIf,
         amounts: Amounts,
-        first: IntArray,
+        lines: IntArray,
         some: IntArray,
-        number: int,
     ) -> set[int]:
-        """Return unit `number` in each of these candidates; the candidates in which it can stay."""
+        """Return a unit, by its line, in each of these candidates; those in which it can stay."""
         if not len(some):
             return set()
-        rows.add(some, amounts, first[some] + number)
+        rows.add(some, amounts, lines)
         rows.derive(some)
         fits = self._evaluator.fits(shape, rows.take(some))
         bad = some[~fits]
         if len(bad):
-            rows.add(bad, amounts, first[bad] + number, -1)
+            rows.add(bad, amounts, lines[~fits], -1)
             rows.derive(bad)
         return set(some[fits].tolist())
 
-    def _amounts(self, candidates: Sequence[Candidate]) -> tuple[Amounts, IntArray]:
-        """What the groups hold, one line each, and the first line of each candidate."""
-        lines: list[list[PodUid]] = []
-        first: list[int] = []
+    def _lines(self, candidates: Sequence[Candidate]) -> tuple[IntArray, Amounts]:
+        """The lines for the groups of each candidate, (candidates, most groups), in `Amounts`."""
+        known: dict[tuple[PodUid, ...], int] = self._line_of
+        new: list[tuple[PodUid, ...]] = []
+        found: list[list[int]] = []
         for candidate in candidates:
-            first.append(len(lines))
-            lines += [self._here(group, candidate.position) for group in candidate.groups]
-        return self._ledger.amounts(lines), np.array(first, np.int64)
+            lines = []
+            for group in candidate.groups:
+                uids = self._here(group, candidate.position)
+                if uids not in known:
+                    known[uids] = len(known)
+                    new.append(uids)
+                lines.append(known[uids])
+            found.append(lines)
+        if new or self._held is None:
+            amounts = self._ledger.amounts(new)
+            self._held = amounts if self._held is None else self._held.joined(amounts)
+        most = max(map(len, found))
+        filled = [lines + [0] * (most - len(lines)) for lines in found]
+        return np.array(filled, np.int64).reshape(len(found), most), self._held
 
     def _name(self, position: int) -> NodeName:
-        name = self._ledger.columns.names[int(self._rows.index[position])]
+        name = self._names[position]
         assert name is not None
         return name
 
-    def _here(self, group: EvictionGroup, position: int) -> list[PodUid]:
-        name = self._name(position)
-        return [record.pod.uid for record in group.records if record.node == name]
+    def _here(self, group: EvictionGroup, position: int) -> tuple[PodUid, ...]:
+        name, records = self._names[position], group.records
+        if len(records) == 1 and records[0].node == name:
+            return (records[0].pod.uid,)
+        return tuple([record.pod.uid for record in records if record.node == name])
 
 
 def _distinct(sets: Iterable[list[Record]]) -> list[list[Record]]:
     """The sets without duplicates, which pods with several cards cause."""
-    known = {tuple(record.pod.uid for record in records): records for records in sets}
+    known = {tuple(map(id, records)): records for records in sets}
     return list(known.values())
 
 

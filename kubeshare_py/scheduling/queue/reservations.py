@@ -204,9 +204,9 @@ class Reservations:
         kept = {**places, **beside}
         for uid in [uid for uid in (*reservation.uids, *reservation.beside) if uid not in kept]:
             ledger.dissolve(uid)
-        for uid, place in kept.items():
-            if not _same(reservations.get(uid), place):
-                ledger.reserve(uid, place.node, place.resources, place.allocation)
+        ledger.reserve_each(
+            {uid: one for uid, one in kept.items() if not _same(reservations.get(uid), one)}
+        )
         reservation.uids, reservation.beside = list(places), list(beside)
         reservation.is_broken, reservation.planned_at = False, now
         reservation.nodes = {place.node: self._node(place.node) for place in places.values()}
