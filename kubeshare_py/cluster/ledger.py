@@ -57,7 +57,7 @@ from kubeshare_py.cluster.columns import (
 )
 from kubeshare_py.cluster.overlay import WhatIf
 from kubeshare_py.cluster.placed_pods import PlacedPods
-from kubeshare_py.cluster.usage_accounting import Amounts, UsageAccounting
+from kubeshare_py.cluster.usage_accounting import Amounts, Request, UsageAccounting
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.card_reading import ReadinessReport
 from kubeshare_py.domain.gpu import Gpu
@@ -378,8 +378,7 @@ class Ledger:
     def has_room_for(self, columns: Columns, charges: Collection[Charge]) -> bool:
         """Whether `charge_each` may be called: all is certainly free in these columns.
 
-        They are the ledger's own, or show it without some reservations. The pods hold nothing yet,
-        and need no ports.
+        They are the ledger's own, or show it without some reservations. The pods hold nothing yet.
         """
         if self.claims.disputes:
             return False
@@ -391,7 +390,10 @@ class Ledger:
         return self._usage.has_room_for(columns, *self._as_lists(charges))
 
     def charge_each(self, charges: Mapping[PodUid, Charge]) -> None:
-        """`charge` many pods at once, for which `has_room_for` says that there is room."""
+        """`charge` many pods at once, for which `has_room_for` says that there is room.
+
+        Their ports are taken already (`take_port`).
+        """
         rows, requests, cards = self._as_lists(charges.values())
         self._usage.add_each(rows, requests, cards)
         placed, held = self.placed_pods, self.claims.held
@@ -411,12 +413,25 @@ class Ledger:
 
     def _as_lists(
         self, charges: Collection[Charge]
-    ) -> tuple[IntArray, list[Resources], list[tuple[CardCharge, ...]]]:
+    ) -> tuple[IntArray, list[Request], list[tuple[CardCharge, ...]]]:
         """The row of each charge, (n,), what it takes of the node, and its cards."""
         row_of = self.columns.row_of
         rows = np.array([row_of[one.node] for one in charges], np.int64)
-        cards = [one.allocation.cards if one.allocation is not None else () for one in charges]
-        return rows, [one.resources for one in charges], cards
+        requests: list[Request] = []
+        cards: list[tuple[CardCharge, ...]] = []
+        for one in charges:
+            held = one.allocation
+            requests.append((one.resources, held is not None and held.port is not None))
+            cards.append(() if held is None else held.cards)
+        return rows, requests, cards
+
+    def take_port(self, node: NodeName, port: int) -> None:
+        """Take the `next_port` of this node for a pod that `charge_each` is to charge."""
+        self._ports.setdefault(node, PortPool()).take(port)
+
+    def undo_take_port(self, node: NodeName, port: int) -> None:
+        """Undo the last `take_port`; several in reverse order."""
+        self._ports[node].undo_take(port)
 
     def release(self, uid: PodUid) -> None:
         """End a pod's charge; nothing happens if it has none."""
@@ -528,8 +543,7 @@ class Ledger:
         """`reserve` these places, in this order."""
         row_of, at_once = self.columns.row_of, len(places) > 1 and not self.claims.disputes
         for uid, one in places.items():
-            has_port = one.allocation is not None and one.allocation.port is not None
-            if has_port or uid in self._reserved.of or one.node not in row_of:
+            if uid in self._reserved.of or one.node not in row_of:
                 at_once = False
         if not at_once or not self._usage.reserve_each(*self._as_lists(places.values())):
             for uid, one in places.items():

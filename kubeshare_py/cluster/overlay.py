@@ -6,6 +6,7 @@ A what-if has private copies of some rows; an overlay is a second set of all tab
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
+from operator import attrgetter, is_
 from typing import Any, Protocol
 
 import numpy as np
@@ -453,6 +454,7 @@ class Tables(Protocol):
 _SHARED = tuple(
     name for name in Columns.__slots__ if name not in CHARGED_COLUMNS and name != "pods"
 )
+_shared_of = attrgetter(*_SHARED)
 #: If more rows differ than this, all are copied.
 _MAX_COPIED = 4096
 #: So many rows are copied one by one, because that takes less time.
@@ -618,7 +620,7 @@ class Overlay:
         self._pairs = [
             (getattr(self.columns, name), getattr(below, name)) for name in CHARGED_COLUMNS
         ]
-        self._copied = below.free
+        self._copied, self._shared = below.free, _shared_of(below)
         self._seen = self.below.changed.end
         self._touched.clear()
         self._native.clear()
@@ -629,8 +631,12 @@ class Overlay:
     def _copy(self, rows: Mapping[int, None]) -> None:
         if self._numbers_apart:
             rows = {**rows, **dict.fromkeys(self._left_out)}
-        for name in _SHARED:
-            setattr(self.columns, name, getattr(self.below.columns, name))
+        shared = _shared_of(self.below.columns)
+        # They are replaced when nodes change, which is seldom.
+        if self._numbers_apart or not all(map(is_, shared, self._shared)):
+            self._shared = shared
+            for name, one in zip(_SHARED, shared, strict=True):
+                setattr(self.columns, name, one)
         if len(rows) <= _FEW:
             for own, theirs in self._pairs:
                 for row in rows:

@@ -192,6 +192,8 @@ class Overdrafts:
         return nodes
 
 
+#: What a pod takes of a node besides cards: its resources, and whether it takes a port.
+Request = tuple[Resources, bool]
 #: The most requests whose vectors are cached, and the most resources in one of them.
 VECTORS_KEPT = 4096
 LONGEST_KEPT = 32
@@ -556,7 +558,7 @@ class UsageAccounting(Accounting):
         parts = [(line, charge) for line, charges in enumerate(lines) for charge in charges]
         # Few requests are different: their vectors by number, and the number for each part.
         vectors: list[IntArray] = []
-        numbers: dict[tuple[Resources, bool], int] = {}
+        numbers: dict[Request, int] = {}
         numbered: list[int] = []
         cards: list[tuple[int, int, CardCharge]] = []
         for line, charge in parts:
@@ -613,20 +615,20 @@ class UsageAccounting(Accounting):
         self,
         columns: Columns,
         rows: IntArray,
-        requests: Sequence[Resources],
+        requests: Sequence[Request],
         cards: Sequence[Sequence[CardCharge]],
     ) -> bool:
         """Whether all of these pods fit together, by what is free in `columns`.
 
-        `rows`, (n,) int64, are those of the pods, which need no ports. False also where that can be
-        said only of one pod after the other: where cards have tags, or come from the kubelet.
+        `rows`, (n,) int64, are those of the pods. False also where that can be said only of one pod
+        after the other: where cards have tags, or come from the kubelet.
         """
         if self.native or self._rows_with_strays:
             return False
         needs = np.zeros((len(rows), columns.free.shape[1]), np.int64)
         for line, request in enumerate(requests):
-            vector, unoffered = self._request(request, port=False)
-            if unoffered or native_of(request) != NONE:
+            vector, unoffered = self._request(*request)
+            if unoffered or native_of(request[0]) != NONE:
                 return False
             needs[line] = vector
         there, line_of = np.unique(rows, return_inverse=True)
@@ -671,7 +673,7 @@ class UsageAccounting(Accounting):
     def add_each(
         self,
         rows: IntArray,
-        requests: Sequence[Resources],
+        requests: Sequence[Request],
         cards: Sequence[Sequence[CardCharge]],
     ) -> None:
         """`add` many charges at once, for which there is room: as `has_room_for`."""
@@ -690,7 +692,7 @@ class UsageAccounting(Accounting):
     def reserve_each(
         self,
         rows: IntArray,
-        requests: Sequence[Resources],
+        requests: Sequence[Request],
         cards: Sequence[Sequence[CardCharge]],
     ) -> bool:
         """`add_reservation` of many at once; False, and nothing is added, if that is not possible.
@@ -701,8 +703,8 @@ class UsageAccounting(Accounting):
         if self.native or self._rows_with_strays or any(card.tags for card in held):
             return False
         for row, request, of_pod in zip(rows.tolist(), requests, cards, strict=True):
-            uuids, unoffered = self.columns.uuids[row], self._request(request, port=False)[1]
-            if unoffered or (not of_pod and native_of(request) != NONE):
+            uuids, unoffered = self.columns.uuids[row], self._request(*request)[1]
+            if unoffered or (not of_pod and native_of(request[0]) != NONE):
                 return False
             if not all(card.uuid in uuids for card in of_pod):
                 return False
@@ -715,11 +717,11 @@ class UsageAccounting(Accounting):
     def _add_all(
         self,
         rows: IntArray,
-        requests: Sequence[Resources],
+        requests: Sequence[Request],
         cards: Sequence[Sequence[CardCharge]],
     ) -> tuple[IntArray, IntArray]:
         """Count what many pods take; the rows and slots of their cards, (m,) each."""
-        needs = np.array([self.vector(request, port=False) for request in requests])
+        needs = np.array([self.vector(*request) for request in requests])
         np.subtract.at(self.columns.free, rows, needs)
         self.changed.add_all(rows)
         at, held = self._places_of(rows, cards), [card for of_pod in cards for card in of_pod]

@@ -233,6 +233,7 @@ class OverlaySnapshot(Snapshot):
             name: Headroom(ledger, evaluators[name], room) for name, room in below.rooms.items()
         }
         super().__init__(ledger, overlay, evaluators, rooms)
+        self.below = below
         self._overlay = overlay
 
 

@@ -298,24 +298,29 @@ class Assumer:
             node = columns.names[choice.row]
             assert node is not None
             allocation = self._allocation(record, record.shape, choice, node, cards)
-            if allocation is None:
+            if allocation is None or (allocation.port is None and record.shape.needs_port):
                 break
+            if allocation.port is not None:
+                self._ledger.take_port(node, allocation.port)
             pod = record.pod
             charges.append((record, Charge(node, pod.shape.charged, allocation, pod.placed)))
         if len(charges) == len(places) and self._charges.charge_each(tables.columns, charges):
             return True
         self._decisions = decisions
+        for _, charge in reversed(charges):
+            if charge.allocation is not None and charge.allocation.port is not None:
+                self._ledger.undo_take_port(charge.node, charge.allocation.port)
         return False
 
     def _is_plain(self, record: Record) -> bool:
-        """Whether no plugin, quota, port, volume or device claim has a say about a placement."""
+        """Whether no plugin, quota, volume or device claim has a say about a placement."""
         pod, shape = record.pod, record.pod.shape
         profile = self._profiles[pod.scheduler_name]
         if profile.permits or profile.reserves:
             return False
         if pod.request is not None and pod.request.quota is not None:
             return False
-        return not shape.needs_port and shape.volumes is None and shape.device_claims is None
+        return shape.volumes is None and shape.device_claims is None
 
     def _with_volumes(self, pod: Pod, placed: PlacedPod, row: int) -> tuple[PlacedPod, str | None]:
         """What is placed with the volumes that its claims are to get; why nothing provides them."""

@@ -354,10 +354,12 @@ class GangPlaces:
                 sums = _sums(level, rooms)
                 most = [np.minimum(sums[kind], count) for kind, count in wanted.items()]
                 found = np.flatnonzero(np.sum(most, axis=0) >= need)
-                found = found[np.isin(found, level[list(at)]) == with_members]
+                if at:
+                    found = found[np.isin(found, level[list(at)]) == with_members]
                 total = np.sum([*sums.values()], axis=0)
                 if has_nodes and level is levels[-1] and not with_members:
-                    rows = np.flatnonzero(np.isin(level, found))
+                    # Without a wider domain, the number of a node's domain is that of its row.
+                    rows = np.flatnonzero(np.isin(level, found)) if within else found
                     yield from self._best_nodes(wanted, need, rows, total[level[rows]])
                     continue
                 for place in found[np.argsort(total[found], kind="stable")].tolist():
@@ -404,6 +406,8 @@ class GangPlaces:
         levels = self._levels_for({kind: need})
         if levels is None:
             return []
+        if rows is not None and len(rows) == 1:
+            return [rows.item()]
         profile, shape = kind
         rows = levels[-1] if rows is None else rows
         room = snapshot.rooms[profile].rows(shape).take(rows)

@@ -653,11 +653,13 @@ class GangPlan:
 
     def _run(self, trial: Trial, kind: ProfileShape, attempt: Attempt) -> Run:
         profile, shape = kind
+        # Before the first place is taken, all is as it is below, where it is mostly known.
+        snapshot = trial if attempt.runs else trial.below
         order: list[int] = []
         if not shape.is_cluster_wide:
             # A row that such a shape does not fit may fit once other members have places.
-            order = self._places.in_order(trial, kind, attempt.need, attempt.rows)[::-1]
-        return Run(shape, order, trial.rooms[profile].rows(shape), attempt.count_of(kind))
+            order = self._places.in_order(snapshot, kind, attempt.need, attempt.rows)[::-1]
+        return Run(shape, order, snapshot.rooms[profile].rows(shape), attempt.count_of(kind))
 
     def _choice(
         self, trial: Trial, kind: ProfileShape, run: Run, attempt: Attempt
