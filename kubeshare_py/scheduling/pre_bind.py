@@ -334,12 +334,13 @@ class PreBindCycles:
 
         None if their Bindings may be sent; else the answers, with which to `begin`.
         """
-        answers = [self._asked(record, ()) for record in placed]
-        for record, (answer, plugin) in zip(placed, answers, strict=True):
+        is_alone = self._joined(placed[0]) is None
+        asked = () if is_alone and not any(map(self._has_plugins, placed)) else placed
+        answers = [self._asked(record, ()) for record in asked]
+        for record, (answer, plugin) in zip(asked, answers, strict=True):
             if isinstance(answer, Rejected):
                 return NotCommitted(record, _failure(plugin, answer.sentence))
-        is_ready = all(isinstance(answer, Ready) for answer, _ in answers)
-        if is_ready and self._joined(placed[0]) is None:
+        if is_alone and all(isinstance(answer, Ready) for answer, _ in answers):
             for record in placed:
                 record.pre_binds = False
             return None
@@ -497,6 +498,16 @@ class PreBindCycles:
             return True
         pod = record.pod
         return bool(self._profiles[pod.scheduler_name].pre_binds_for(pod.shape))
+
+    def _has_plugins(self, record: Record) -> bool:
+        """Whether a plugin is asked about a placed pod, or something must be there for its claims.
+
+        Its node is there: it was charged just now.
+        """
+        pod, shape = record.pod, record.pod.shape
+        if shape.volumes is not None or shape.device_claims is not None:
+            return True
+        return bool(self._profiles[pod.scheduler_name].pre_binds_for(shape))
 
     def _asked(self, record: Record, written: Sequence[ObjectWrite]) -> Answered:
         """What PreBind plugins answer about a charged pod: see `PluginCalls.pre_bind`."""
