@@ -685,7 +685,7 @@ class UsageAccounting(Accounting):
             row, slot = at[0].item(line), at[1].item(line)
             if is_overdrawn(columns, row, slot) or is_intruded(columns, row, slot):
                 self.overdrafts.suspect(self.name(row))
-        if self.overdrafts.watches:
+        if self.overdrafts.overdrawn:
             for row in np.unique(rows).tolist():
                 self.overdrafts.touched(self.name(row))
 
