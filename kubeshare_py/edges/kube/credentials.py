@@ -1,8 +1,8 @@
 """Credentials of a program for one API server, renewed when they are due; and where they are found.
 
-`edges.kube.kubeconfig` reads kubeconfig files for all programs. The package `kubernetes` reads the
-service account of a pod, and gets the tokens of a kubeconfig's `auth-provider` (decision 0031). It
-is imported when one of both is needed: it takes a second of CPU, and `make demo` does without it.
+`edges.kube.kubeconfig` reads kubeconfig files and the service account of a pod for all programs.
+The package `kubernetes` gets the tokens of a kubeconfig's `auth-provider` (decisions 0031, 0034).
+It is imported when one is needed: it takes a second of CPU, and `make demo` does without it.
 """
 
 import asyncio
@@ -20,13 +20,13 @@ from multidict import CIMultiDict
 
 from kubeshare_py.edges.kube.errors import KubeConfigError
 from kubeshare_py.edges.kube.kubeconfig import (
-    REREAD_S,
     SERVICE_ACCOUNT,
     Configured,
     KubectlOptions,
     KubeReading,
     ProvidedToken,
     load_certificates,
+    service_account_reading,
     tls_context,
 )
 
@@ -131,7 +131,7 @@ def load(
         kubeconfig = environ.get("KUBECONFIG") or None
     if kubeconfig is None and environ.get("KUBERNETES_SERVICE_HOST"):
         source = f"service account {service_account}"
-        return Credentials(source, lambda: _read_in_cluster(service_account, environ))
+        return Credentials(source, lambda: service_account_reading(service_account, environ))
     if kubeconfig is None:
         kubeconfig = str(Path(environ.get("HOME") or Path.home()) / ".kube" / "config")
     paths = kubeconfig
@@ -152,34 +152,13 @@ def _package() -> Any:
     """Import `kubernetes`, whose modules have no annotations. Raises KubeConfigError."""
     try:
         kubernetes = importlib.import_module("kubernetes")
-        for module in ("config.incluster_config", "config.kube_config"):
-            importlib.import_module(f"kubernetes.{module}")
+        importlib.import_module("kubernetes.config.kube_config")
     except ModuleNotFoundError as error:
         raise KubeConfigError(
             f"the package {error.name} is not installed (make demo does without it): "
             "run make setup, or pip install kubeshare-py"
         ) from error
     return kubernetes
-
-
-def _read_in_cluster(folder: Path, environ: Mapping[str, str]) -> KubeReading:
-    source = f"service account {folder}"
-    kubernetes = _package()
-    configuration = kubernetes.client.Configuration()
-    try:
-        kubernetes.config.incluster_config.InClusterConfigLoader(
-            token_filename=str(folder / "token"),
-            cert_filename=str(folder / "ca.crt"),
-            environ=environ,
-        ).load_and_set(configuration)
-        # The package uses the file as it is; a newline at its end would break the header.
-        token = (folder / "token").read_text().strip()
-        ca = Path(configuration.ssl_ca_cert).read_text()
-    except (kubernetes.config.ConfigException, OSError, ValueError) as error:
-        raise KubeConfigError(f"{source}: {error}") from error
-    return KubeReading(
-        server=configuration.host, authorization=f"Bearer {token}", ca=ca, valid_s=REREAD_S
-    )
 
 
 def _provided(paths: str, context: str | None) -> ProvidedToken:

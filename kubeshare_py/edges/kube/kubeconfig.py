@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -527,6 +527,29 @@ REREAD_S = 60.0
 EXPIRY_MARGIN_S = 60.0
 
 
+def service_account_reading(folder: Path, environ: Mapping[str, str]) -> KubeReading:
+    """The API server of the cluster that this pod runs in, and the pod's own token for it.
+
+    kubelet puts both into every container, and renews the token in its file:
+    https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/#directly-accessing-the-rest-api
+    Raises KubeConfigError.
+    """
+    host, port = (environ.get(f"KUBERNETES_SERVICE_{name}", "") for name in ("HOST", "PORT"))
+    try:
+        token = (folder / "token").read_text().strip()
+        ca = (folder / "ca.crt").read_text()
+    except (OSError, ValueError) as error:
+        raise KubeConfigError(f"service account {folder}: {error}") from error
+    if not token:
+        raise KubeConfigError(f"service account {folder}: its token is empty")
+    return KubeReading(
+        server=f"https://{f'[{host}]' if ':' in host else host}:{port or 443}",
+        authorization=f"Bearer {token}",
+        ca=ca,
+        valid_s=REREAD_S,
+    )
+
+
 class Configured:
     """The kubeconfig of one invocation, with options of the command line in its place."""
 
@@ -679,19 +702,11 @@ class Configured:
         return given
 
     def _service_account(self) -> KubeReading:
-        host, port = (
-            self._environ.get(f"KUBERNETES_SERVICE_{name}", "") for name in ("HOST", "PORT")
-        )
-        try:
-            token = (self._account / "token").read_text().strip()
-            ca = (self._account / "ca.crt").read_text()
-        except (OSError, ValueError) as error:
-            raise KubeConfigError(f"{self.source}: {error}") from error
-        access = self._access
-        return KubeReading(
-            server=f"https://{f'[{host}]' if ':' in host else host}:{port or 443}",
-            authorization=f"Bearer {access.token or token}",
-            ca=ca,
+        reading = service_account_reading(self._account, self._environ)
+        given = self._access.token
+        return replace(
+            reading,
+            authorization=f"Bearer {given}" if given else reading.authorization,
             impersonation=impersonation(self._user()),
         )
 

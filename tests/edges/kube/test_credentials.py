@@ -1,6 +1,7 @@
 import asyncio
 import json
 import ssl
+import sys
 from pathlib import Path
 
 import pytest
@@ -186,7 +187,10 @@ async def test_the_kubeconfig_of_the_environment_is_second(tmp_path: Path) -> No
     assert (await load(first, environ=environ).headers())["Authorization"] == "Bearer first"
 
 
-async def test_the_service_account_is_third_and_home_is_last(tmp_path: Path) -> None:
+async def test_the_service_account_is_third_and_home_is_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "kubernetes", None)  # it takes a second to import
     (tmp_path / "token").write_text("mounted\n")
     (tmp_path / "ca.crt").write_text(CERTIFICATE)
     (tmp_path / ".kube").mkdir()
@@ -202,6 +206,14 @@ async def test_the_service_account_is_third_and_home_is_last(tmp_path: Path) -> 
 def test_a_pod_without_its_token_is_told(tmp_path: Path) -> None:
     pod = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
     with pytest.raises(KubeConfigError, match=r"service account .*token"):
+        load(None, environ=pod, service_account=tmp_path)
+
+
+def test_an_empty_token_of_a_pod_is_told(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("\n")
+    (tmp_path / "ca.crt").write_text(CERTIFICATE)
+    pod = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+    with pytest.raises(KubeConfigError, match=r"service account .*: its token is empty"):
         load(None, environ=pod, service_account=tmp_path)
 
 

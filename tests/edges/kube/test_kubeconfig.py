@@ -9,7 +9,7 @@ import yaml
 
 from kubeshare_py.edges.cli.state_client import ApiAccess
 from kubeshare_py.edges.kube.errors import KubeConfigError
-from kubeshare_py.edges.kube.kubeconfig import Configured, KubeReading, tls_context
+from kubeshare_py.edges.kube.kubeconfig import REREAD_S, Configured, KubeReading, tls_context
 from tests.documents.unreadable import UNREADABLE
 from tests.edges.kubeconfigs import (
     CERTIFICATE,
@@ -286,6 +286,7 @@ def test_in_a_pod_the_service_account_serves_unless_there_is_a_kubeconfig(tmp_pa
     reading = inside.reading()
     assert (reading.server, reading.authorization) == ("https://[fd00::1]:443", "Bearer mounted")
     assert reading.impersonation == (("Impersonate-User", "bob"),)
+    assert reading.valid_s == REREAD_S  # kubelet renews the token in its file
     assert inside.namespace() == "team"
     assert (
         Configured(ApiAccess(namespace="n"), environ=pod, service_account=tmp_path).namespace()
