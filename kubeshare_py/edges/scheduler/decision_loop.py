@@ -28,6 +28,7 @@ from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.backoff import Sleep
 from kubeshare_py.edges.process.decision_log import LogLimit
 from kubeshare_py.edges.scheduler.configuration_watch import Updates
+from kubeshare_py.edges.scheduler.decision_lines import decided
 from kubeshare_py.edges.scheduler.leader_lease import LeadershipLost
 from kubeshare_py.edges.scheduler.process_health import ProcessHealth
 from kubeshare_py.edges.scheduler.writes.kube_api import HAND_OVER_S, KubeApi
@@ -245,7 +246,7 @@ class DecisionLoop:
         for effect in effects:
             if not self.leads:
                 continue  # the leader reports
-            decision_log.decided(effect, **self.health.about(effect, took_s))
+            decided(effect, **self.health.about(effect, took_s))
             if isinstance(effect, ReportPodWarning):
                 self.health.tallies.warning(effect.warning)
             match effect:

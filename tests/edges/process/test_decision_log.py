@@ -32,6 +32,7 @@ from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKe
 from kubeshare_py.domain.request import ContainerRef
 from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.process import decision_log
+from kubeshare_py.edges.scheduler.decision_lines import decided
 
 UID, KEY, N1 = PodUid("u-1"), PodKey("default", "train"), NodeName("n1")
 CARDS = tuple(CardCharge(GpuUuid(uuid), 1000, 1, "T4") for uuid in ("GPU-1", "GPU-2"))
@@ -62,8 +63,8 @@ def test_a_plan_that_evicts_is_a_warning_and_names_its_victims(lines: Lines) -> 
         preemptor=Preemptor(namespace="default", name="train"), nominations=places
     )
     victim = Victim(uid=PodUid("u-2"), key=PodKey("default", "low"), node=N1)
-    decision_log.decided(Preempt(UID, KEY, plan))
-    decision_log.decided(Preempt(UID, KEY, replace(plan, victims=(victim,))))
+    decided(Preempt(UID, KEY, plan))
+    decided(Preempt(UID, KEY, replace(plan, victims=(victim,))))
     [line] = lines()
     assert line.pop("time")
     assert line == {
@@ -79,7 +80,7 @@ def test_a_plan_that_evicts_is_a_warning_and_names_its_victims(lines: Lines) -> 
 
 def test_a_placement_is_logged_with_node_cards_and_token(lines: Lines) -> None:
     decision_log.set_up("info")
-    decision_log.decided(Bind(UID, KEY, N1, ALLOCATION))
+    decided(Bind(UID, KEY, N1, ALLOCATION))
     [line] = lines()
     assert datetime.fromisoformat(line.pop("time")).tzinfo is not None
     assert line == {
@@ -99,7 +100,7 @@ def test_of_a_pod_whose_containers_differ_each_ones_cards_are_logged(lines: Line
         ClaimCharge(container=ContainerRef(init, 1), cards=(card,))
         for init, card in zip((False, True), CARDS, strict=True)
     )
-    decision_log.decided(Bind(UID, KEY, N1, replace(ALLOCATION, claims=claims)))
+    decided(Bind(UID, KEY, N1, replace(ALLOCATION, claims=claims)))
     [line] = lines()
     assert line["cards"] == ["GPU-1", "GPU-2"]
     assert line["containers"] == {"container-1": ["GPU-1"], "init-1": ["GPU-2"]}
@@ -107,7 +108,7 @@ def test_of_a_pod_whose_containers_differ_each_ones_cards_are_logged(lines: Line
 
 def test_a_pod_that_waits_is_logged_with_its_reason(lines: Lines) -> None:
     decision_log.set_up("info")
-    decision_log.decided(ReportWaiting(UID, KEY, Diagnosis(sentence='label "gpu": no number')))
+    decided(ReportWaiting(UID, KEY, Diagnosis(sentence='label "gpu": no number')))
     [line] = lines()
     assert (line["event"], line["pod"]) == ("waiting", "default/train")
     assert line["reason"] == 'label "gpu": no number'
@@ -115,20 +116,20 @@ def test_a_pod_that_waits_is_logged_with_its_reason(lines: Lines) -> None:
 
 def test_that_the_server_stored_a_decision_is_logged_with_its_node(lines: Lines) -> None:
     decision_log.set_up("debug")
-    decision_log.decided(ReportScheduled(UID, KEY, N1))
+    decided(ReportScheduled(UID, KEY, N1))
     [line] = lines()
     assert (line["event"], line["pod"], line["node"]) == ("bound", "default/train", "n1")
 
 
 def test_what_others_did_is_a_warning(lines: Lines) -> None:
     decision_log.set_up("warning")
-    decision_log.decided(ReportPodWarning(UID, KEY, PodWarning.NOT_OURS, "not ours"), iteration=7)
-    decision_log.decided(ReportOvercommit(N1, GpuUuid("GPU-1"), True, "too much"))
-    decision_log.decided(ReportOvercommit(N1, GpuUuid("GPU-1"), False, "right again"))
-    decision_log.decided(ReportOvercommit(N1, None, True, "twice", Overuse.PORT, 50051))
+    decided(ReportPodWarning(UID, KEY, PodWarning.NOT_OURS, "not ours"), iteration=7)
+    decided(ReportOvercommit(N1, GpuUuid("GPU-1"), True, "too much"))
+    decided(ReportOvercommit(N1, GpuUuid("GPU-1"), False, "right again"))
+    decided(ReportOvercommit(N1, None, True, "twice", Overuse.PORT, 50051))
     for change in (CardChange.FAILED, CardChange.RECOVERED):
         held = ((KEY, UID),)
-        decision_log.decided(ReportCardChange(N1, GpuUuid("GPU-1"), change, "GPU 0", held))
+        decided(ReportCardChange(N1, GpuUuid("GPU-1"), change, "GPU 0", held))
     trouble, overcommit, shared, card = lines()
     assert (card["event"], card["change"], card["card"]) == ("card", "GPUUnhealthy", "GPU-1")
     assert (card["level"], card["pods"]) == ("warning", ["default/train"])
@@ -141,7 +142,7 @@ def test_what_others_did_is_a_warning(lines: Lines) -> None:
 
 def test_a_forced_deletion_is_a_warning_that_says_which_cards_are_held(lines: Lines) -> None:
     decision_log.set_up("warning")
-    decision_log.decided(Lingers(UID, KEY, N1, (GpuUuid("GPU-1"),), 42.00049))
+    decided(Lingers(UID, KEY, N1, (GpuUuid("GPU-1"),), 42.00049))
     (line,) = lines()
     assert (line["event"], line["pod"], line["node"]) == ("forced deletion", "default/train", "n1")
     assert (line["cards"], line["for_s"]) == (["GPU-1"], 42.0)
@@ -162,7 +163,7 @@ def test_line_breaks_and_tracebacks_stay_within_their_line(lines: Lines) -> None
 def test_a_line_says_which_turn_of_which_profile_it_came_from(lines: Lines) -> None:
     decision_log.set_up("info")
     about = {"profile": "kubeshare-scheduler", "iteration": 7, "ms": 0.25}
-    decision_log.decided(Bind(UID, KEY, N1, ALLOCATION), **about)
+    decided(Bind(UID, KEY, N1, ALLOCATION), **about)
     [line] = lines()
     assert {name: line[name] for name in about} == about
 
@@ -170,8 +171,8 @@ def test_a_line_says_which_turn_of_which_profile_it_came_from(lines: Lines) -> N
 def test_a_placement_is_one_line_and_none_where_only_warnings_are_wanted(lines: Lines) -> None:
     for level, wanted in (("info", ["bind"]), ("warning", [])):
         decision_log.set_up(level)
-        decision_log.decided(Bind(UID, KEY, N1, ALLOCATION))
-        decision_log.decided(ReportScheduled(UID, KEY, N1))
+        decided(Bind(UID, KEY, N1, ALLOCATION))
+        decided(ReportScheduled(UID, KEY, N1))
         assert [line["event"] for line in lines()] == wanted
 
 
@@ -180,12 +181,12 @@ def test_a_line_steers_no_terminal_and_loses_nothing(
 ) -> None:
     decision_log.set_up("info")
     for said in ("ß \x1b[2J\x9b2J\u202e\n \U000e0001", "\x7f"):
-        decision_log.decided(ReportPodWarning(UID, KEY, PodWarning.UNREADABLE, said))
+        decided(ReportPodWarning(UID, KEY, PodWarning.UNREADABLE, said))
         decision_log.warn("odd", message=said)
         written = capsys.readouterr().err
         assert written.replace("\n", "").isprintable()
-        decided, warned = (json.loads(line) for line in written.splitlines())
-        assert said in decided.values()
+        about_pod, warned = (json.loads(line) for line in written.splitlines())
+        assert said in about_pod.values()
         assert warned["message"] == said
 
 
@@ -193,7 +194,7 @@ def test_a_plugin_that_failed_is_one_line_with_its_traceback(lines: Lines) -> No
     decision_log.set_up("info")
     frames = "/app/prices.py:7 in points\n/app/prices.py:3 in price"
     failure = LogPluginFailure("CheapNodes", "Score", "plugin CheapNodes failed: …", 3, frames)
-    decision_log.decided(failure, iteration=4)
+    decided(failure, iteration=4)
     (line,) = lines()
     assert line["event"] == "plugin failed"
     assert (line["plugin"], line["extension_point"], line["times"]) == ("CheapNodes", "Score", 3)
