@@ -15,7 +15,7 @@ from kubeshare_py.domain.request import ContainerClaim
 from kubeshare_py.manifests.pods.effective_requests import container_amounts
 from kubeshare_py.manifests.pods.pod import to_domain
 from kubeshare_py.manifests.pods.pod_fields import PodFields
-from kubeshare_py.manifests.workloads import PodTemplate
+from kubeshare_py.manifests.workloads import AdmissionAnswer, PodTemplate
 from kubeshare_py.views.view import CheckedClaim, CheckedPod
 
 #: The schedulerName of pods that name none.
@@ -41,19 +41,6 @@ class KnownSchedulers:
     dialects: Dialects
     installed: Dialects
     are_configured: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdmissionAnswer:
-    """What an API server said to a dry run: the pod as it would be created, or why not.
-
-    `refusal` is the sentence of an admission policy or webhook. `notes` are warnings, or why the
-    API server did not say.
-    """
-
-    pod: bytes | None = None
-    refusal: str = ""
-    notes: tuple[str, ...] = ()
 
 
 _NOT_ASKED = AdmissionAnswer()

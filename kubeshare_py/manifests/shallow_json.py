@@ -8,7 +8,6 @@ it skips. kube-apiserver accepts 10,000, and keeps what any client wrote into an
 from typing import TypeVar
 
 import msgspec
-import numpy as np
 
 from kubeshare_py.manifests.decoding import MAX_DEPTH
 
@@ -31,6 +30,9 @@ def shallow(text: bytes) -> bytes:
     The same bytes if there is none. It costs about 15 ms per MB, so it is only for JSON that cannot
     be decoded otherwise. Bytes that are no JSON are returned as other bytes that are none.
     """
+    # Imported late: of the programs that read JSON, only the scheduler has it anyway.
+    import numpy as np  # noqa: PLC0415
+
     # Escapes replaced by characters of the same length.
     plain = text.replace(b"\\\\", b"__").replace(b'\\"', b"__")
     chars = np.frombuffer(plain, np.uint8)

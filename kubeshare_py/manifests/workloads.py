@@ -235,6 +235,19 @@ class NoTemplate:
     is_known: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmissionAnswer:
+    """What an API server said to a dry run: the pod as it would be created, or why not.
+
+    `refusal` is the sentence of an admission policy or webhook. `notes` are warnings, or why the
+    API server did not say.
+    """
+
+    pod: bytes | None = None
+    refusal: str = ""
+    notes: tuple[str, ...] = ()
+
+
 def pod_templates(document: object, lists: int = _MAX_LISTS) -> Iterator[PodTemplate | NoTemplate]:
     """The pods of one document, or that it makes none.
 

@@ -13,7 +13,6 @@ from kubeshare_py.edges.node.card_sampler import ROOT, CardSampler, CardsUnreada
 from kubeshare_py.edges.node.collector_server import CannotListen, CollectorPage, serve
 from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.run_until_signal import until_signal
-from kubeshare_py.terminal.gpu_tables import node_cards
 
 OK, UNREADABLE, NOT_STARTED = 0, 1, 3
 
@@ -76,6 +75,9 @@ def show(settings: CollectorSettings, output: str) -> int:
 
 
 def _text(sampler: CardSampler) -> str:
+    # Imported late: a server prints no table, and `rich` costs memory on every node.
+    from kubeshare_py.terminal.gpu_tables import node_cards  # noqa: PLC0415
+
     figures = sampler.figures()
     return node_cards(figures.node, figures.driver, figures.cards, figures.links)
 

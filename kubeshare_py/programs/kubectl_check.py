@@ -30,8 +30,13 @@ from kubeshare_py.edges.cli.state_client import (
 )
 from kubeshare_py.edges.process.plugin_entry_points import configured, known
 from kubeshare_py.edges.scheduler.configuration_file import load, naming
-from kubeshare_py.manifests.pod_check import AdmissionAnswer, KnownSchedulers, check
-from kubeshare_py.manifests.workloads import NoTemplate, PodTemplate, pod_templates
+from kubeshare_py.manifests.pod_check import KnownSchedulers, check
+from kubeshare_py.manifests.workloads import (
+    AdmissionAnswer,
+    NoTemplate,
+    PodTemplate,
+    pod_templates,
+)
 from kubeshare_py.terminal.documents import as_json, as_yaml
 from kubeshare_py.terminal.pod_table import checked_lines
 from kubeshare_py.terminal.why_report import prospect_lines

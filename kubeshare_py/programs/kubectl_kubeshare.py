@@ -7,7 +7,6 @@ from functools import partial
 from rich.console import Console
 from rich.text import Text
 
-from kubeshare_py.dialects.pod_request import key_of_dialect
 from kubeshare_py.domain.printable import printable
 from kubeshare_py.edges.cli.https_client import (
     HasEnded,
@@ -151,6 +150,9 @@ def unknown_pod(client: StateClient, namespace: str, name: str, error: NotFound)
         return error
     except StateRefused as refused:
         return NotFound(f"{error} ({refused})")
+    # Imported late: the keys of all dialects, for the pods of other schedulers alone.
+    from kubeshare_py.dialects.pod_request import key_of_dialect  # noqa: PLC0415
+
     sentence = foreign_sentence(
         f"{namespace}/{name}",
         scheduler=pod.spec.scheduler_name,

@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NewType
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
 from kubeshare_py.domain.gpu import Gpu
-from kubeshare_py.topology.node_topology import NodeTopology, in_order, topology_of
+from kubeshare_py.topology.node_topology import (
+    MAX_FOR_CLIQUES,
+    NodeTopology,
+    in_order,
+    topology_of,
+)
 
 # The worth of a set of cards to a program that runs on all of them. Sets are bits.
 
@@ -165,10 +169,6 @@ def _divisions(
 # Position p is bit 1 << p.
 
 
-#: Larger boards consist of divided instances: searching cliques may take long there, and every
-#: island is a component.
-MAX_FOR_CLIQUES = 16
-
 Matrix = Sequence[Sequence[int]]
 
 
@@ -200,26 +200,15 @@ def broken(intact_islands: Iterable[Sequence[PositionSet]], taken: PositionSet) 
     )
 
 
-def _groups(bandwidth: Matrix, least: int) -> Iterator[list[int]]:
+def _groups(bandwidth: Matrix, least: int) -> Iterable[Iterable[int]]:
     """Disjoint groups of two or more cards."""
-    graph = nx.Graph()
     cards = range(len(bandwidth))
-    graph.add_nodes_from(cards)
-    graph.add_edges_from(
-        pair for pair in combinations(cards, 2) if bandwidth[pair[0]][pair[1]] >= least
-    )
-    if len(cards) > MAX_FOR_CLIQUES:
-        yield from (sorted(group) for group in nx.connected_components(graph) if len(group) > 1)
-        return
-    while graph.number_of_edges():
-        cliques = (sorted(clique) for clique in nx.find_cliques(graph))
-        best = min(cliques, key=lambda one: (-len(one), -_total(bandwidth, one), one))
-        yield best
-        graph.remove_nodes_from(best)
+    if all(bandwidth[one][other] >= least for one, other in combinations(cards, 2)):
+        return [cards]
+    # Imported late: see its head.
+    from kubeshare_py.topology.card_graph import joined_groups  # noqa: PLC0415
 
-
-def _total(bandwidth: Matrix, cards: Iterable[int]) -> int:
-    return sum(bandwidth[one][other] for one, other in combinations(cards, 2))
+    return joined_groups(bandwidth, least)
 
 
 def _bits(cards: Iterable[int]) -> PositionSet:

@@ -9,8 +9,8 @@ from kubeshare_py.configuration.scheduler import (
 )
 from kubeshare_py.dialects.dialects import IN_TREE
 from kubeshare_py.edges.process.plugin_entry_points import configured
-from kubeshare_py.manifests.pod_check import AdmissionAnswer, KnownSchedulers, check
-from kubeshare_py.manifests.workloads import PodTemplate
+from kubeshare_py.manifests.pod_check import KnownSchedulers, check
+from kubeshare_py.manifests.workloads import AdmissionAnswer, PodTemplate
 
 OURS = "kubeshare-scheduler"
 EVERY = tuple(EnabledDialect(name) for name in sorted(IN_TREE))

@@ -6,7 +6,8 @@ import pytest
 from kubeshare_py.domain.card_reading import CardLink
 from kubeshare_py.domain.gpu import Gpu, PeerLink
 from kubeshare_py.domain.identity import GpuUuid
-from kubeshare_py.topology.node_topology import NODE, card_graph, topology_of
+from kubeshare_py.topology.card_graph import NODE, card_graph
+from kubeshare_py.topology.node_topology import topology_of
 from kubeshare_py.topology.wiring import BUS_PERCENT, nvlinks, speed, with_links
 from tests.making import a_gpu
 from tests.topology.boards import BOARDS, board, linked, uuid

@@ -36,10 +36,10 @@ from kubeshare_py.edges.kube.kubeconfig import (
 from kubeshare_py.edges.process.document_files import read_bytes
 from kubeshare_py.manifests.api_paths import CORE, collection_path, object_path
 from kubeshare_py.manifests.decoding import UNDECODABLE
-from kubeshare_py.manifests.pod_check import AdmissionAnswer
 from kubeshare_py.manifests.workloads import (
     POD,
     SHAREPOD,
+    AdmissionAnswer,
     ForeignPod,
     NamedWorkload,
     PodTemplate,
