@@ -110,7 +110,10 @@ class Allocation(Struct, frozen=True, kw_only=True):
     @property
     def exclusive(self) -> bool:
         """Whether all of its cards are for this pod alone."""
-        return bool(self.cards) and all(card.exclusive for card in self.cards)
+        cards = self.cards
+        if len(cards) == 1:  # nearly always
+            return cards[0].exclusive
+        return bool(cards) and all(card.exclusive for card in cards)
 
     @property
     def backend(self) -> IsolationBackend | None:

@@ -1,9 +1,10 @@
 """The command `kubectl kubeshare`: shows the scheduler's state and the scheduler's own reasons."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
+from msgspec import structs
 from rich.console import Console
 from rich.text import Text
 
@@ -317,7 +318,7 @@ def _view(question: Question, client: StateClient) -> ClusterView:
     view = client.cards()
     if not question.selector and not question.model:
         return view
-    return replace(view, nodes=tuple(chosen_nodes(question, client, view.nodes)))
+    return structs.replace(view, nodes=tuple(chosen_nodes(question, client, view.nodes)))
 
 
 def _draw(

@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from msgspec import UNSET
+from msgspec import UNSET, structs
 from rich.text import Text
 
 from kubeshare_py.domain.gpu import WHOLE_MILLI
@@ -334,7 +334,7 @@ def sorted_nodes(nodes: Iterable[NodeView], by: str = NAME_ORDER) -> list[NodeVi
 def of_model(nodes: Iterable[NodeView], text: str) -> list[NodeView]:
     """The nodes with cards whose model contains a text, in any case, with only these cards."""
     found = (
-        replace(node, cards=tuple(c for c in node.cards if text.lower() in c.model.lower()))
+        structs.replace(node, cards=tuple(c for c in node.cards if text.lower() in c.model.lower()))
         for node in nodes
     )
     return [node for node in found if node.cards]

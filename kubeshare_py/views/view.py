@@ -4,8 +4,6 @@ Amounts are integers: shares in thousandths of a GPU, memory in bytes. The endpo
 values as JSON objects with the same field names; readers ignore unknown fields.
 """
 
-from dataclasses import dataclass, field
-
 import msgspec
 
 from kubeshare_py.domain.diagnosis import Shortfall
@@ -13,8 +11,7 @@ from kubeshare_py.domain.diagnosis import Shortfall
 # What a pod holds, as people see it: amounts of its cards, its neighbours, why it is there.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HoldingView:
+class HoldingView(msgspec.Struct, frozen=True, kw_only=True):
     """A pod's part of one card: milli and bytes; `index` -1: not in the inventory."""
 
     uuid: str
@@ -24,8 +21,7 @@ class HoldingView:
     memory_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContainerView:
+class ContainerView(msgspec.Struct, frozen=True, kw_only=True):
     """What one container asks for and holds; `container` is `container-0`, `init-0` and so on.
 
     The number is the container's index in spec.containers or spec.initContainers. It asks for
@@ -45,8 +41,7 @@ class ContainerView:
     holds: tuple[HoldingView, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContainerPartView:
+class ContainerPartView(msgspec.Struct, frozen=True, kw_only=True):
     """The part of one card that one container of its tenant holds: milli and bytes."""
 
     container: str
@@ -54,8 +49,7 @@ class ContainerPartView:
     memory_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NeighbourView:
+class NeighbourView(msgspec.Struct, frozen=True, kw_only=True):
     """Another pod on the same cards, and its parts of them.
 
     `namespace` and `name` are "" for pods that the reader may not see.
@@ -66,8 +60,7 @@ class NeighbourView:
     holds: tuple[HoldingView, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreView:
+class ScoreView(msgspec.Struct, frozen=True, kw_only=True):
     """One plugin's score of a node for a pod; `points` are before the weight."""
 
     plugin: str
@@ -75,16 +68,14 @@ class ScoreView:
     points: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankedNode:
+class RankedNode(msgspec.Struct, frozen=True, kw_only=True):
     """A node that fits, and its weighted sum of scores."""
 
     name: str
     score: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacementView:
+class PlacementView(msgspec.Struct, frozen=True, kw_only=True):
     """How a pod's node would rank if the pod were placed now, and its cards' other tenants.
 
     `rank` counts from 1 among the `fitting` nodes. It is 0, and `score` has no meaning, if the pod
@@ -106,8 +97,7 @@ def container_words(container: str) -> str:
     return f"{'init ' if kind == 'init' else ''}container {index}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TenantView:
+class TenantView(msgspec.Struct, frozen=True, kw_only=True):
     """A pod's part of one card. `unheld`: parts (memory, time) that are not enforced.
 
     `dialect` is that of its request, "" if that is not known. `containers` are its containers'
@@ -128,8 +118,7 @@ class TenantView:
     containers: tuple[ContainerPartView, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LingeringView:
+class LingeringView(msgspec.Struct, frozen=True, kw_only=True):
     """A part of one card, held for `for_s` more seconds because its pod was deleted by force."""
 
     namespace: str
@@ -139,8 +128,7 @@ class LingeringView:
     for_s: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackendView:
+class BackendView(msgspec.Struct, frozen=True, kw_only=True):
     """Whether an isolation back-end has what it needs of a card; `ready` is None if unknown.
 
     `reason` is what is missing, as words that follow "it has".
@@ -151,24 +139,21 @@ class BackendView:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CardNotReadyView:
+class CardNotReadyView(msgspec.Struct, frozen=True, kw_only=True):
     """Why a pod's isolation back-end is not ready on one of its cards; "" if unknown."""
 
     uuid: str
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CardsNotReadyView:
+class CardsNotReadyView(msgspec.Struct, frozen=True, kw_only=True):
     """Why a pod's isolation back-end is not ready on `cards` cards of a node; "" if unknown."""
 
     cards: int
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CardView:
+class CardView(msgspec.Struct, frozen=True, kw_only=True):
     """One card. `known` is False for a card that pods hold and the inventory does not show.
 
     `capacity_milli` and `memory_bytes` are what pods may hold of it in all. Where `memory_scaling`
@@ -209,8 +194,7 @@ class CardView:
     in_use_bytes: int | msgspec.UnsetType = msgspec.UNSET
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkView:
+class LinkView(msgspec.Struct, frozen=True, kw_only=True):
     """How two cards reach each other: a word of `nvidia-smi topo -m`, "" if unknown.
 
     `bandwidth` is the best way's, which decisions use: MB/s, both directions summed; below 100 it
@@ -223,8 +207,7 @@ class LinkView:
     bandwidth: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IslandView:
+class IslandView(msgspec.Struct, frozen=True, kw_only=True):
     """Cards of which every two have at least `bandwidth`; `intact` while all of them are idle."""
 
     bandwidth: int
@@ -232,8 +215,7 @@ class IslandView:
     intact: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopologyView:
+class TopologyView(msgspec.Struct, frozen=True, kw_only=True):
     """How the cards of a node are joined; each pair once, islands from the widest on."""
 
     cards: tuple[str, ...]
@@ -242,16 +224,14 @@ class TopologyView:
     islands: tuple[IslandView, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RingView:
+class RingView(msgspec.Struct, frozen=True, kw_only=True):
     """How the cards of one pod are joined; `slowest_hop` is that of their best ring, in MB/s."""
 
     slowest_hop: int
     links: tuple[LinkView, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeView:
+class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     """One node. `silent`: its collector does not answer, and its cards are the last known ones.
 
     `not_ready`: its kubelet does not say that it is ready, or says nothing.
@@ -271,8 +251,7 @@ class NodeView:
     topology: TopologyView | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodView:
+class PodView(msgspec.Struct, frozen=True, kw_only=True):
     """One pod of this scheduler. `state` is one of docs/developers/internals.md.
 
     It asks for `count` cards of `milli` each, in thousandths of a card of the model `share_of` if
@@ -320,8 +299,7 @@ class PodView:
     unlikely: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterView:
+class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
     """The cluster at one instant. `overcommitted`: (node, uuid) of cards with free amounts below 0.
 
     `ready` is False until pods and nodes were listed. `inventory` is `read`, `unread`, or the
@@ -338,8 +316,7 @@ class ClusterView:
     overcommitted: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeWhy:
+class NodeWhy(msgspec.Struct, frozen=True, kw_only=True):
     """A node's verdict on one pod: it fits, or the reasons with their numbers.
 
     `alike` are the further nodes with the same verdict, by name; on them other cards may lack what
@@ -363,8 +340,7 @@ class NodeWhy:
     scaled: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VictimView:
+class VictimView(msgspec.Struct, frozen=True, kw_only=True):
     """A pod that would be evicted, and the cards that it holds.
 
     `answer` says why the API server did not evict it so far, "" if it was not asked or did.
@@ -378,8 +354,7 @@ class VictimView:
     answer: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NominatedPlaceView:
+class NominatedPlaceView(msgspec.Struct, frozen=True, kw_only=True):
     """The place that a pod would get."""
 
     namespace: str
@@ -388,8 +363,7 @@ class NominatedPlaceView:
     cards: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreemptionView:
+class PreemptionView(msgspec.Struct, frozen=True, kw_only=True):
     """The victims of a plan, and its places. `leaving`: how many other pods leave anyhow.
 
     `in_flight`: it is being carried out. Otherwise `obstacle` says why it never will be, if so.
@@ -404,8 +378,7 @@ class PreemptionView:
     violations: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WhyView:
+class WhyView(msgspec.Struct, frozen=True, kw_only=True):
     """Why a pod is where it is. `advice` are sentences about what would make it fit.
 
     `waits_for` says in words which cards it waits for and which pods hold them, "" if that is not
@@ -424,11 +397,10 @@ class WhyView:
     ring: RingView | None = None
     preemption: PreemptionView | None = None
     placement: PlacementView | None = None
-    indexes: dict[str, int] = field(default_factory=dict)
+    indexes: dict[str, int] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProspectView:
+class ProspectView(msgspec.Struct, frozen=True, kw_only=True):
     """What would become of a pod that does not exist, if it were created now.
 
     `fits`: it would be placed at once, and `why.pod` has the node and the cards. Otherwise `why` is
@@ -440,8 +412,7 @@ class ProspectView:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchedulerView:
+class SchedulerView(msgspec.Struct, frozen=True, kw_only=True):
     """A profile of the scheduler: pods with its `name` as schedulerName are its own.
 
     They may ask for GPUs in its `dialects`. `extender`: kube-scheduler chooses their nodes.

@@ -4,7 +4,7 @@ import os
 import ssl
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +12,7 @@ from typing import Any, Self, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
+from msgspec import structs
 
 from kubeshare_py.documents.yaml_text import MAX_BYTES, DocumentProblem, read_yaml_documents
 from kubeshare_py.edges.cli.https_client import (
@@ -294,7 +295,7 @@ class StateClient:
         view = self._fetch(path, ClusterView)
         # Sorted here: sorting 50,000 pods would hold the scheduler's loop.
         pods = sorted(view.pods, key=lambda pod: (pod.namespace, pod.name, pod.uid))
-        return replace(view, pods=tuple(pods))
+        return structs.replace(view, pods=tuple(pods))
 
     def _fetch(self, path: str, kind: type[_StateView], body: bytes | None = None) -> _StateView:
         """GET, or POST of a body that changes nothing."""

@@ -14,7 +14,7 @@ from collections.abc import (
     Mapping,
 )
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -22,7 +22,7 @@ from time import perf_counter
 import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
-from msgspec import UNSET
+from msgspec import UNSET, structs
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, generate_latest
 
 from kubeshare_py.configuration.scheduler import (
@@ -529,7 +529,7 @@ def _with_source(
 ) -> Iterator[ClusterView]:
     """The portions, of which the first has all that is no list: also the source of the cards."""
     rest = iter(portions)
-    yield replace(next(rest), source=process_health.inventory_source)
+    yield structs.replace(next(rest), source=process_health.inventory_source)
     yield from rest
 
 
@@ -546,16 +546,16 @@ def _with_uses(
         }
         if any(uses.values()):
             nodes = (_used(node, uses.get(node.name, {})) for node in portion.nodes)
-            yield replace(portion, nodes=tuple(nodes))
+            yield structs.replace(portion, nodes=tuple(nodes))
         else:
             yield portion
 
 
 def _used(node: NodeView, uses: Mapping[str, MeasuredUse]) -> NodeView:
-    return replace(
+    return structs.replace(
         node,
         cards=tuple(
-            replace(
+            structs.replace(
                 card,
                 busy_milli=UNSET if use.busy_milli is None else use.busy_milli,
                 in_use_bytes=UNSET if use.in_use_bytes is None else use.in_use_bytes,

@@ -10,7 +10,7 @@ Each request is authorized here once more, because a token opens these paths dir
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
@@ -21,6 +21,7 @@ from uuid import uuid4
 import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
+from msgspec import structs
 
 from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.domain.identity import PodKey, PodUid
@@ -149,7 +150,7 @@ def view_texts(portions: Iterable[ClusterView], more: Mapping[str, object]) -> I
     for number, portion in enumerate(portions):
         text = b""
         if not number:
-            head = msgspec.to_builtins(replace(portion, nodes=(), pods=()))
+            head = msgspec.to_builtins(structs.replace(portion, nodes=(), pods=()))
             del head["nodes"], head["pods"]
             text = msgspec.json.encode({**more, **head})[:-1]
         for name in ("nodes", "pods"):
@@ -477,7 +478,8 @@ def _with_card(
         for node in portion.nodes:
             cards = tuple(card for card in node.cards if card.uuid == uuid)
             if cards:
-                return replace(portion, nodes=(replace(node, cards=cards),), pods=())
+                narrowed = structs.replace(node, cards=cards)
+                return structs.replace(portion, nodes=(narrowed,), pods=())
         if portion.pods:
             break  # all nodes were in the portions before
         yield

@@ -4,7 +4,9 @@ Reads; decides nothing.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec import structs
 
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
@@ -35,13 +37,11 @@ def holdings_of(
     ledger: Ledger, node: NodeName, cards: Sequence[CardCharge]
 ) -> tuple[HoldingView, ...]:
     """These parts of cards of one node, in the same order."""
-    if not cards:
-        return ()
-    indexes = {gpu.uuid: gpu.index for gpu in ledger.inventory.get(node, ())}
+    there = ledger.inventory.get(node, ())
     return tuple(
         HoldingView(
             uuid=card.uuid,
-            index=indexes.get(card.uuid, -1),
+            index=next((gpu.index for gpu in there if gpu.uuid == card.uuid), -1),
             model=card.model,
             milli=card.milli,
             memory_bytes=card.memory_bytes,
@@ -63,7 +63,9 @@ def with_indexes(ledger: Ledger, found: WhyView) -> WhyView:
             named.update(seat.cards)
             nodes.add(seat.node)
     known = (gpu for name in sorted(nodes) for gpu in ledger.inventory.get(NodeName(name), ()))
-    return replace(found, indexes={gpu.uuid: gpu.index for gpu in known if gpu.uuid in named})
+    return structs.replace(
+        found, indexes={gpu.uuid: gpu.index for gpu in known if gpu.uuid in named}
+    )
 
 
 def asks_for_other(record: Record) -> bool:
@@ -78,8 +80,11 @@ def asks_for_other(record: Record) -> bool:
         return False
     if pod.problem is not None:
         return True
-    if not pod.shape.claims:
+    claims = pod.shape.claims
+    if not claims:
         return bool(allocation.cards)
+    if not allocation.claims:  # nearly always
+        return len(claims) != 1 or _is_other(claims[0], allocation.cards)
     parts = claimed_parts(pod, allocation)
     return parts is None or any(_is_other(one.claim, one.cards) for one in parts)
 

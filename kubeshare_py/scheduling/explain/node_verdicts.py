@@ -9,6 +9,7 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from msgspec import structs
 
 from kubeshare_py.cluster.columns import CARD_COLUMNS, NODE_COLUMNS, Columns, IntArray
 from kubeshare_py.cluster.ledger import Ledger
@@ -556,7 +557,7 @@ def node_whys(machine: Machine, record: Record, sees: Sees) -> Steps[tuple[NodeW
         alike = (verdict, None if lacks is None else lacks.alike)
         if alike not in verdicts:
             said = shortfalls.said(lacks, ledger, row) if lacks is not None else ()
-            verdicts[alike] = _NodesAlike(replace(verdict, shortfalls=tuple(said)))
+            verdicts[alike] = _NodesAlike(structs.replace(verdict, shortfalls=tuple(said)))
         verdicts[alike].names.append(name)
     found = [_named(verdict) for verdict in verdicts.values()]
     return tuple(sorted(found, key=lambda node: node.name))
@@ -565,7 +566,7 @@ def node_whys(machine: Machine, record: Record, sees: Sees) -> Steps[tuple[NodeW
 def _named(verdict: _NodesAlike) -> NodeWhy:
     """The verdict with its nodes; the first one asked about has the cards of its shortfalls."""
     first, *others = verdict.names
-    return replace(verdict.verdict, name=first, alike=tuple(sorted(others)))
+    return structs.replace(verdict.verdict, name=first, alike=tuple(sorted(others)))
 
 
 def _masks(

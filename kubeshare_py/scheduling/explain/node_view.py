@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 
-from kubeshare_py.cluster.columns import ABSENT, CORDONED, UNHEALTHY
+from kubeshare_py.cluster.columns import ABSENT, CORDONED, UNHEALTHY, Columns
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.card_reading import (
     NEEDY,
@@ -90,8 +90,10 @@ def ring(ledger: Ledger, name: NodeName, uuids: Iterable[GpuUuid]) -> RingView |
 def _links(ledger: Ledger, row: int, cards: list[Gpu], places: Iterable[int]) -> Iterable[LinkView]:
     columns = ledger.columns
     bandwidth = columns.boards.sets[columns.board.item(row)].board.bandwidth
+    kinds = [_kinds(card) for card in cards]
+    whole = [card.index if card.parent is None else None for card in cards]
     for one, other in combinations(places, 2):
-        kind = _kind(cards[one], cards[other]) or _kind(cards[other], cards[one])
+        kind = kinds[one].get(whole[other], "") or kinds[other].get(whole[one], "")
         if kind or bandwidth[one][other]:
             yield LinkView(
                 uuid=cards[one].uuid,
@@ -101,11 +103,11 @@ def _links(ledger: Ledger, row: int, cards: list[Gpu], places: Iterable[int]) ->
             )
 
 
-def _kind(one: Gpu, other: Gpu) -> str:
-    """The word of `nvidia-smi topo -m`; "" if unknown."""
-    if one.parent is not None or other.parent is not None:
-        return ""
-    return next((link.kind for link in one.links if link.peer == other.index), "")
+def _kinds(card: Gpu) -> dict[int | None, str]:
+    """The words of `nvidia-smi topo -m` by the index of the other card; none for an instance."""
+    if card.parent is not None:
+        return {}
+    return {link.peer: link.kind for link in reversed(card.links)}  # the first of a peer counts
 
 
 # A node as people see it: its cards, which pods hold what of them, and problems.
@@ -113,6 +115,7 @@ def _kind(one: Gpu, other: Gpu) -> str:
 
 #: The node controller's taints, which it sets by the Node's condition Ready:
 #: https://kubernetes.io/docs/reference/labels-annotations-taints/#node-kubernetes-io-not-ready
+_SHARE_POD = "sharepod "
 _NOT_READY = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
 
 
@@ -147,47 +150,69 @@ def _card_views(machine: Machine, name: NodeName, row: int, sees: Sees) -> list[
     backends = _backends(machine.profiles)
     rivals = ledger.claims.rivals(name)
     gpus = {gpu.uuid: gpu for gpu in ledger.inventory.get(name, ())}
+    unheld_by_tenants = {uuid: _unheld(of) for uuid, of in tenants.items()}
+    in_columns = _CardColumns(columns, row)
+    readiness = {
+        at: tuple(_backend_view(columns.readiness_sets[at], one) for one in backends)
+        for at in {*in_columns.readiness}
+    }
     views = []
     for slot, uuid in enumerate(columns.uuids[row]):
-        flags = columns.flags.item(row, slot)
-        there = tuple(sorted(tenants.get(uuid, ()), key=lambda t: (t.namespace, t.name)))
-        capacity, milli = (
-            columns.capacity_bytes.item(row, slot),
-            columns.capacity_milli.item(row, slot),
-        )
+        flags = in_columns.flags[slot]
+        capacity, milli = in_columns.capacity_bytes[slot], in_columns.capacity_milli[slot]
+        reserved_milli = in_columns.reserved_milli[slot]
+        there = tenants.get(uuid, ())
         gpu = gpus.get(uuid)
         views.append(
             CardView(
                 uuid=uuid,
                 index=gpu.index if gpu else -1,
-                model=columns.model_names[columns.model[row, slot]],
+                model=columns.model_names[in_columns.model[slot]],
                 known=not flags & ABSENT,
                 healthy=not flags & UNHEALTHY,
                 cordoned=bool(flags & CORDONED),
                 memory_bytes=capacity,
                 capacity_milli=milli,
                 memory_scaling=gpu.memory_scaling if gpu else WHOLE_MILLI,
-                max_tenants=columns.max_tenants.item(row, slot),
-                used_bytes=capacity
-                - columns.free_bytes.item(row, slot)
-                - columns.reserved_bytes.item(row, slot),
-                used_milli=milli
-                - columns.free_milli.item(row, slot)
-                - columns.reserved_milli.item(row, slot),
-                reserved_milli=columns.reserved_milli.item(row, slot),
+                max_tenants=in_columns.max_tenants[slot],
+                used_bytes=capacity - in_columns.free_bytes[slot] - in_columns.reserved_bytes[slot],
+                used_milli=milli - in_columns.free_milli[slot] - reserved_milli,
+                reserved_milli=reserved_milli,
                 reserved_for=tuple(sorted(waited_for.get(uuid, ()))),
-                tenants=there,
-                unheld=tuple(part for part in Part if any(part in one.unheld for one in there)),
-                isolation=tuple(
-                    _backend_view(columns.readiness_sets[columns.readiness.item(row, slot)], one)
-                    for one in backends
-                    if not flags & ABSENT
-                ),
+                tenants=tuple(sorted(there, key=_by_name)) if len(there) > 1 else tuple(there),
+                unheld=unheld_by_tenants.get(uuid, ()),
+                isolation=() if flags & ABSENT else readiness[in_columns.readiness[slot]],
                 claimed_by=rivals.get(uuid, ()),
                 lingering=tuple(lingering.get(uuid, ())),
             )
         )
     return sorted(views, key=lambda view: (view.index, view.uuid))
+
+
+class _CardColumns:
+    """One row's columns of cards as lists by slot: cheaper than one array access for each value."""
+
+    def __init__(self, columns: Columns, row: int) -> None:
+        self.flags: list[int] = columns.flags[row].tolist()
+        self.model: list[int] = columns.model[row].tolist()
+        self.capacity_bytes: list[int] = columns.capacity_bytes[row].tolist()
+        self.capacity_milli: list[int] = columns.capacity_milli[row].tolist()
+        self.free_bytes: list[int] = columns.free_bytes[row].tolist()
+        self.free_milli: list[int] = columns.free_milli[row].tolist()
+        self.reserved_bytes: list[int] = columns.reserved_bytes[row].tolist()
+        self.reserved_milli: list[int] = columns.reserved_milli[row].tolist()
+        self.max_tenants: list[int] = columns.max_tenants[row].tolist()
+        self.readiness: list[int] = columns.readiness[row].tolist()
+
+
+def _unheld(tenants: Iterable[TenantView]) -> tuple[Part, ...]:
+    """The parts that are not enforced for some tenant."""
+    found = {part for one in tenants for part in one.unheld}
+    return tuple(part for part in Part if part in found) if found else ()
+
+
+def _by_name(tenant: TenantView) -> tuple[str, str]:
+    return tenant.namespace, tenant.name
 
 
 def _backends(profiles: Mapping[str, Profile]) -> list[IsolationBackend]:
@@ -208,16 +233,18 @@ def _tenants(
     """The pods' parts of cards, by the card's uuid."""
     tenants: dict[str, list[TenantView]] = {}
     for uid, charge in ledger.pods_on(name).items():
+        allocation = charge.allocation
+        if allocation is None:
+            continue
         pod = records[uid].pod
         key = pod.key
         seen = sees(key.namespace)
-        hold = hold_on(ledger, name, charge.allocation)
+        hold = hold_on(ledger, name, allocation)
         not_enforced = {uuid for uuid, _ in hold.not_ready}
-        if charge.allocation is None:
-            continue
-        parts = container_parts(charge.allocation) if seen else {}
-        for card in charge.allocation.cards:
-            by_nature = () if card.exclusive else charge.allocation.unheld
+        unheld = allocation.unheld
+        parts = container_parts(allocation) if seen else {}
+        for card in allocation.cards:
+            by_nature = () if card.exclusive else unheld
             tenants.setdefault(card.uuid, []).append(
                 TenantView(
                     namespace=key.namespace if seen else "",
@@ -225,7 +252,7 @@ def _tenants(
                     milli=card.milli,
                     memory_bytes=card.memory_bytes,
                     exclusive=card.exclusive,
-                    dialect=charge.allocation.dialect if seen else "",
+                    dialect=allocation.dialect if seen else "",
                     card_name=card.name if seen else "",
                     share_pod=_share_pod(pod) if seen else "",
                     unheld=hold.unheld if card.uuid in not_enforced else by_nature,
@@ -237,8 +264,8 @@ def _tenants(
 
 def _share_pod(pod: Pod) -> str:
     """The SharePod that the pod was made of; "" if its controller is another object, or none."""
-    kind, _, name = pod.owner_title.partition(" ")
-    return name if kind == "sharepod" else ""
+    title = pod.owner_title
+    return title[len(_SHARE_POD) :] if title.startswith(_SHARE_POD) else ""
 
 
 def _claims(

@@ -1,10 +1,11 @@
 """A pod as people see it: what it and its containers ask for, where it is and why, why it waits."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 
 import numpy as np
+from msgspec import Struct, structs
 
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
@@ -46,8 +47,7 @@ from kubeshare_py.views.view import (
 # What a pod and each of its containers ask for and hold, as people see it.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskedInAll:
+class AskedInAll(Struct, frozen=True, kw_only=True):
     """What a pod's claims ask for together, in the fields of a `PodView`."""
 
     count: int = 0
@@ -121,6 +121,8 @@ def container_views(ledger: Ledger, record: Record) -> tuple[ContainerView, ...]
 
 def container_parts(allocation: Allocation) -> dict[GpuUuid, tuple[ContainerPartView, ...]]:
     """By card, the parts of it that single containers hold."""
+    if not allocation.claims:
+        return {}  # nearly always
     found: dict[GpuUuid, list[ContainerPartView]] = {}
     for part in sorted(allocation.claims, key=lambda one: one.container):
         for card in part.cards:
@@ -233,16 +235,22 @@ def pod_view(
         message=_message(machine, reading, record, messages),
         isolation=backend or "",
         unheld=hold.unheld if record.node else UNHELD[backend] if backend else (),
-        not_ready=(
-            *(CardNotReadyView(uuid=uuid, reason=in_words(why)) for uuid, why in hold.not_ready),
-            *(CardNotReadyView(uuid=uuid) for uuid in hold.unreported),
-        ),
+        not_ready=_cards_not_ready(hold),
         holds=holdings(machine.ledger, record.node, allocation) if record.node else (),
         asks_for_other=asks_for_other(record),
         containers=container_views(machine.ledger, record),
         relation=relation_of(pod.shape),
         card_name=allocation.cards[0].name if allocation and allocation.cards else "",
         unlikely=pod.unlikely,
+    )
+
+
+def _cards_not_ready(hold: IsolationHold) -> tuple[CardNotReadyView, ...]:
+    if not hold.not_ready and not hold.unreported:
+        return ()  # nearly always
+    return (
+        *(CardNotReadyView(uuid=uuid, reason=in_words(why)) for uuid, why in hold.not_ready),
+        *(CardNotReadyView(uuid=uuid) for uuid in hold.unreported),
     )
 
 
@@ -360,7 +368,7 @@ def placement_view(
     if row is None or (gang is not None and gang.needs_quorum):
         return PlacementView(neighbours=neighbours)
     try:
-        return replace(_ranked(reading, record, row), neighbours=neighbours)
+        return structs.replace(_ranked(reading, record, row), neighbours=neighbours)
     except PluginFailed:
         return PlacementView(neighbours=neighbours)
 

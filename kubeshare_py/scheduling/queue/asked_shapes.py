@@ -13,7 +13,13 @@ from kubeshare_py.cluster.columns import ABSENT
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.pod_kinds import HeldTerm, HeldTerms
 from kubeshare_py.domain.allocation import Allocation
-from kubeshare_py.domain.card_reading import IsolationBackend, Part, in_words, not_ready_reason
+from kubeshare_py.domain.card_reading import (
+    UNHELD,
+    IsolationBackend,
+    Part,
+    in_words,
+    not_ready_reason,
+)
 from kubeshare_py.domain.cluster_objects import Labels
 from kubeshare_py.domain.gpu_capacities import scaled
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid
@@ -53,6 +59,9 @@ class IsolationHold:
     unreported: tuple[GpuUuid, ...] = ()
 
 
+_HELD, _NOT_HELD = IsolationHold(), IsolationHold(UNHELD[IsolationBackend.NONE])
+
+
 def chosen_backend(pod: Pod, profile: Profile) -> IsolationBackend | None:
     """The back-end of a waiting pod; None for one that asks for no share."""
     if pod.request is None or pod.request.is_exclusive:
@@ -75,9 +84,9 @@ def hold_on(ledger: Ledger, node: NodeName, allocation: Allocation | None) -> Is
     """
     backend = allocation.backend if allocation is not None else None
     if allocation is None or backend is None:
-        return IsolationHold()
+        return _HELD
     if backend is IsolationBackend.NONE:
-        return IsolationHold(allocation.unheld)
+        return _NOT_HELD
     reasons = [
         (card.uuid, not_ready_reason(ledger.readiness_of(node, card.uuid), backend))
         for card in allocation.cards
@@ -85,7 +94,7 @@ def hold_on(ledger: Ledger, node: NodeName, allocation: Allocation | None) -> Is
     ]
     not_ready = tuple((uuid, reason) for uuid, reason in reasons if reason)
     return IsolationHold(
-        unheld=tuple(Part) if not_ready else allocation.unheld,
+        unheld=tuple(Part) if not_ready else UNHELD[backend],
         not_ready=not_ready,
         unreported=tuple(uuid for uuid, reason in reasons if reason is None),
     )

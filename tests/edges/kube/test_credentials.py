@@ -1,6 +1,7 @@
 import asyncio
 import json
 import ssl
+import subprocess
 import sys
 from pathlib import Path
 
@@ -187,10 +188,7 @@ async def test_the_kubeconfig_of_the_environment_is_second(tmp_path: Path) -> No
     assert (await load(first, environ=environ).headers())["Authorization"] == "Bearer first"
 
 
-async def test_the_service_account_is_third_and_home_is_last(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "kubernetes", None)  # it takes a second to import
+async def test_the_service_account_is_third_and_home_is_last(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("mounted\n")
     (tmp_path / "ca.crt").write_text(CERTIFICATE)
     (tmp_path / ".kube").mkdir()
@@ -207,6 +205,19 @@ def test_a_pod_without_its_token_is_told(tmp_path: Path) -> None:
     pod = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
     with pytest.raises(KubeConfigError, match=r"service account .*token"):
         load(None, environ=pod, service_account=tmp_path)
+
+
+@pytest.mark.slow
+def test_a_pods_start_imports_no_package_of_all_kinds_of_kubernetes(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("mounted\n")
+    (tmp_path / "ca.crt").write_text(CERTIFICATE)
+    asked = (
+        "import pathlib, sys; from kubeshare_py.edges.kube.credentials import load; "
+        "pod = {'KUBERNETES_SERVICE_HOST': '10.0.0.1', 'KUBERNETES_SERVICE_PORT': '443'}; "
+        "load(None, environ=pod, service_account=pathlib.Path(sys.argv[1])); "
+        "sys.exit('kubernetes' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", asked, tmp_path], check=True)
 
 
 def test_an_empty_token_of_a_pod_is_told(tmp_path: Path) -> None:
