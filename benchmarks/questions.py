@@ -1,6 +1,6 @@
-"""What questions of people cost the scheduler: `kubectl kubeshare why`, `gpus`, `pods`, `top`.
+"""What questions about the whole cluster cost the scheduler, of people, of monitoring, of others.
 
-    python benchmarks/questions.py [--nodes N] [--pods N]
+    python -m benchmarks.questions [--nodes N] [--pods N] [--waiting N] [--memory]
 
 The cluster has 5,000 nodes of 8 cards and 50,000 pods: a first pod on each card, and second ones
 until there are as many. `alike`: the first holds half of its card, and the second a quarter.
@@ -17,18 +17,28 @@ lost. Neither includes reading the pods, which is done a page at a time.
 64; `why urgent`: a pod that may evict others. `gpus` is what `top` asks too; `pods -n` are the pods
 of one namespace of ten; `hidden` is what a reader gets who may name no pod. `table` is the form
 that kubectl asks for.
+
+`metrics` is the page for Prometheus, `HAMi's page` that of HAMi's scheduler. `/filter` and
+`/prioritize` are what kube-scheduler asks an extender about all nodes: first of a new shape,
+then of the same. `other profiles`: the configuration was edited, with so many pods waiting
+(`--waiting`).
+
+`--memory` only builds the cluster, and says how much memory the process has then; the list of pods
+that it was made of is freed before.
 """
 
 import argparse
 import gc
+import os
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
 from typing import Any
 
 import msgspec
 
+from benchmarks.contest.usage import resident_mib
 from benchmarks.decisions import GIB, cluster
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import SCHEDULER_NAME, read
@@ -38,16 +48,27 @@ from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKe
 from kubeshare_py.domain.pod import Pod, PodGroup, Shape
 from kubeshare_py.domain.request import GpuClaim
 from kubeshare_py.domain.values import replace
+from kubeshare_py.edges.process.run_until_signal import give_back
+from kubeshare_py.edges.scheduler.endpoints import MetricsPage, hami_pieces
+from kubeshare_py.edges.scheduler.process_health import ProcessHealth
 from kubeshare_py.edges.scheduler.state_api import table_texts, view_texts
+from kubeshare_py.exporters.client_metrics import RequestTallies
+from kubeshare_py.exporters.scheduler_metrics import WriteFigures
 from kubeshare_py.framework.profile_making import profiles
+from kubeshare_py.framework.scheduler_profile import ProfilesReplaced
 from kubeshare_py.manifests.events import PODS_A_PORTION, portions_of
+from kubeshare_py.manifests.extender import ExtenderQuestion, filter_result, priorities
 from kubeshare_py.manifests.state_group import GPU_LIST, POD_LIST
 from kubeshare_py.scheduling.explain.explanation import cluster_portions, pod_portions, why_steps
+from kubeshare_py.scheduling.explain.extender_answers import filtered, scored
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.views.view import WhyView
 
 CARDS, NAMESPACES, MEMBERS = 8, 10, 64
 MODEL = "NVIDIA-A100-SXM4-80GB"
+#: The profile of pods that kube-scheduler places with this scheduler's help.
+EXTENDER = "kube-scheduler"
+CONFIGURATION = {"profiles": [{}, {"schedulerName": EXTENDER, "extender": True}]}
 
 
 def pod(name: str, milli: int, namespace: str = "team", **fields: Any) -> Pod:
@@ -98,7 +119,7 @@ def placed(nodes: int, pods: int, *, mixed: bool) -> tuple[Pod, ...]:
 
 def empty(nodes: int) -> Machine:
     """A machine that knows nodes and cards."""
-    machine = Machine(profiles(read(None), IN_TREE), "bench")
+    machine = Machine(profiles(read(CONFIGURATION), IN_TREE), "bench")
     for event in cluster(nodes):
         machine.handle(event, 0.0)
     return machine
@@ -128,6 +149,40 @@ def why(machine: Machine, namespace: str, name: str) -> Iterator[bytes]:
     yield msgspec.json.encode(found[0])
 
 
+def metrics(machine: Machine) -> Iterator[bytes]:
+    """The page, in the turns in which the endpoint makes it."""
+    page = MetricsPage(
+        ProcessHealth(machine, time.monotonic), WriteFigures, RequestTallies("bench"), lambda: None
+    )
+    made: Coroutine[None, None, list[bytes]] = page.chunks()
+    while True:
+        try:
+            made.send(None)
+        except StopIteration as end:
+            yield from end.value
+            return
+        yield b""
+
+
+def extender_answer(machine: Machine, milli: int, *, is_filter: bool) -> Iterator[bytes]:
+    """An answer about all nodes, which is one turn."""
+    asked = pod(f"delegated-{milli}", milli, scheduler_name=EXTENDER)
+    names = tuple(machine.ledger.columns.row_of)
+    if is_filter:
+        found = filtered(machine, asked, names)
+        assert not found.problem
+        question = ExtenderQuestion(pod=asked, names=names)
+        yield filter_result(question, found.fitting, found.failed, found.problem)
+    else:
+        yield priorities(scored(machine, asked, names))
+
+
+def other_profiles(machine: Machine) -> Iterator[bytes]:
+    """The same profiles once more, as after an edit."""
+    machine.handle(ProfilesReplaced(tuple(profiles(read(CONFIGURATION), IN_TREE))), 1.0)
+    yield b""
+
+
 def sees_none(_namespace: str) -> bool:
     """A reader who may name no pod."""
     return False
@@ -148,6 +203,12 @@ def questions(machine: Machine) -> dict[str, Callable[[], Iterator[bytes]]]:
         "pods": lambda: view_texts(pods(), {}),
         "pods -n": lambda: view_texts(pods("team-3"), {}),
         "pods, table": lambda: table_texts(pods(), POD_LIST),
+        "metrics": lambda: metrics(machine),
+        "HAMi's page": lambda: hami_pieces(machine, (), legacy=False),
+        "/filter": lambda: extender_answer(machine, 310, is_filter=True),
+        "/filter, again": lambda: extender_answer(machine, 310, is_filter=True),
+        "/prioritize": lambda: extender_answer(machine, 320, is_filter=False),
+        "/prioritize, again": lambda: extender_answer(machine, 320, is_filter=False),
     }
 
 
@@ -173,7 +234,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=5_000)
     parser.add_argument("--pods", type=int, default=50_000)
+    parser.add_argument("--waiting", type=int, default=50_000)
+    parser.add_argument("--memory", action="store_true")
     options = parser.parse_args()
+    if options.memory:
+        print(f"{resident_after(options.nodes, options.pods):.0f} MiB resident")
+        return
     for name, mixed in (("alike", False), ("mixed", True)):
         machine, pods = empty(options.nodes), placed(options.nodes, options.pods, mixed=mixed)
         say(name, "first list", taken(machine, pods))
@@ -182,13 +248,26 @@ def main() -> None:
             say(name, question, made())
         waiting = tuple(one.pod for one in machine.records.values() if one.node is None)
         say(name, "next list", taken(machine, pods + waiting))
+        for number in range(options.waiting):
+            machine.handle(PodSeen(pod(f"w-{number}", 1000, f"team-{number % NAMESPACES}")), 1.0)
+        say(name, "other profiles", other_profiles(machine))
+
+
+def resident_after(nodes: int, pods: int) -> float:
+    """Memory (MiB) of the process beside so many pods, by then bound."""
+    machine = empty(nodes)
+    for _ in taken(machine, placed(nodes, pods, mixed=True)):
+        pass
+    gc.collect()
+    give_back()
+    return resident_mib(os.getpid())
 
 
 def say(name: str, question: str, pieces: Iterator[bytes]) -> None:
     """Print what it took."""
     total_s, longest_s, size = measured(pieces)
     print(
-        f"{name:5}  {question:15} {total_s * 1e3:7.0f} ms of CPU, longest turn "
+        f"{name:5}  {question:18} {total_s * 1e3:7.0f} ms of CPU, longest turn "
         f"{longest_s * 1e3:6.1f} ms, {size / 1024:8.0f} KiB",
         flush=True,
     )

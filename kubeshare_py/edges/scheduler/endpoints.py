@@ -253,25 +253,30 @@ class _Pages:
         async with self._making:
             if self._page and asyncio.get_running_loop().time() < self._until:
                 return self._page
-            made = HamiSchedulerPage(running_build(), legacy=self.legacy)
             spent_s = 0.0
             began_s = perf_counter()
-            for cards, parts in shared_cards(self.machine):
-                made.add(cards, parts)
-                spent_s += await _pause(began_s)
-                began_s = perf_counter()
-            for uses in quota_uses(self.machine, self.quotas):
-                made.add_quotas(uses)
-                spent_s += await _pause(began_s)
-                began_s = perf_counter()
             pieces: list[bytes] = []
-            for piece in made.chunks():
+            for piece in hami_pieces(self.machine, self.quotas, legacy=self.legacy):
                 pieces.append(piece)
                 spent_s += await _pause(began_s)
                 began_s = perf_counter()
-            self._page = tuple(pieces)
+            self._page = tuple(filter(None, pieces))
             self._until = asyncio.get_running_loop().time() + spent_s / _SHARE
             return self._page
+
+
+def hami_pieces(
+    machine: Machine, quotas: Collection[QuotaNames], *, legacy: bool
+) -> Iterator[bytes]:
+    """The page, each piece in some milliseconds; those that only gather figures are empty."""
+    made = HamiSchedulerPage(running_build(), legacy=legacy)
+    for cards, parts in shared_cards(machine):
+        made.add(cards, parts)
+        yield b""
+    for uses in quota_uses(machine, quotas):
+        made.add_quotas(uses)
+        yield b""
+    yield from made.chunks()
 
 
 async def _pause(began_s: float) -> float:
