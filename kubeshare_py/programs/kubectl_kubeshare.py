@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from msgspec import structs
 from rich.console import Console
 from rich.text import Text
 
 from kubeshare_py.domain.printable import printable
+from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.cli.https_client import (
     HasEnded,
     NotFound,
@@ -318,7 +318,7 @@ def _view(question: Question, client: StateClient) -> ClusterView:
     view = client.cards()
     if not question.selector and not question.model:
         return view
-    return structs.replace(view, nodes=tuple(chosen_nodes(question, client, view.nodes)))
+    return replace(view, nodes=tuple(chosen_nodes(question, client, view.nodes)))
 
 
 def _draw(

@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from msgspec import UNSET, structs
+from msgspec import UNSET
 from rich.text import Text
 
 from kubeshare_py.domain.gpu import WHOLE_MILLI
+from kubeshare_py.domain.values import replace
 from kubeshare_py.terminal.grid import GridColumn, Row, grid
 from kubeshare_py.views.figures import of_cards, scaling_words
 from kubeshare_py.views.natural_order import natural_order
@@ -334,7 +335,7 @@ def sorted_nodes(nodes: Iterable[NodeView], by: str = NAME_ORDER) -> list[NodeVi
 def of_model(nodes: Iterable[NodeView], text: str) -> list[NodeView]:
     """The nodes with cards whose model contains a text, in any case, with only these cards."""
     found = (
-        structs.replace(node, cards=tuple(c for c in node.cards if text.lower() in c.model.lower()))
+        replace(node, cards=tuple(c for c in node.cards if text.lower() in c.model.lower()))
         for node in nodes
     )
     return [node for node in found if node.cards]

@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from zlib import crc32
 
-from msgspec import UNSET, structs
+from msgspec import UNSET
 from rich.text import Text
 
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.printable import printable
+from kubeshare_py.domain.values import replace
 from kubeshare_py.terminal.cards import (
     NAME_ORDER,
     asks,
@@ -162,14 +163,14 @@ def live_view(
     view: ClusterView, *, width: int, height: int, sort: str = NAME_ORDER, skip: int = 0
 ) -> Text:
     """At most `height` lines of at most `width` columns; the first `skip` nodes are left out."""
-    view = structs.replace(view, nodes=tuple(sorted_nodes(view.nodes, sort)))
+    view = replace(view, nodes=tuple(sorted_nodes(view.nodes, sort)))
     lines = _totals(view, width)
     lines += [Text(_cut(printable(one), width), style="yellow") for one in warnings(view)]
     waiting = [pod for pod in view.pods if pod.state not in _PLACED]
     # A third of the screen for waiting pods, more if the nodes leave room.
     some = min(len(waiting) + 1, max(3, (height - len(lines)) // 3)) if waiting else 0
     legend = int(height >= _LEGEND_FROM and bool(total_milli(view.nodes)))
-    shown = structs.replace(view, nodes=view.nodes[skip:]) if skip else view
+    shown = replace(view, nodes=view.nodes[skip:]) if skip else view
     nodes, meaning = _nodes(shown, width, max(1, height - len(lines) - some - legend))
     nodes += [Text(_cut(meaning, width), style="dim")] * legend
     left = height - len(lines) - len(nodes)

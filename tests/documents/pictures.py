@@ -11,7 +11,6 @@ from html import unescape
 from io import StringIO
 from pathlib import Path
 
-from msgspec import structs
 from rich.console import Console
 from rich.text import Text
 
@@ -65,7 +64,7 @@ async def _texts(directory: Path) -> tuple[Text, Text]:
             await asyncio.sleep(demo.PAUSE_S)
         await _until(lambda: _is_settled(whole_view(list(cluster_portions(machine)))))
         view = whole_view(list(cluster_portions(machine)))
-        view = structs.replace(view, scheduler="kubeshare-scheduler")
+        view = replace(view, scheduler="kubeshare-scheduler")
         answer = why(machine, PodKey("default", "preview"))
         assert answer is not None
         return live_view(view, width=WIDTH, height=HEIGHT), why_report(answer, WIDTH)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import aiohttp
 from aiohttp import web
-from msgspec import structs
 
 from kubeshare_py.configuration.scheduler import Server
 from kubeshare_py.domain.identity import PodKey
@@ -83,7 +82,7 @@ async def served(folder: Path, *tokens: str) -> AsyncIterator[Served]:
 
 def of_namespace(view: ClusterView, namespace: str) -> ClusterView:
     pods = (pod for pod in view.pods if namespace in ("", pod.namespace))
-    return structs.replace(view, pods=tuple(pods))
+    return replace(view, pods=tuple(pods))
 
 
 class Forwarding(ApiServer):

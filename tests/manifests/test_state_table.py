@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from msgspec import structs
 
 from kubeshare_py.domain.values import replace
 from kubeshare_py.manifests.state_group import card_rows, pod_row, pod_rows, table, wants_table
@@ -51,8 +50,8 @@ def test_each_card_is_a_row() -> None:
 def test_pods_that_may_not_be_named_are_counted() -> None:
     view = a_small_view()
     card = a_card(0, a_tenant("mine"), a_tenant("", namespace="", milli=250))
-    node = structs.replace(view.nodes[0], cards=(card,))
-    [row] = card_rows(structs.replace(view, nodes=(node,)))
+    node = replace(view.nodes[0], cards=(card,))
+    [row] = card_rows(replace(view, nodes=(node,)))
     assert row["cells"][6] == "default/mine,1 more"
 
 
@@ -71,8 +70,8 @@ def test_pods_that_may_not_be_named_are_counted() -> None:
 def test_a_card_is_ready_unless_something_keeps_new_pods_off_it(
     node: dict[str, Any], card: dict[str, Any], state: str
 ) -> None:
-    shown = structs.replace(a_small_view().nodes[0], cards=(a_card(0, **card),), **node)
-    [row] = card_rows(structs.replace(a_small_view(), nodes=(shown,)))
+    shown = replace(a_small_view().nodes[0], cards=(a_card(0, **card),), **node)
+    [row] = card_rows(replace(a_small_view(), nodes=(shown,)))
     assert row["cells"][5] == state
 
 
@@ -86,8 +85,8 @@ def test_each_pod_is_a_row_of_its_namespace() -> None:
 
 def test_a_cell_steers_no_terminal() -> None:
     view = a_small_view()
-    card = structs.replace(a_card(0), model="A\x1b[31m\x9bB\n")
-    [row] = card_rows(structs.replace(view, nodes=(structs.replace(view.nodes[0], cards=(card,)),)))
+    card = replace(a_card(0), model="A\x1b[31m\x9bB\n")
+    [row] = card_rows(replace(view, nodes=(replace(view.nodes[0], cards=(card,)),)))
     assert row["cells"][2] == "A?[31m?B?"
 
 
@@ -97,7 +96,7 @@ def test_claims_of_containers_are_added_up_in_a_pods_row() -> None:
     containers = tuple(
         ContainerView(container=name, count=count, milli=milli) for name, count, milli in claims
     )
-    assert pod_row(structs.replace(pod, containers=containers))["cells"][3] == "1 x 0.5 + 2 x 1"
+    assert pod_row(replace(pod, containers=containers))["cells"][3] == "1 x 0.5 + 2 x 1"
     # What it holds of cards that its labels ask for no more is not what it asks for.
-    none = structs.replace(pod, count=0, containers=containers[2:])
+    none = replace(pod, count=0, containers=containers[2:])
     assert pod_row(none)["cells"][3] == "0"

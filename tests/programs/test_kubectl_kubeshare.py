@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import yaml
-from msgspec import structs
 from rich.console import Console
 
 from kubeshare_cmd.kubectl_kubeshare import main
@@ -95,9 +94,7 @@ async def test_links_and_islands_are_asked_for_with_an_option(
     async with behind_api_server(tmp_path) as (behind, state):
         small = a_small_view()
         first, *others = small.nodes
-        state.view = structs.replace(
-            small, nodes=(structs.replace(first, topology=joined), *others)
-        )
+        state.view = replace(small, nodes=(replace(first, topology=joined), *others))
         at = ("--kubeconfig", behind.kubeconfig)
         assert await command("gpus", "--topology", *at) == 0
         assert capsys.readouterr().out.splitlines() == [
@@ -227,7 +224,7 @@ async def test_why_of_a_job_shows_its_pods_and_the_one_that_says_most(
         await create_pod(behind, "one", labels=labels, schedulerName="other")
         await create_pod(behind, "train", labels=labels)
         small = a_small_view()
-        state.view = structs.replace(small, pods=(*small.pods, a_why().pod))
+        state.view = replace(small, pods=(*small.pods, a_why().pod))
         assert await command("why", "job/lstm", *at) == 0
         lines = capsys.readouterr().out.splitlines()
         assert [line.split()[0] for line in lines[:3]] == ["NAME", "one", "train"]
@@ -235,7 +232,7 @@ async def test_why_of_a_job_shows_its_pods_and_the_one_that_says_most(
         assert await command("why", "jobs.batch/lstm", *at, "-o", "json") == 0
         found = json.loads(capsys.readouterr().out)
         assert (found["pod"]["name"], len(found["pods"])) == ("train", 2)
-        state.view = structs.replace(small, pods=small.pods[:0])
+        state.view = replace(small, pods=small.pods[:0])
         assert await command("why", "job/lstm", *at) == 1
         assert "pod default/one is scheduled by other" in capsys.readouterr().err
         assert await command("why", "deploy/none", *at) == 1
@@ -361,7 +358,7 @@ async def test_a_watch_prints_what_changes_and_outlives_a_failure(tmp_path: Path
     async with behind_api_server(tmp_path) as (behind, state):
         small = a_small_view()
         one, two, big = small.pods
-        placed = structs.replace(big, state="bound", node="n1", message="")
+        placed = replace(big, state="bound", node="n1", message="")
         steps: list[tuple[PodView, ...] | None] = [(one, two, big), None, (one, placed)]
 
         def wait(_: float) -> bool:
@@ -369,7 +366,7 @@ async def test_a_watch_prints_what_changes_and_outlives_a_failure(tmp_path: Path
                 return False
             pods = steps.pop(0)
             behind.server.target = state if pods is not None else None
-            state.view = structs.replace(small, pods=pods or ())
+            state.view = replace(small, pods=pods or ())
             return True
 
         access = ApiAccess(kubeconfig=behind.kubeconfig)
@@ -407,7 +404,7 @@ async def test_no_color_is_honoured_on_a_terminal(tmp_path: Path) -> None:
     out = console(terminal=True, NO_COLOR="1")
     async with served(tmp_path) as state:
         small = a_small_view()
-        state.view = structs.replace(small, pods=small.pods[2:])
+        state.view = replace(small, pods=small.pods[2:])
         question = Question(command="pods", all_namespaces=True, access=direct(state))
         _, shown, _ = await ask(question, out)
     assert "waiting" in shown

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from msgspec import structs
 
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.values import replace
@@ -64,17 +63,12 @@ def test_each_claim_is_part_of_what_a_pod_asks_for() -> None:
     assert asks(pod) == "0.5 GPU + 0.3 GPU, 5.0 GiB"
     alike = a_pod_of(*(a_container(number) for number in range(3)), relation="different cards")
     assert asks_of(alike) == "3 times 0.5 GPU, on different cards"
-    assert (
-        asks_of(structs.replace(alike, relation="same card"))
-        == "3 times 0.5 GPU, on the same cards"
-    )
+    assert asks_of(replace(alike, relation="same card")) == "3 times 0.5 GPU, on the same cards"
     assert asks_of(a_pod_view("one", count=1, milli=500)) == "0.5 GPU"
 
 
 def test_the_table_of_pods_has_all_claims_and_what_is_held_in_all() -> None:
-    first, second = (
-        structs.replace(one, holds=(part,)) for one, part in zip(SHARES, parts(), strict=True)
-    )
+    first, second = (replace(one, holds=(part,)) for one, part in zip(SHARES, parts(), strict=True))
     pod = a_pod_of(first, second, state="bound", node="n1", cards=("GPU-n1-0",), holds=whole_part())
     waits = a_pod_of(*SHARES)
     lines = table_lines(pod_table([pod, waits], NOW, with_namespace=False), None)
@@ -85,7 +79,7 @@ def test_the_table_of_pods_has_all_claims_and_what_is_held_in_all() -> None:
 
 def parts() -> tuple[HoldingView, HoldingView]:
     one = HoldingView(uuid="GPU-n1-0", index=0, milli=500, memory_bytes=10 * GIB)
-    return one, structs.replace(one, milli=300)
+    return one, replace(one, milli=300)
 
 
 def whole_part() -> tuple[HoldingView]:

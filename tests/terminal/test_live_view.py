@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import structs
 
 from kubeshare_py.domain.values import replace
 from kubeshare_py.embedded_cluster.programs.demo import change_lines
@@ -59,9 +58,7 @@ def test_the_smallest_share_is_seen_and_a_full_bar_ends() -> None:
 
 
 def test_a_tiny_screen_is_not_left_by_warnings_either() -> None:
-    view = structs.replace(
-        a_small_view(), ready=False, inventory="unread", overcommitted=(("n1", "G"),)
-    )
+    view = replace(a_small_view(), ready=False, inventory="unread", overcommitted=(("n1", "G"),))
     assert len(screen(view, height=3)) == 3
 
 
@@ -86,7 +83,7 @@ def test_nodes_and_cards_that_take_no_pods_are_seen_and_not_counted_as_free() ->
     assert all("╌╌╌╌" in lines[at] for at in (2, 3, 4, 5, 6))
     assert "cordoned" in lines[6]
     assert "░░░░" in lines[7]
-    many = tuple(structs.replace(view.nodes[0], name=f"n{at}") for at in range(40))
+    many = tuple(replace(view.nodes[0], name=f"n{at}") for at in range(40))
     assert "n7   ╌╌ 0.0/2.0 SchedulingDisabled" in "\n".join(screen(a_view(*many), 120))
 
 
@@ -161,7 +158,7 @@ def test_the_screen_is_never_left(
     name = "trainer-very-long-" * 4
     pods = tuple(a_pod_view(f"{name}{at}", "waiting", message="x " * 90) for at in range(waiting))
     long = tuple(
-        structs.replace(node, name=f"{node.name}.eu-west-1.compute.internal")
+        replace(node, name=f"{node.name}.eu-west-1.compute.internal")
         for node in nodes(count, cards)
     )
     lines = screen(a_view(*long, pods=pods), width, height)
@@ -177,25 +174,21 @@ def test_plain_lines_tell_then_only_what_changes() -> None:
     before = a_small_view()
     n1, n2, _ = before.nodes
     one, two, big = before.pods
-    sick = structs.replace(
-        n2, silent=True, cards=(structs.replace(n2.cards[0], healthy=False), n2.cards[1])
-    )
+    sick = replace(n2, silent=True, cards=(replace(n2.cards[0], healthy=False), n2.cards[1]))
     held = HoldingView(uuid="GPU-n1-1", index=1, milli=1000)
-    bound = structs.replace(big, state="assumed", node="n1", holds=(held,), message="")
-    after = structs.replace(before, nodes=(n1, sick), pods=(bound, two), inventory="no answer")
+    bound = replace(big, state="assumed", node="n1", holds=(held,), message="")
+    after = replace(before, nodes=(n1, sick), pods=(bound, two), inventory="no answer")
     assert one not in after.pods
     assert change_lines(before, before) == []
     expect_golden("terminal/live-lines-later", change_lines(before, after))
-    assumed = structs.replace(after, pods=(structs.replace(bound, state="unconfirmed"), two))
+    assumed = replace(after, pods=(replace(bound, state="unconfirmed"), two))
     assert change_lines(after, assumed) == []
 
 
 def test_plain_lines_do_not_say_what_nobody_understood() -> None:
     before = a_small_view()
-    typo = structs.replace(
-        before.pods[2], state="gated", count=0, message="gpu_limit: must be a number"
-    )
-    (line,) = change_lines(before, structs.replace(before, pods=(*before.pods[:2], typo)))
+    typo = replace(before.pods[2], state="gated", count=0, message="gpu_limit: must be a number")
+    (line,) = change_lines(before, replace(before, pods=(*before.pods[:2], typo)))
     assert line == "pod team/big gated: gpu_limit: must be a number"
 
 

@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import yaml
-from msgspec import structs
 
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.values import replace
@@ -243,9 +242,7 @@ def test_details_say_which_capacities_are_scaled() -> None:
 
 def test_why_says_which_capacities_of_a_node_are_scaled() -> None:
     node = NodeWhy(name="n1", fits=False, reasons=("no GPU",), scaled=("0: cores x 2",))
-    assert "n1: no GPU; scaled GPUs 0: cores x 2" in why_text(
-        structs.replace(a_why(), nodes=(node,))
-    )
+    assert "n1: no GPU; scaled GPUs 0: cores x 2" in why_text(replace(a_why(), nodes=(node,)))
 
 
 def test_sixteen_cards_and_long_names_stay_inside_a_terminal() -> None:
@@ -273,7 +270,7 @@ def test_pods_say_where_they_are_and_what_they_hold_or_why_they_wait() -> None:
 
 def test_a_pod_whose_labels_were_changed_is_marked() -> None:
     pod = a_pod_view("a", node="n1", cards=("GPU-n1-0",), asks_for_other=True, milli=800)
-    pod = structs.replace(pod, milli=200)
+    pod = replace(pod, milli=200)
     [_, line] = plain(pod_table([pod], NOW, with_namespace=False))
     assert "0.2 GPU  0.8 GPU, 40.0 GiB" in line
     assert line.endswith("its labels were changed: it holds what it was bound with")
@@ -315,7 +312,7 @@ def test_of_a_workloads_pods_one_that_waits_says_most() -> None:
 
 def test_a_watched_table_prints_what_is_new_changed_or_gone() -> None:
     one, two = a_pod_view("one", node="n1", cards=("GPU-n1-0",)), a_pod_view("two", "waiting")
-    moved = structs.replace(two, state="bound", node="n1")
+    moved = replace(two, state="bound", node="n1")
     before = pod_table([one, two], NOW, with_namespace=False)
     later = pod_table([one, two], NOW + 600, with_namespace=False)
     assert changed_lines(before, later, None) == []
@@ -327,7 +324,7 @@ def test_a_watched_table_prints_what_is_new_changed_or_gone() -> None:
 def test_why_says_of_each_node_what_is_kept_there_for_which_pod() -> None:
     kept = "1 card is kept for pod default/urgent by preemption"
     node = NodeWhy(name="n1", fits=False, reasons=("GPU reserved for other pods",), kept=(kept,))
-    text = why_report(structs.replace(a_why(), nodes=(node,), advice=()), None).plain
+    text = why_report(replace(a_why(), nodes=(node,), advice=()), None).plain
     assert f"n1: GPU reserved for other pods; {kept}" in text.splitlines()
 
 
@@ -353,7 +350,7 @@ def test_why_says_how_wrong_labels_are_corrected() -> None:
 
 
 def test_why_says_first_which_cards_a_pod_waits_for() -> None:
-    why = structs.replace(a_why(), waits_for="a card of T4: both (n1) are held by default/a")
+    why = replace(a_why(), waits_for="a card of T4: both (n1) are held by default/a")
     assert why_text(why).splitlines()[0] == (
         "default/train waits for a card of T4: both (n1) are held by default/a. "
         "0/2 nodes are available: 1 Insufficient GPU memory, 1 no GPU."
@@ -366,7 +363,7 @@ def test_why_says_in_one_line_that_a_node_has_fewer_cards_than_a_pod_asks_for() 
         Shortfall(reason="Insufficient GPU", subject="GPU-n1-0", asked=1000, free=0, unit="milli"),
     )
     node = NodeWhy(name="n1", fits=False, reasons=("too few GPUs",), shortfalls=shortfalls)
-    text = why_text(structs.replace(a_why(), nodes=(node,), advice=()))
+    text = why_text(replace(a_why(), nodes=(node,), advice=()))
     assert text.splitlines()[-1] == "n1: asks for 9 cards; this node has 8"
 
 
@@ -383,7 +380,7 @@ def test_why_of_a_bound_pod_says_what_its_card_is_called() -> None:
     pod = a_pod_view("a", node="n1", cards=("GPU-n1-0",), memory_bytes=20 * GIB, card_name="zxcvb")
     shown = why_report(WhyView(pod=pod, message=""), None).plain
     assert " SharePods of its namespace name the GPU by the GPUID zxcvb." in shown
-    unnamed = WhyView(pod=structs.replace(pod, card_name=""), message="")
+    unnamed = WhyView(pod=replace(pod, card_name=""), message="")
     assert "GPUID" not in why_report(unnamed, None).plain
 
 
@@ -406,13 +403,13 @@ def test_why_of_a_bound_pod_says_what_spoke_for_its_node_and_who_is_beside_it() 
     pod = a_pod_view("a", node="n1", cards=("GPU-n1-0",))
     text = why_text(WhyView(pod=pod, message="", placement=placement))
     expect_golden("terminal/why-bound", text)
-    only = structs.replace(placement, rank=1, fitting=1, scores=(), others=())
-    said = why_text(WhyView(pod=structs.replace(pod, label_priority=5), message="", placement=only))
+    only = replace(placement, rank=1, fitting=1, scores=(), others=())
+    said = why_text(WhyView(pod=replace(pod, label_priority=5), message="", placement=only))
     assert said.splitlines()[1:3] == [
         "It asks for 0.5 GPU, with sharedgpu/priority 5, and holds 0.5 GPU, 40.0 GiB.",
         "If it were placed now, n1 would be the only node that fits, with score 87.",
     ]
-    many = structs.replace(placement, rank=0, neighbours=placement.neighbours[:1] * 25)
+    many = replace(placement, rank=0, neighbours=placement.neighbours[:1] * 25)
     lines = why_text(WhyView(pod=pod, message="", placement=many)).splitlines()
     assert "placed now" not in "".join(lines)
     assert lines[-1] == "  - … and 5 more pods"
@@ -425,8 +422,8 @@ def test_why_says_what_of_a_share_is_a_wish_only() -> None:
     said = why_text(WhyView(pod=pod, message=""))
     nothing = "Nothing limits it to its 40.0 GiB and half of its card's time (isolation: none)."
     assert nothing in said
-    alone = tuple(structs.replace(one, milli=0) for one in pod.holds)
-    said = why_text(WhyView(pod=structs.replace(pod, holds=alone), message=""))
+    alone = tuple(replace(one, milli=0) for one in pod.holds)
+    said = why_text(WhyView(pod=replace(pod, holds=alone), message=""))
     assert "Nothing limits it to its 40.0 GiB (isolation: none)." in said
     waiting = a_pod_view("p", "waiting", isolation="none", unheld=("memory", "time"))
     assert "solation" not in why_text(WhyView(pod=waiting, message=""))
@@ -514,7 +511,7 @@ def test_details_say_on_which_cards_each_back_end_works() -> None:
 
 
 def test_memory_without_a_share_is_said_so() -> None:
-    pod = structs.replace(a_pod_view("a", "waiting"), count=1, milli=0, memory_bytes=3 << 30)
+    pod = replace(a_pod_view("a", "waiting"), count=1, milli=0, memory_bytes=3 << 30)
     said = why_report(WhyView(pod=pod, message=""), None).plain
     assert "It asks for 3.0 GiB of a card, no share of its time" in said
     assert amount_of(1, 0, 3 << 30) == "3.0 GiB"
@@ -562,7 +559,7 @@ def test_why_in_a_large_cluster_shows_near_misses_and_counts_the_rest() -> None:
     why = WhyView(
         pod=a_pod_view("a", "waiting"),
         message="waits",
-        nodes=(structs.replace(far, alike=("further",)),) * 15 + (near,) * MAX_NODES,
+        nodes=(replace(far, alike=("further",)),) * 15 + (near,) * MAX_NODES,
     )
     lines = why_report(why, 80).plain.splitlines()
     assert sum(line.startswith("near: ") for line in lines) == MAX_NODES
@@ -570,7 +567,7 @@ def test_why_in_a_large_cluster_shows_near_misses_and_counts_the_rest() -> None:
 
 
 def test_below_the_totals_is_where_the_cards_come_from() -> None:
-    view = structs.replace(a_small_view(), source="scrape")
+    view = replace(a_small_view(), source="scrape")
     said = "\n1.5 free\nSource Of Cards:\nscrape"
     assert summary(view, shown_nodes(view), 200).plain.endswith(said)
     assert pod_details(view, shown_nodes(view), 200).plain.endswith(said)

@@ -12,9 +12,9 @@ from typing import Any, Self, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
-from msgspec import structs
 
 from kubeshare_py.documents.yaml_text import MAX_BYTES, DocumentProblem, read_yaml_documents
+from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.cli.https_client import (
     JSON,
     TIMEOUT_S,
@@ -295,7 +295,7 @@ class StateClient:
         view = self._fetch(path, ClusterView)
         # Sorted here: sorting 50,000 pods would hold the scheduler's loop.
         pods = sorted(view.pods, key=lambda pod: (pod.namespace, pod.name, pod.uid))
-        return structs.replace(view, pods=tuple(pods))
+        return replace(view, pods=tuple(pods))
 
     def _fetch(self, path: str, kind: type[_StateView], body: bytes | None = None) -> _StateView:
         """GET, or POST of a body that changes nothing."""

@@ -22,7 +22,7 @@ from time import perf_counter
 import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
-from msgspec import UNSET, structs
+from msgspec import UNSET
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, generate_latest
 
 from kubeshare_py.configuration.scheduler import (
@@ -35,6 +35,7 @@ from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.lease import LeaderFigures
 from kubeshare_py.domain.quota import QuotaNames
+from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.kube.certificates import CertificateFiles, Pace, SelfSignedCa, api_service
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.delegated_auth import MAX_ASKED, NOT_VALID, DelegatedAuth, Denial
@@ -534,7 +535,7 @@ def _with_source(
 ) -> Iterator[ClusterView]:
     """The portions, of which the first has all that is no list: also the source of the cards."""
     rest = iter(portions)
-    yield structs.replace(next(rest), source=process_health.inventory_source)
+    yield replace(next(rest), source=process_health.inventory_source)
     yield from rest
 
 
@@ -551,16 +552,16 @@ def _with_uses(
         }
         if any(uses.values()):
             nodes = (_used(node, uses.get(node.name, {})) for node in portion.nodes)
-            yield structs.replace(portion, nodes=tuple(nodes))
+            yield replace(portion, nodes=tuple(nodes))
         else:
             yield portion
 
 
 def _used(node: NodeView, uses: Mapping[str, MeasuredUse]) -> NodeView:
-    return structs.replace(
+    return replace(
         node,
         cards=tuple(
-            structs.replace(
+            replace(
                 card,
                 busy_milli=UNSET if use.busy_milli is None else use.busy_milli,
                 in_use_bytes=UNSET if use.in_use_bytes is None else use.in_use_bytes,

@@ -21,12 +21,12 @@ from uuid import uuid4
 import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
-from msgspec import structs
 
 from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.domain.identity import PodKey, PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.printable import MAX_TEXT, beginning, listed, printable
+from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.kube.delegated_auth import Denial, UserInfo
 from kubeshare_py.edges.process.bounded_server import HeldBodies
 from kubeshare_py.edges.process.connection_abort import abort
@@ -150,7 +150,7 @@ def view_texts(portions: Iterable[ClusterView], more: Mapping[str, object]) -> I
     for number, portion in enumerate(portions):
         text = b""
         if not number:
-            head = msgspec.to_builtins(structs.replace(portion, nodes=(), pods=()))
+            head = msgspec.to_builtins(replace(portion, nodes=(), pods=()))
             del head["nodes"], head["pods"]
             text = msgspec.json.encode({**more, **head})[:-1]
         for name in ("nodes", "pods"):
@@ -478,8 +478,8 @@ def _with_card(
         for node in portion.nodes:
             cards = tuple(card for card in node.cards if card.uuid == uuid)
             if cards:
-                narrowed = structs.replace(node, cards=cards)
-                return structs.replace(portion, nodes=(narrowed,), pods=())
+                narrowed = replace(node, cards=cards)
+                return replace(portion, nodes=(narrowed,), pods=())
         if portion.pods:
             break  # all nodes were in the portions before
         yield

@@ -6,13 +6,12 @@ Reads; decides nothing.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from msgspec import structs
-
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import NodeName
 from kubeshare_py.domain.pod import Pod, Shape
 from kubeshare_py.domain.request import ContainerRef, GpuClaim
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.queue.pod_records import Record
 from kubeshare_py.views.view import HoldingView, WhyView
 
@@ -63,9 +62,7 @@ def with_indexes(ledger: Ledger, found: WhyView) -> WhyView:
             named.update(seat.cards)
             nodes.add(seat.node)
     known = (gpu for name in sorted(nodes) for gpu in ledger.inventory.get(NodeName(name), ()))
-    return structs.replace(
-        found, indexes={gpu.uuid: gpu.index for gpu in known if gpu.uuid in named}
-    )
+    return replace(found, indexes={gpu.uuid: gpu.index for gpu in known if gpu.uuid in named})
 
 
 def asks_for_other(record: Record) -> bool:

@@ -6,9 +6,8 @@ Reads and decides nothing of its own: reasons come from the plugins that decided
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from msgspec import structs
-
 from kubeshare_py.domain.identity import PodKey, PodUid
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.snapshot import ClusterReading
 from kubeshare_py.scheduling.charges.holdings import with_indexes
 from kubeshare_py.scheduling.explain.advice import advice, held_cards, preemption_view
@@ -44,7 +43,7 @@ def cluster_view(machine: Machine) -> ClusterView:
 def whole_view(portions: Sequence[ClusterView]) -> ClusterView:
     """The portions of `cluster_portions` as one view."""
     pods = (pod for portion in portions for pod in portion.pods)
-    return structs.replace(
+    return replace(
         portions[0],
         nodes=tuple(node for portion in portions for node in portion.nodes),
         pods=tuple(sorted(pods, key=_by_name)),
@@ -66,9 +65,9 @@ def cluster_portions(
     rows = machine.ledger.columns.row_of
     for names in _portions(sorted(rows, key=natural_order), NODES_A_PORTION):
         nodes = tuple(node_view(machine, name, topology, sees) for name in names if name in rows)
-        yield structs.replace(empty, nodes=nodes)
+        yield replace(empty, nodes=nodes)
     for uids in _portions(list(machine.records), PODS_A_PORTION):
-        yield structs.replace(empty, pods=tuple(_pod_views(machine, uids, sees)))
+        yield replace(empty, pods=tuple(_pod_views(machine, uids, sees)))
 
 
 def pod_portions(
@@ -86,17 +85,15 @@ def pod_portions(
         for pod in pods:
             if pod.node:
                 held.setdefault(pod.node, set()).update(pod.cards)
-        yield structs.replace(empty, pods=pods)
+        yield replace(empty, pods=pods)
     rows = machine.ledger.columns.row_of
     for names in _portions(sorted(held, key=natural_order), NODES_A_PORTION):
         there = [node_view(machine, one, False, sees) for one in rows.keys() & {*names}]
         nodes = (
-            structs.replace(
-                node, cards=tuple(card for card in node.cards if card.uuid in held[node.name])
-            )
+            replace(node, cards=tuple(card for card in node.cards if card.uuid in held[node.name]))
             for node in there
         )
-        yield structs.replace(empty, nodes=tuple(sorted(nodes, key=_by_natural_name)))
+        yield replace(empty, nodes=tuple(sorted(nodes, key=_by_natural_name)))
 
 
 def overview(machine: Machine) -> ClusterView:

@@ -6,10 +6,9 @@ steps find what rows lack in numbers, what is kept from the pod, and how many of
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
-from msgspec import structs
 
 from kubeshare_py.cluster.columns import CARD_COLUMNS, NODE_COLUMNS, Columns, IntArray
 from kubeshare_py.cluster.ledger import Ledger
@@ -17,6 +16,7 @@ from kubeshare_py.cluster.rows import OneRow, SomeRows
 from kubeshare_py.domain.diagnosis import Shortfall
 from kubeshare_py.domain.identity import GpuUuid, NodeName
 from kubeshare_py.domain.pod import Shape, by_claim
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework import answer_checks
 from kubeshare_py.framework.boundary import Boundary, PluginFailed
 from kubeshare_py.framework.claim_fit import fits_claim, names_cards
@@ -557,7 +557,7 @@ def node_whys(machine: Machine, record: Record, sees: Sees) -> Steps[tuple[NodeW
         alike = (verdict, None if lacks is None else lacks.alike)
         if alike not in verdicts:
             said = shortfalls.said(lacks, ledger, row) if lacks is not None else ()
-            verdicts[alike] = _NodesAlike(structs.replace(verdict, shortfalls=tuple(said)))
+            verdicts[alike] = _NodesAlike(replace(verdict, shortfalls=tuple(said)))
         verdicts[alike].names.append(name)
     found = [_named(verdict) for verdict in verdicts.values()]
     return tuple(sorted(found, key=lambda node: node.name))
@@ -566,7 +566,7 @@ def node_whys(machine: Machine, record: Record, sees: Sees) -> Steps[tuple[NodeW
 def _named(verdict: _NodesAlike) -> NodeWhy:
     """The verdict with its nodes; the first one asked about has the cards of its shortfalls."""
     first, *others = verdict.names
-    return structs.replace(verdict.verdict, name=first, alike=tuple(sorted(others)))
+    return replace(verdict.verdict, name=first, alike=tuple(sorted(others)))
 
 
 def _masks(

@@ -1,11 +1,10 @@
 """A pod as people see it: what it and its containers ask for, where it is and why, why it waits."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import zip_longest
 
 import numpy as np
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.domain.allocation import Allocation, CardCharge
@@ -13,6 +12,7 @@ from kubeshare_py.domain.card_reading import UNHELD, in_words
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import CardRelation, ContainerRef, GpuClaim
+from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.boundary import PluginFailed
 from kubeshare_py.framework.snapshot import ClusterReading
 from kubeshare_py.scheduling.charges.holdings import (
@@ -368,7 +368,7 @@ def placement_view(
     if row is None or (gang is not None and gang.needs_quorum):
         return PlacementView(neighbours=neighbours)
     try:
-        return structs.replace(_ranked(reading, record, row), neighbours=neighbours)
+        return replace(_ranked(reading, record, row), neighbours=neighbours)
     except PluginFailed:
         return PlacementView(neighbours=neighbours)
 

@@ -6,8 +6,6 @@ that nothing keeps. So no decision depends on whether it was asked about.
 
 from collections.abc import Iterator
 
-from msgspec import structs
-
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.values import replace
 from kubeshare_py.framework.boundary import PluginCalls
@@ -54,7 +52,7 @@ def prospect_steps(machine: Machine, pod: Pod, sees: Sees = sees_all) -> Steps[P
         found = yield from _prospect(machine, asked, sees)
         if found.fits or machine.changes == changes:
             break
-    return structs.replace(found, notes=tuple(_notes(pod, profile)))
+    return replace(found, notes=tuple(_notes(pod, profile)))
 
 
 def _notes(pod: Pod, profile: Profile) -> Iterator[str]:
@@ -73,7 +71,7 @@ def _prospect(machine: Machine, pod: Pod, sees: Sees) -> Steps[ProspectView]:
     place = _kept_out(machine, record) or (yield from _place(machine, reading, record))
     if not isinstance(place, str):
         node, cards = place
-        placed = structs.replace(view, node=node, cards=cards)
+        placed = replace(view, node=node, cards=cards)
         return ProspectView(
             fits=True, why=with_indexes(machine.ledger, WhyView(pod=placed, message=""))
         )

@@ -9,7 +9,6 @@ import aiohttp
 import msgspec
 import pytest
 from aiohttp import web
-from msgspec import structs
 
 from kubeshare_py.configuration.scheduler import ConfigurationError, Server
 from kubeshare_py.domain.identity import PodKey
@@ -93,7 +92,7 @@ async def test_why_is_not_answered_before_the_cluster_was_read(state: Served) ->
     status, body = await asked(state, WHY)
     assert status == 503
     assert b"has not read the cluster yet" in body
-    state.view = structs.replace(a_small_view(), ready=False)
+    state.view = replace(a_small_view(), ready=False)
     status, body = await asked(state, CLUSTER)
     assert status == 200
     assert not msgspec.json.decode(body, type=ClusterView).ready
@@ -175,9 +174,9 @@ async def test_a_large_view_is_sent_in_portions_with_turns_for_others_between(
 
     def portions(topology: bool, sees: Sees) -> Iterator[ClusterView]:
         for portion in (
-            structs.replace(whole, nodes=(), pods=()),
-            *(structs.replace(whole, nodes=(node,), pods=()) for node in whole.nodes),
-            *(structs.replace(whole, nodes=(), pods=(pod,)) for pod in whole.pods),
+            replace(whole, nodes=(), pods=()),
+            *(replace(whole, nodes=(node,), pods=()) for node in whole.nodes),
+            *(replace(whole, nodes=(), pods=(pod,)) for pod in whole.pods),
         ):
             seen.append(turns)
             yield portion

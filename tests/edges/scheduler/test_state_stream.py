@@ -11,7 +11,6 @@ import msgspec
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient
-from msgspec import structs
 
 from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.scheduler.state_api import MAX_ASKED, MAX_MADE, ViewStreams
@@ -19,7 +18,7 @@ from kubeshare_py.views.view import ClusterView
 from tests.edges.served_app import asking
 from tests.terminal.views import a_pod_view, a_small_view
 
-EMPTY = structs.replace(a_small_view(), nodes=(), pods=())
+EMPTY = replace(a_small_view(), nodes=(), pods=())
 Client = TestClient[web.Request, web.Application]
 
 
@@ -37,13 +36,9 @@ async def served(portions: Iterator[ClusterView], streams: ViewStreams) -> Async
     [
         [a_small_view()],
         [EMPTY],
-        [
-            EMPTY,
-            structs.replace(a_small_view(), nodes=()),
-            structs.replace(a_small_view(), pods=()),
-        ],
-        [EMPTY, *(structs.replace(EMPTY, pods=(pod,)) for pod in a_small_view().pods)],
-        [structs.replace(a_small_view(), pods=()), EMPTY],
+        [EMPTY, replace(a_small_view(), nodes=()), replace(a_small_view(), pods=())],
+        [EMPTY, *(replace(EMPTY, pods=(pod,)) for pod in a_small_view().pods)],
+        [replace(a_small_view(), pods=()), EMPTY],
     ],
 )
 async def test_portions_are_one_object_in_whatever_order_they_come(
@@ -60,7 +55,7 @@ async def test_portions_are_one_object_in_whatever_order_they_come(
 def endless() -> Iterator[ClusterView]:
     pods = tuple(a_pod_view(f"p{number}") for number in range(500))
     while True:
-        yield structs.replace(EMPTY, pods=pods)
+        yield replace(EMPTY, pods=pods)
 
 
 async def test_a_reader_who_does_not_read_is_cut_off_and_sees_it() -> None:

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from msgspec import structs
 
 from kubeshare_py.domain.allocation import Allocation
 from kubeshare_py.domain.card_reading import of_labels
@@ -83,8 +82,8 @@ def test_a_pod_says_what_each_container_asks_for_and_holds() -> None:
     placed(driver, pod)
     view = shown(driver, "p")
     assert view.containers == (
-        structs.replace(asks[0], holds=(a_part("GPU-n1-0", 500, 20 * 1024),)),
-        structs.replace(asks[1], holds=(a_part("GPU-n1-0", 250, 5 * 1024),)),
+        replace(asks[0], holds=(a_part("GPU-n1-0", 500, 20 * 1024),)),
+        replace(asks[1], holds=(a_part("GPU-n1-0", 250, 5 * 1024),)),
     )
     assert (view.cards, view.holds) == (("GPU-n1-0",), (a_part("GPU-n1-0", 750, 25 * 1024),))
     assert (view.relation, view.asks_for_other) == ("", False)
