@@ -57,7 +57,7 @@ from kubeshare_py.cluster.columns import (
 )
 from kubeshare_py.cluster.overlay import WhatIf
 from kubeshare_py.cluster.placed_pods import PlacedPods
-from kubeshare_py.cluster.usage_accounting import Amounts, Request, UsageAccounting
+from kubeshare_py.cluster.usage_accounting import Amounts, RowRequest, UsageAccounting
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.card_reading import ReadinessReport
 from kubeshare_py.domain.gpu import Gpu
@@ -413,11 +413,11 @@ class Ledger:
 
     def _as_lists(
         self, charges: Collection[Charge]
-    ) -> tuple[IntArray, list[Request], list[tuple[CardCharge, ...]]]:
+    ) -> tuple[IntArray, list[RowRequest], list[tuple[CardCharge, ...]]]:
         """The row of each charge, (n,), what it takes of the node, and its cards."""
         row_of = self.columns.row_of
         rows = np.array([row_of[one.node] for one in charges], np.int64)
-        requests: list[Request] = []
+        requests: list[RowRequest] = []
         cards: list[tuple[CardCharge, ...]] = []
         for one in charges:
             held = one.allocation

@@ -193,7 +193,7 @@ class Overdrafts:
 
 
 #: What a pod takes of a node besides cards: its resources, and whether it takes a port.
-Request = tuple[Resources, bool]
+RowRequest = tuple[Resources, bool]
 #: The most requests whose vectors are cached, and the most resources in one of them.
 VECTORS_KEPT = 4096
 LONGEST_KEPT = 32
@@ -558,7 +558,7 @@ class UsageAccounting(Accounting):
         parts = [(line, charge) for line, charges in enumerate(lines) for charge in charges]
         # Few requests are different: their vectors by number, and the number for each part.
         vectors: list[IntArray] = []
-        numbers: dict[Request, int] = {}
+        numbers: dict[RowRequest, int] = {}
         numbered: list[int] = []
         cards: list[tuple[int, int, CardCharge]] = []
         for line, charge in parts:
@@ -615,7 +615,7 @@ class UsageAccounting(Accounting):
         self,
         columns: Columns,
         rows: IntArray,
-        requests: Sequence[Request],
+        requests: Sequence[RowRequest],
         cards: Sequence[Sequence[CardCharge]],
     ) -> bool:
         """Whether all of these pods fit together, by what is free in `columns`.
@@ -673,10 +673,10 @@ class UsageAccounting(Accounting):
     def add_each(
         self,
         rows: IntArray,
-        requests: Sequence[Request],
+        requests: Sequence[RowRequest],
         cards: Sequence[Sequence[CardCharge]],
     ) -> None:
-        """`add` many charges at once, for which there is room: as `has_room_for`."""
+        """`add` many charges at once, of these rows, (n,), for which `has_room_for` says yes."""
         columns, at = self.columns, self._add_all(rows, requests, cards)
         # (m,): reservations may leave less than nothing free, which is no over-commitment.
         free = np.minimum(columns.free_milli[at], columns.free_bytes[at])
@@ -692,12 +692,12 @@ class UsageAccounting(Accounting):
     def reserve_each(
         self,
         rows: IntArray,
-        requests: Sequence[Request],
+        requests: Sequence[RowRequest],
         cards: Sequence[Sequence[CardCharge]],
     ) -> bool:
-        """`add_reservation` of many at once; False, and nothing is added, if that is not possible.
+        """`add_reservation` of many at once, of these rows, (n,); False if that is not possible.
 
-        It is not where cards have tags or no slots, or come from the kubelet.
+        Nothing is added then. It is not possible where cards have tags or no slots, or come from the kubelet.
         """
         held = [card for of_pod in cards for card in of_pod]
         if self.native or self._rows_with_strays or any(card.tags for card in held):
@@ -717,7 +717,7 @@ class UsageAccounting(Accounting):
     def _add_all(
         self,
         rows: IntArray,
-        requests: Sequence[Request],
+        requests: Sequence[RowRequest],
         cards: Sequence[Sequence[CardCharge]],
     ) -> tuple[IntArray, IntArray]:
         """Count what many pods take; the rows and slots of their cards, (m,) each."""
