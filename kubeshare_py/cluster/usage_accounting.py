@@ -697,7 +697,8 @@ class UsageAccounting(Accounting):
     ) -> bool:
         """`add_reservation` of many at once, of these rows, (n,); False if that is not possible.
 
-        Nothing is added then. It is not possible where cards have tags or no slots, or come from the kubelet.
+        Nothing is added then. It is not possible where cards have tags or no slots, or come from
+        the kubelet.
         """
         held = [card for of_pod in cards for card in of_pod]
         if self.native or self._rows_with_strays or any(card.tags for card in held):
