@@ -90,7 +90,7 @@ def expect_same(one: Ledger, other: Ledger) -> None:
     assert all(mine.end == theirs.end for mine, theirs in logs)
 
 
-@examples(80)
+@examples(25)
 @given(STEPS, COUNTS, WISHES)
 def test_what_is_charged_at_once_is_as_if_charged_one_by_one(
     steps: list[Step], native: list[int], wishes: list[Wish]
@@ -139,7 +139,7 @@ def test_what_the_kubelet_picks_is_not_decided_at_once() -> None:
     assert not has_room(ledger, (1, 1, 100, False, False))
 
 
-@examples(80)
+@examples(25)
 @given(WISHES)
 def test_where_nothing_stands_in_the_way_all_that_fits_is_charged_at_once(
     wishes: list[Wish],
@@ -152,7 +152,7 @@ def test_where_nothing_stands_in_the_way_all_that_fits_is_charged_at_once(
     assert charge_at_once(one, charges) is charge_one_by_one(other, charges)
 
 
-@examples(80)
+@examples(25)
 @given(STEPS, COUNTS, WISHES)
 def test_places_reserved_at_once_are_as_if_reserved_one_by_one(
     steps: list[Step], native: list[int], wishes: list[Wish]
@@ -166,7 +166,7 @@ def test_places_reserved_at_once_are_as_if_reserved_one_by_one(
     expect_same(one, other)
 
 
-@examples(80)
+@examples(25)
 @given(STEPS, COUNTS, WISHES)
 def test_pods_of_one_shape_are_tried_on_several_rows_as_one_by_one(
     steps: list[Step], native: list[int], wishes: list[Wish]
