@@ -22,6 +22,7 @@ from kubeshare_py.cluster.columns import (
     HELD_BACK,
     UNHEALTHY,
     IntArray,
+    TagCounts,
 )
 from kubeshare_py.cluster.derived import pods_of, room
 from kubeshare_py.cluster.rows import Rows
@@ -96,7 +97,7 @@ def _models(rows: Rows) -> tuple[IntArray, Sequence[str]]:
 def having_name(name: CardTag) -> Callable[[Rows], NDArray[np.bool_]]:
     """Which cards have pods of this name, (k, width) bool."""
     table = NumberTable(
-        Rows.tag_counts, lambda counts: int(any(tag == name for tag, _ in counts)), first=0
+        _tag_counts, lambda counts: int(any(tag == name for tag, _ in counts)), first=0
     )
     return lambda rows: table.of(rows) > 0
 
@@ -155,10 +156,15 @@ def flags_for(claim: GpuClaim, rows: Rows) -> IntArray:
     return flags ^ FOREIGN if claim.vendor else flags
 
 
+def _tag_counts(rows: Rows) -> tuple[IntArray, Sequence[TagCounts]]:
+    """Those of these rows: private rows have numbers of their own, and a method of their own."""
+    return rows.tag_counts()
+
+
 def shares_exclusion(claim: GpuClaim) -> Callable[[Rows], NDArray[np.bool_]]:
     """For a claim with an exclusion tag: cards without other pods than those of it, (k, width)."""
     tags = claim.exclusion
-    pods = NumberTable(Rows.tag_counts, lambda counts: pods_of(counts, tags), first=0)
+    pods = NumberTable(_tag_counts, lambda counts: pods_of(counts, tags), first=0)
     return lambda rows: pods.of(rows) == rows.tenants
 
 

@@ -6,9 +6,12 @@ from hypothesis import given
 
 from kubeshare_plugins.gpu_fit import GpuFit
 from kubeshare_py.cluster.columns import SPARE_VALUES
+from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.rows import AllRows, OneRow
+from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.diagnosis import Shortfall
-from kubeshare_py.domain.gpu import PreferredModels
+from kubeshare_py.domain.gpu import CardTag, PreferredModels, TagKind
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodUid
 from kubeshare_py.domain.pod import Shape
 from kubeshare_py.domain.request import CardRelation, GpuClaim
 from kubeshare_py.framework.claim_fit import (
@@ -19,12 +22,13 @@ from kubeshare_py.framework.claim_fit import (
     fits_claim,
     fits_model,
     headroom_for,
+    shares_exclusion,
 )
 from kubeshare_py.framework.diagnosis import JointAmount, joint_needs
 from kubeshare_py.framework.points import MAX_PODS
 from kubeshare_py.framework.reasons import ReasonTable
 from kubeshare_py.testing import SmallCluster
-from tests.making import GIB, a_claim, a_gpu, a_shape, whole
+from tests.making import GIB, a_claim, a_gpu, a_node, a_shape, some_gpus, whole
 from tests.plugins.random_clusters import CLAIMS, NODES, Nodes, random_cluster
 from tests.scale import examples
 
@@ -259,3 +263,22 @@ def test_of_a_card_something_is_told_exactly_when_it_does_not_fit(
         for slot, uuid in enumerate(ledger.columns.uuids[row]):
             told = [*card_shortfalls(claim, OneRow(ledger.columns, row), slot, uuid)]
             assert bool(told) != bool(np.asarray(fits)[row, slot])
+
+
+def test_tags_that_only_private_rows_have_are_read_with_the_numbers_of_these() -> None:
+    mine = CardTag(TagKind.EXCLUSION, "default", "mine")
+    ledger, another = Ledger(), Ledger()
+    for one in (ledger, another):
+        one.put_node(a_node("n1"))
+        one.put_cards(NodeName("n1"), some_gpus("n1", 2))
+    cards = (CardCharge(GpuUuid("GPU-n1-1"), 500, 0, tags=(mine,)),)
+    allocation = Allocation(token=DecisionToken("t"), cards=cards)
+    another.charge(PodUid("p"), NodeName("n1"), (), allocation)
+    held = another.amounts([[PodUid("p")]])
+    rows, here = ledger.what_if(np.array([0])), np.array([0])
+    rows.add(here, held, here)
+    rows.derive(here)
+    other = CardTag(TagKind.EXCLUSION, "default", "other")
+    for tag, fits in ((mine, [True, True]), (other, [True, False])):
+        claim = GpuClaim(milli=500, tags=(tag,))
+        assert shares_exclusion(claim)(rows)[0, :2].tolist() == fits
