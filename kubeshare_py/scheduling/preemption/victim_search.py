@@ -303,13 +303,6 @@ class VictimSearch:
             candidate.cost = cost(candidate.groups)
         return sorted(found, key=lambda candidate: (candidate.cost, candidate.position))
 
-    def add(self, position: int, groups: Iterable[EvictionGroup], sign: int) -> None:
-        """Return the groups' pods on this node to the row (sign 1), or remove them (-1)."""
-        lines = [[uid for group in groups for uid in self._here(group, position)]]
-        one = np.array([position])
-        self._rows.add(one, self._ledger.amounts(lines), np.zeros(1, np.int64), sign)
-        self._rows.derive(one)
-
     # --- inside --------------------------------------------------------------------------------
 
     def _sets(
