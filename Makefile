@@ -103,8 +103,9 @@ prove: $(STAMP)  ## everything in full with new random input, then storms and at
 	$(BIN)/python -m tests.differential --cases 20000 --seed "$$seed" || exit $$?; \
 	PATH="$$binaries:$$PATH" exec $(BIN)/pytest --verbose --control-plane real --scale full --hypothesis-seed "$$seed" tests/faults tests/attacks tests/policies
 
-manifests: $(STAMP)  ## the chart's tables from the code, deploy/kubeshare.yaml from the chart (needs Go)
+manifests: $(STAMP)  ## the chart's tables and boards from the code, deploy/kubeshare.yaml from the chart (needs Go)
 	@$(BIN)/python -m tests.controlplane.chart_tables
+	@$(BIN)/python -m deploy.boards
 	@$(BIN)/python -m tests.controlplane.helm
 
 bench: $(STAMP)  ## decisions a second, by cluster size

@@ -5,12 +5,12 @@ What the chart sets itself is left out; where it allows less than the scheduler,
 so. The rest of the file is written by hand and stays as it is.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
+from deploy.boards.json_text import laid_out
 from kubeshare_py.configuration.scheduler import FORMER_KEYS, SchedulerConfiguration
 from tests.controlplane.shipped import MANIFESTS
 
@@ -45,8 +45,6 @@ _FOR_READERS = ("title", "description", "default")
 _DEFINED = "#/definitions/"
 #: Types that are there many times.
 _SHARED = ("Point", "EnabledPlugin")
-#: Columns of a line, which may end with a comma.
-_WIDTH = 120
 
 
 def written(schema: Mapping[str, Any]) -> str:
@@ -55,7 +53,7 @@ def written(schema: Mapping[str, Any]) -> str:
     config = _cleaned(types["SchedulerConfiguration"], types, "")
     shared = {name: _cleaned(types[name], types, "") for name in _SHARED}
     properties = {**schema["properties"], "config": config}
-    return f"{_laid_out({**schema, 'definitions': shared, 'properties': properties}, 0, 0)}\n"
+    return f"{laid_out({**schema, 'definitions': shared, 'properties': properties})}\n"
 
 
 def _cleaned(schema: Mapping[str, Any], types: Mapping[str, Any], path: str) -> dict[str, Any]:
@@ -76,21 +74,3 @@ def _cleaned(schema: Mapping[str, Any], types: Mapping[str, Any], path: str) -> 
         if kept.get(name):
             kept[name] = _cleaned(kept[name], types, f"{path}[]")
     return {**kept, **_NARROWER.get(path, {})}
-
-
-def _laid_out(value: object, depth: int, before: int) -> str:
-    """JSON, two columns further in with each level; what fits into a line is on one.
-
-    `before` is the number of characters that its first line begins with.
-    """
-    line = json.dumps(value)
-    if not isinstance(value, dict | list) or (depth and before + len(line) < _WIDTH):
-        return line
-    inside = 2 * (depth + 1) * " "
-    named = value.items() if isinstance(value, dict) else (("", one) for one in value)
-    parts = []
-    for name, one in named:
-        head = f"{json.dumps(name)}: " if name else ""
-        parts.append(f"{head}{_laid_out(one, depth + 1, len(inside + head))}")
-    opening, closing = "{}" if isinstance(value, dict) else "[]"
-    return f"{opening}\n{inside}" + f",\n{inside}".join(parts) + f"\n{2 * depth * ' '}{closing}"

@@ -1,0 +1,1 @@
+"""The chart's Grafana boards, and what writes them as JSON."""
