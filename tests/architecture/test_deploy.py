@@ -44,6 +44,7 @@ NESTED = (
     "serviceMonitor",
     "podMonitor",
     "prometheusRule",
+    "grafana",
 )
 
 
