@@ -53,8 +53,10 @@ async def prometheus(
 
 
 @asynccontextmanager
-async def started(program: Path, configuration: object, directory: Path) -> AsyncIterator[str]:
-    """Run it with this configuration; the URL to query."""
+async def started(
+    program: Path, configuration: object, directory: Path, *flags: str
+) -> AsyncIterator[str]:
+    """Run it with this configuration and these further flags; the URL to query."""
     (port,) = free_ports(1)
     file = directory / "prometheus.yaml"
     file.write_text(yaml.safe_dump(configuration))
@@ -64,6 +66,7 @@ async def started(program: Path, configuration: object, directory: Path) -> Asyn
         f"--config.file={file}",
         f"--storage.tsdb.path={directory / 'prometheus'}",
         f"--web.listen-address=127.0.0.1:{port}",
+        *flags,
     ]
     with process(command, directory / "prometheus.log") as running:
         # In a thread: the collectors may be served by this event loop.
