@@ -48,6 +48,7 @@ def main() -> int:
     parser.add_argument("--config", metavar="FILE", help="the scheduler's configuration")
     parser.add_argument("--directory", metavar="DIR", help="of the kubeconfig (.demo, .demo-2 ...)")
     parser.add_argument("--port", type=port, default=0, help="API server's port (default: any)")
+    parser.add_argument("--page-port", type=port, default=0, help="the dashboard's (default: any)")
     parser.add_argument("--plain", action="store_true", help="lines instead of the live view")
     parser.add_argument("--seconds", type=float, metavar="S", help="end after so long")
     arguments = parser.parse_args()
@@ -58,6 +59,7 @@ def main() -> int:
         workloads=arguments.workloads,
         without_workloads=arguments.no_workloads,
         port=arguments.port,
+        page_port=arguments.page_port,
         plain=arguments.plain,
         seconds=arguments.seconds,
     )

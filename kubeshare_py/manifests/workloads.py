@@ -235,6 +235,13 @@ class NoTemplate:
     is_known: bool = False
 
 
+#: The status of an answer about an object that is not valid.
+_INVALID = 422
+#: Beginnings and parts of the messages by which admission policies and webhooks refuse; others are
+#: about what the template leaves to its owner (a volume), or about what is not there yet.
+_ADMISSION_SAYS = ("ValidatingAdmissionPolicy", "admission webhook")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionAnswer:
     """What an API server said to a dry run: the pod as it would be created, or why not.
@@ -309,3 +316,58 @@ def _templates(path: str, part: object) -> Iterator[tuple[str, object]]:
     elif isinstance(part, list):
         for index, value in enumerate(part):
             yield from _templates(f"{path}[{index}]", value)
+
+
+# What the API server would make of pods: dry runs of their creation, which create nothing.
+#
+# https://kubernetes.io/docs/reference/using-api/api-concepts/#dry-run
+
+
+def dry_pod(pod: object) -> dict[str, Any] | None:
+    """A pod that can be created without a name; None if that is no pod at all."""
+    if not isinstance(pod, dict):
+        return None
+    given = pod.get("metadata")
+    kept = ("labels", "annotations")
+    metadata = given if isinstance(given, dict) else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        # Not the pod's own name, which may be in use.
+        "metadata": {
+            "generateName": "kubeshare-check-",
+            **{key: metadata[key] for key in kept if key in metadata},
+        },
+        "spec": pod.get("spec"),
+    }
+
+
+def dry_run_refused(
+    status: int, said: str, template: PodTemplate, notes: tuple[str, ...] = ()
+) -> AdmissionAnswer:
+    """What an error means that answered the dry run of a pod; `said` is its message."""
+    if any(text in said for text in _ADMISSION_SAYS):
+        return AdmissionAnswer(refusal=said, notes=notes)
+    # A template's owner adds something to it; a pod as it stands is whole.
+    if status == _INVALID and template.owner.startswith("pod/"):
+        # Without the beginning, which names the pod of the dry run.
+        refusal = f"the API server refuses it: {said.partition(' is invalid: ')[2] or said}"
+        return AdmissionAnswer(refusal=refusal, notes=notes)
+    return AdmissionAnswer(notes=(f"the API server does not say what it would make of it: {said}",))
+
+
+def pod_to_ask_about(
+    template: PodTemplate, admission: AdmissionAnswer, scheduler: str
+) -> dict[str, Any] | None:
+    """The pod of a template with this schedulerName, as the API server would make it if it said.
+
+    None if that is no pod at all.
+    """
+    made = admission.pod
+    pod = dry_pod(template.pod) if made is None else msgspec.json.decode(made, type=dict[str, Any])
+    if pod is None or not isinstance(pod.get("spec"), dict):
+        return None
+    metadata = {**pod["metadata"], "name": template.owner.partition("/")[2]}
+    for key in ("generateName", "namespace", "managedFields"):
+        metadata.pop(key, None)
+    return {**pod, "metadata": metadata, "spec": {**pod["spec"], "schedulerName": scheduler}}

@@ -25,7 +25,6 @@ from kubeshare_py.edges.cli.state_client import (
     DryRuns,
     StateClient,
     UnreadableManifest,
-    pod_to_ask_about,
     read_manifests,
 )
 from kubeshare_py.edges.process.plugin_entry_points import configured, known
@@ -36,6 +35,7 @@ from kubeshare_py.manifests.workloads import (
     NoTemplate,
     PodTemplate,
     pod_templates,
+    pod_to_ask_about,
 )
 from kubeshare_py.terminal.documents import as_json, as_yaml
 from kubeshare_py.terminal.pod_table import checked_lines

@@ -45,6 +45,8 @@ from kubeshare_py.manifests.workloads import (
     NamedWorkload,
     PodTemplate,
     Workload,
+    dry_pod,
+    dry_run_refused,
     foreign_pod,
     names_in_list,
     pod_selector,
@@ -474,9 +476,6 @@ def _strange(api: ApiServerRoute, error: Exception) -> StateUnreachable:
 # https://kubernetes.io/docs/reference/using-api/api-concepts/#dry-run
 
 
-#: Beginnings and parts of the messages by which admission policies and webhooks refuse; others are
-#: about what the template leaves to its owner (a volume), or about what is not there yet.
-_ADMISSION_SAYS = ("ValidatingAdmissionPolicy", "admission webhook")
 #: So many pods of one call are asked about: a chart has fewer.
 _MOST = 200
 
@@ -528,7 +527,7 @@ class DryRuns:
 
         Never raises: a server that cannot be reached is a `problem`.
         """
-        pod = _dry_pod(template.pod)
+        pod = dry_pod(template.pod)
         if not self._left or pod is None or template.owner.startswith("sharepod/"):
             return AdmissionAnswer()
         self._left -= 1
@@ -541,59 +540,12 @@ class DryRuns:
             return AdmissionAnswer()
         if answer.status == HTTPStatus.CREATED:
             return AdmissionAnswer(pod=answer.body, notes=answer.warnings)
-        return self._not_created(answer, is_whole=template.owner.startswith("pod/"))
-
-    def _not_created(self, answer: HttpAnswer, *, is_whole: bool) -> AdmissionAnswer:
-        """`is_whole`: a pod as it stands, not a template to which its owner adds something."""
         said = message_of(answer)
-        if any(text in said for text in _ADMISSION_SAYS):
-            return AdmissionAnswer(refusal=said, notes=answer.warnings)
-        if answer.status == HTTPStatus.UNAUTHORIZED:
+        found = dry_run_refused(answer.status, said, template, answer.warnings)
+        if answer.status == HTTPStatus.UNAUTHORIZED and not found.refusal:
             self._left, self.problem = 0, said
             return AdmissionAnswer()
-        if answer.status == HTTPStatus.UNPROCESSABLE_ENTITY:
-            # Without the beginning, which names the pod of the dry run.
-            refusal = f"the API server refuses it: {said.partition(' is invalid: ')[2] or said}"
-            if is_whole:
-                return AdmissionAnswer(refusal=refusal, notes=answer.warnings)
-        note = f"the API server does not say what it would make of it: {said}"
-        return AdmissionAnswer(notes=(note,))
-
-
-def pod_to_ask_about(
-    template: PodTemplate, admission: AdmissionAnswer, scheduler: str
-) -> dict[str, Any] | None:
-    """The pod of a template with this schedulerName, as the API server would make it if it said.
-
-    None if that is no pod at all.
-    """
-    made = admission.pod
-    pod = _dry_pod(template.pod) if made is None else msgspec.json.decode(made, type=dict[str, Any])
-    if pod is None or not isinstance(pod.get("spec"), dict):
-        return None
-    metadata = {**pod["metadata"], "name": template.owner.partition("/")[2]}
-    for key in ("generateName", "namespace", "managedFields"):
-        metadata.pop(key, None)
-    return {**pod, "metadata": metadata, "spec": {**pod["spec"], "schedulerName": scheduler}}
-
-
-def _dry_pod(pod: object) -> dict[str, Any] | None:
-    """A pod that can be created without a name; None if that is no pod at all."""
-    if not isinstance(pod, dict):
-        return None
-    given = pod.get("metadata")
-    kept = ("labels", "annotations")
-    metadata = given if isinstance(given, dict) else {}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        # Not the pod's own name, which may be in use.
-        "metadata": {
-            "generateName": "kubeshare-check-",
-            **{key: metadata[key] for key in kept if key in metadata},
-        },
-        "spec": pod.get("spec"),
-    }
+        return found
 
 
 # Manifests from files and from standard input.

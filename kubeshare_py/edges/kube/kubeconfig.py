@@ -608,7 +608,27 @@ class Configured:
         """Open token and certificate files and run the exec plugin. Raises KubeConfigError."""
         if self._in_cluster:
             return self._service_account()
-        cluster, user = self._cluster(), self._user()
+        place, cluster, user = self.location(), self._cluster(), self._user()
+        given = self._token(user)
+        plugin = PluginCredentials()
+        if not given.token and (program := user.inner("exec")) is not None:
+            info = cluster_info(cluster, place.server, place.ca)
+            plugin = run_plugin(program, info, environ=self._environ)
+            given = ProvidedToken(plugin.token, plugin.expires)
+        certificate = plugin.certificate or certificate_pair(user)
+        return replace(
+            place,
+            authorization=f"Bearer {given.token}" if given.token else basic(user),
+            client_certificate=certificate,
+            valid_s=_valid_s(given.expires, from_plugin=plugin != PluginCredentials()),
+            impersonation=impersonation(user),
+        )
+
+    def location(self) -> KubeReading:
+        """The API server's address and authority, without credentials. Raises KubeConfigError."""
+        if self._in_cluster:
+            return replace(self._service_account(), authorization=None, valid_s=REREAD_S)
+        cluster = self._cluster()
         server = cluster.text("server").rstrip("/")
         if not server and self._context is None and self._config.contexts:
             known = ", ".join(sorted(self._config.contexts))
@@ -621,24 +641,12 @@ class Configured:
         if not server.startswith(("http://", "https://")):
             raise KubeConfigError(f"{self.source}: server {server!r} is not an https:// URL")
         authority = pem(cluster, "certificate-authority")
-        ca = None if authority is None else authority.decode(errors="replace")
-        given = self._token(user)
-        plugin = PluginCredentials()
-        if not given.token and (program := user.inner("exec")) is not None:
-            info = cluster_info(cluster, server, ca)
-            plugin = run_plugin(program, info, environ=self._environ)
-            given = ProvidedToken(plugin.token, plugin.expires)
-        certificate = plugin.certificate or certificate_pair(user)
         return KubeReading(
             server=server,
-            authorization=f"Bearer {given.token}" if given.token else basic(user),
-            ca=ca,
-            client_certificate=certificate,
-            valid_s=_valid_s(given.expires, from_plugin=plugin != PluginCredentials()),
+            ca=None if authority is None else authority.decode(errors="replace"),
             verify=not cluster.flag("insecure-skip-tls-verify"),
             server_hostname=cluster.text("tls-server-name") or None,
             proxy=cluster.text("proxy-url") or None,
-            impersonation=impersonation(user),
         )
 
     def _cluster(self) -> Section:

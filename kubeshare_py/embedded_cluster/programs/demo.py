@@ -19,6 +19,7 @@ from kubeshare_py.configuration.leader_election import LeaderElection
 from kubeshare_py.configuration.scheduler import SCHEDULER_NAME, SchedulerConfiguration
 from kubeshare_py.documents.yaml_text import DocumentProblem
 from kubeshare_py.domain.printable import printable
+from kubeshare_py.edges.dashboard import serve
 from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.embedded_cluster.programs.demo_cluster import demo_cluster
 from kubeshare_py.embedded_cluster.serving.cluster import EmbeddedCluster
@@ -213,7 +214,8 @@ async def _lines(view: Callable[[], Iterable[ClusterView]], footer: str) -> None
         await _in_turns(view, draw)
 
 
-LANDING = """In another terminal:  export KUBECONFIG={kubeconfig}
+LANDING = """In a browser:  {page}
+In another terminal:  export KUBECONFIG={kubeconfig}
   kubectl get pods -o wide -w       (your own kubectl, if you have one)
   {plugin} {question:<24} (also: {others}; also as `kubectl kubeshare`)
 Ctrl-C ends everything."""
@@ -235,6 +237,7 @@ class DemoOptions:
     workloads: str | None = None
     without_workloads: bool = False
     port: int = 0
+    page_port: int = 0
     plain: bool = False
     seconds: float | None = None
 
@@ -257,16 +260,19 @@ async def main(
     nodes = read_nodes(options.cluster)
     workloads = _workloads(options, configuration)
     with own_folder(options.directory) as directory:
-        async with demo_cluster(directory, nodes, configuration, in_tree, port=options.port) as (
-            cluster,
-            machine,
+        async with (
+            demo_cluster(directory, nodes, configuration, in_tree, port=options.port) as (
+                cluster,
+                machine,
+            ),
+            serve(cluster.server.anonymous(), "127.0.0.1", options.page_port, None) as page,
         ):
             await _until_inventory(machine)
             for workload in workloads:
                 await _apply(workload, cluster, options.workloads or "demo-workloads.yaml")
             await show(
                 lambda: cluster_portions(machine),
-                footer=landing(options, cluster.kubeconfig),
+                footer=landing(options, cluster.kubeconfig, signed_in(page, cluster.admin_token())),
                 plain=options.plain,
                 seconds=options.seconds,
             )
@@ -301,12 +307,20 @@ def patient(configuration: SchedulerConfiguration) -> SchedulerConfiguration:
     return msgspec.structs.replace(configuration, leader_election=election)
 
 
-def landing(options: DemoOptions, kubeconfig: Path) -> str:
-    """What to try in another terminal."""
+def signed_in(page: str, token: str) -> str:
+    """The dashboard's address, with a token in the part that browsers send to no server.
+
+    The page takes the token from there, and shows an address without it.
+    """
+    return f"{page}/#token={token}"
+
+
+def landing(options: DemoOptions, kubeconfig: Path, page: str) -> str:
+    """What to try in another terminal, and in a browser."""
     samples = not options.without_workloads and options.workloads is None
     question, others = ("why preview", "gpus, pods") if samples else ("gpus", "pods, why POD")
     return LANDING.format(
-        kubeconfig=kubeconfig, plugin=options.plugin, question=question, others=others
+        page=page, kubeconfig=kubeconfig, plugin=options.plugin, question=question, others=others
     )
 
 

@@ -288,6 +288,11 @@ class ApiServer:
         )
         return Credentials(f"the embedded cluster's {user}", lambda: reading)
 
+    def anonymous(self) -> Credentials:
+        """The address and the authority for a client that shows the tokens of others."""
+        reading = KubeReading(server=self.url, ca=self.ca_file.read_text())
+        return Credentials("the embedded cluster", lambda: reading)
+
     def write_kubeconfig(self, path: Path, user: str = ADMIN) -> Path:
         """The same in a file that only its owner may read."""
         return write_private(path, self.kubeconfig(user))

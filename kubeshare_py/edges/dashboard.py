@@ -1,0 +1,593 @@
+"""The dashboard's HTTP server: the page, and what it asks, with the viewer's own rights.
+
+It holds no credentials. Each request shows a token of the cluster, and the API server is asked with
+that token: who this is, the state, a pod, a dry run. Answers about all cards are shared among
+viewers who may see the same (`dashboard.viewers`), as often as `dashboard.fan_out` lets them be
+read.
+"""
+
+import asyncio
+import gzip
+import ssl
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from http import HTTPStatus
+from importlib import resources
+from secrets import token_hex
+from typing import Any, Self
+
+import msgspec
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from kubeshare_py.dashboard import assets, what_if
+from kubeshare_py.dashboard.assets import Asset
+from kubeshare_py.dashboard.fan_out import (
+    PRESENT_S,
+    Audience,
+    FanOut,
+    FanOutEffect,
+    FanOutEvent,
+    Forget,
+    Read,
+    ReadEnded,
+    ReadFailed,
+    ReadRefused,
+    TimePassed,
+    ViewerId,
+    ViewerSeen,
+)
+from kubeshare_py.dashboard.page_state import BadState, PageState, Version
+from kubeshare_py.dashboard.viewers import (
+    BAD_TOKEN,
+    QUESTIONS,
+    Refusal,
+    Viewer,
+    token_of,
+    viewer_id,
+    viewer_of,
+)
+from kubeshare_py.dashboard.what_if import WhatIf
+from kubeshare_py.edges.kube.credentials import Credentials
+from kubeshare_py.edges.kube.errors import KubeError, kube_error
+from kubeshare_py.edges.kube.transport import NO_ANSWER, KubeTransport, Reply, why_unanswered
+from kubeshare_py.edges.process import decision_log, probes
+from kubeshare_py.edges.process.bounded_server import Bounds, HeldBodies, listening
+from kubeshare_py.edges.process.build import running_build, say_listening, url
+from kubeshare_py.edges.process.probes import HealthCheck
+from kubeshare_py.manifests.api_paths import object_path
+from kubeshare_py.manifests.state_group import GPUS, PODS, ROOT
+from kubeshare_py.manifests.workloads import AdmissionAnswer, PodTemplate, dry_run_refused
+from kubeshare_py.terminal.why_report import why_report
+from kubeshare_py.views.view import WhyView
+
+PORT = 9008
+#: Seconds: for an answer about one object, for one about all cards, for a request of the page to
+#: wait for news, and for a viewer's rights to be believed.
+ASKED_S, READ_S, WAIT_S, KEPT_S = 15.0, 60.0, 25.0, 10.0
+#: The most viewers whose rights are remembered, and the most questions to the API server at once,
+#: without reads of the state, and with those that wait.
+MAX_KEPT, MAX_ASKED, MAX_WAITING = 1024, 16, 128
+#: The whole state of a very large cluster has some MB. Fifty viewers who begin at once are sent the
+#: same bytes, which are counted for each.
+BOUNDS = Bounds(connections=512, unread_bytes=256 * 2**20, unread_s=60.0)
+_JSON = {"Content-Type": "application/json"}
+
+
+# Requests to the API server, each with the token of a viewer.
+
+
+class Unanswered(Exception):
+    """The API server did not answer; the text says why."""
+
+
+class ApiAsViewer:
+    """An async context manager that needs a running event loop. `anonymous` has no token."""
+
+    def __init__(self, anonymous: Credentials) -> None:
+        self._transport = KubeTransport(anonymous, lambda: True)
+        self._slots = asyncio.Semaphore(MAX_ASKED)
+        self._waiting = 0
+
+    async def __aenter__(self) -> Self:
+        await self._transport.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._transport.__aexit__(*error)
+
+    async def asked(self, token: str, path: str, body: object = None) -> Reply:
+        """GET, or POST of a body that changes nothing, after few others. Raises Unanswered."""
+        if self._waiting >= MAX_WAITING:
+            raise Unanswered("too many questions at once; try again")
+        self._waiting += 1
+        try:
+            async with self._slots:
+                return await self.sent(token, path, body, ASKED_S)
+        finally:
+            self._waiting -= 1
+
+    async def sent(self, token: str, path: str, body: object, within_s: float) -> Reply:
+        """The same at once. Raises Unanswered."""
+        headers = {"Authorization": f"Bearer {token}"}
+        data = b"" if body is None else msgspec.json.encode(body)
+        if data:
+            headers |= _JSON
+        method = "POST" if data else "GET"
+        try:
+            return await self._transport.send(method, path, headers, data, within_s)
+        except NO_ANSWER as error:
+            raise Unanswered(f"the API server does not answer: {why_unanswered(error)}") from error
+
+
+def _error_of(reply: Reply) -> KubeError:
+    return kube_error(reply.status, reply.reason, reply.retry_after, reply.body)
+
+
+class Viewers:
+    """Who shows a token, and what it may see; an answer is believed for KEPT_S."""
+
+    def __init__(self, api: ApiAsViewer, clock: Callable[[], float]) -> None:
+        self._api = api
+        self._clock = clock
+        self._kept: OrderedDict[ViewerId, tuple[float, Viewer | Refusal]] = OrderedDict()
+        self._asking: dict[ViewerId, asyncio.Lock] = {}
+
+    async def of(self, token: str) -> Viewer | Refusal:
+        """The viewer, or why it may see nothing."""
+        key = viewer_id(token)
+        lock = self._asking.setdefault(key, asyncio.Lock())
+        try:
+            async with lock:
+                until, known = self._kept.get(key, (0.0, BAD_TOKEN))
+                if self._clock() < until:
+                    return known
+                found = await self._asked(token)
+                if isinstance(found, Refusal) and found.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                    return found
+                self._kept[key] = self._clock() + KEPT_S, found
+                self._kept.move_to_end(key)
+                if len(self._kept) > MAX_KEPT:
+                    self._kept.popitem(last=False)
+                return found
+        finally:
+            if not lock.locked():
+                self._asking.pop(key, None)
+
+    async def _asked(self, token: str) -> Viewer | Refusal:
+        bodies = []
+        try:
+            for path, body in QUESTIONS:
+                reply = await self._api.asked(token, path, body)
+                if reply.status == HTTPStatus.UNAUTHORIZED:
+                    return BAD_TOKEN
+                if reply.status != HTTPStatus.CREATED:
+                    said = f"the API server does not say who you are: {_error_of(reply)}"
+                    return Refusal(HTTPStatus.SERVICE_UNAVAILABLE, said)
+                bodies.append(reply.body)
+            about, cards, pods = bodies
+            return viewer_of(token, (about, cards, pods))
+        except Unanswered as error:
+            return Refusal(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+        except msgspec.MsgspecError as error:
+            said = f"the API server does not answer as one: {error}"
+            return Refusal(HTTPStatus.SERVICE_UNAVAILABLE, said)
+
+
+# The state, read for each audience and sent to its viewers.
+
+
+@dataclass(slots=True)
+class Feed:
+    """The state of one audience. `serial` counts changes of the state and of the `problem`."""
+
+    state: PageState = field(default_factory=PageState)
+    problem: str = ""
+    serial: int = 0
+    read_at: float = 0.0
+    #: Another one after each restart, and for each audience: versions mean nothing elsewhere.
+    epoch: str = field(default_factory=lambda: token_hex(8))
+    #: The tokens of present viewers, with the time of their last request.
+    tokens: dict[ViewerId, tuple[float, str]] = field(default_factory=dict)
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+    #: Answers to pages of one version, plain or compressed: most viewers have the newest.
+    _made: dict[tuple[Version, bool], bytes] = field(default_factory=dict)
+    _making: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def publish(self, problem: str, *, changed: bool) -> None:
+        """Wake those who wait, if there is anything new."""
+        if not changed and problem == self.problem:
+            return
+        self.problem = problem
+        self.serial += 1
+        self._made.clear()
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    async def newer_than(self, since: str, wait_s: float) -> None:
+        """Return once there is more than a page of this version has, or after that time."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + wait_s
+        while since == self.version or not (self.serial or self.problem):
+            try:
+                async with asyncio.timeout_at(until):
+                    await self._news.wait()
+            except TimeoutError:
+                return
+
+    @property
+    def version(self) -> str:
+        """What a page with the newest state shows next time."""
+        return f"{self.epoch}-{self.state.version}-{self.serial}"
+
+    async def answer(self, since: str, *, compressed: bool) -> bytes:
+        """The rows that a page of this version lacks, all for one of an unknown version."""
+        epoch, _, rest = since.partition("-")
+        text = rest.partition("-")[0]
+        known = int(text) if epoch == self.epoch and text.isdecimal() else 0
+        known = known if self.state.knows(known) else 0
+        async with self._making:
+            made = self._made.get((known, compressed))
+            if made is None:
+                serial, made = self.serial, b"".join(self._pieces(known))
+                if compressed:
+                    made = await asyncio.to_thread(partial(gzip.compress, made, 1, mtime=0))
+                if serial == self.serial:
+                    self._made[known, compressed] = made
+            return made
+
+    def _pieces(self, known: Version) -> Iterator[bytes]:
+        head = {"version": self.version, "whole": not known, "problem": self.problem}
+        yield msgspec.json.encode(head)[:-1] + b","
+        yield from self.state.changes(known) if known else self.state.whole()
+        yield b"}"
+
+
+class Feeds:
+    """Reads for audiences, as `FanOut` decides. An async context manager."""
+
+    def __init__(self, api: ApiAsViewer, clock: Callable[[], float]) -> None:
+        self._api = api
+        self._clock = clock
+        self._fan_out = FanOut()
+        self._feeds: dict[Audience, Feed] = {}
+        self._group = asyncio.TaskGroup()
+        self._timer: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        await self._group.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in tuple(self._tasks):
+            task.cancel()
+        await self._group.__aexit__(*error)
+
+    def of(self, viewer: Viewer, token: str) -> Feed:
+        """What this viewer may see; its token serves to read it."""
+        feed = self._feeds.setdefault(viewer.audience, Feed())
+        feed.tokens[viewer.id] = self._clock(), token
+        self._handle(ViewerSeen(viewer.id, viewer.audience))
+        return feed
+
+    def _handle(self, event: FanOutEvent) -> None:
+        now = self._clock()
+        for effect in self._fan_out.handle(event, now):
+            self._perform(effect)
+        if self._timer is not None:
+            self._timer.cancel()
+        at = self._fan_out.wake_at(now)
+        loop = asyncio.get_running_loop()
+        wait_s = None if at is None else max(0.0, at - now)
+        self._timer = None if wait_s is None else loop.call_later(wait_s, self._woken)
+
+    def _woken(self) -> None:
+        self._handle(TimePassed())
+
+    def _perform(self, effect: FanOutEffect) -> None:
+        if isinstance(effect, Forget):
+            self._feeds.pop(effect.audience, None)
+            return
+        task = self._group.create_task(self._read(effect))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _read(self, effect: Read) -> None:
+        audience, feed = effect.audience, self._feeds[effect.audience]
+        began = self._clock()
+        feed.tokens = {
+            viewer: kept for viewer, kept in feed.tokens.items() if kept[0] + PRESENT_S > began
+        }
+        _, token = feed.tokens.get(effect.viewer, (0.0, ""))
+        try:
+            # How cards are joined costs a sixth more; it seldom changes.
+            path = f"{ROOT}/{GPUS}?topology=1"
+            reply = await self._api.sent(token, path, None, READ_S)
+            took_s = self._clock() - began
+            problem = _problem_of(reply)
+            changed = False if problem else await self._taken(feed, reply.body)
+        except (Unanswered, BadState) as error:
+            problem, changed, took_s, reply = str(error), False, self._clock() - began, None
+        if reply is not None and reply.status in _REFUSED:
+            feed.tokens.pop(effect.viewer, None)
+            self._handle(ReadRefused(audience, effect.viewer))
+            return
+        if problem:
+            decision_log.detail("read", message=problem)
+        else:
+            feed.read_at = self._clock()
+        feed.publish(problem, changed=changed)
+        event = ReadFailed if problem else ReadEnded
+        self._handle(event(audience, took_s))
+
+    async def _taken(self, feed: Feed, body: bytes) -> bool:
+        """Take in an answer, while others are answered; raises BadState."""
+        steps = feed.state.take(body)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return bool(end.value)
+            await asyncio.sleep(0)
+
+
+_REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+
+
+def _problem_of(reply: Reply) -> str:
+    """Why this is no state, "" if it is one."""
+    if reply.status == HTTPStatus.OK:
+        return ""
+    error = _error_of(reply)
+    if reply.status == HTTPStatus.NOT_FOUND:
+        return (
+            "the API server does not serve state.kubeshare.io: is kubeshare-scheduler installed, "
+            "with apiService.enabled (a value of its chart)?"
+        )
+    if reply.status == HTTPStatus.SERVICE_UNAVAILABLE:
+        return f"no scheduler answers: {error.message or error}"
+    return f"the API server answers {error}"
+
+
+# What would become of pasted pods.
+
+
+class WhatIfQuestions:
+    """Asks the API server and the scheduler as the viewer. Raises Unanswered."""
+
+    def __init__(self, api: ApiAsViewer) -> None:
+        self._api = api
+
+    async def about(self, token: str, text: bytes, namespace: str) -> dict[str, object]:
+        """What would become of each pod of a text. Raises Unreadable as well."""
+        found = what_if.pasted(text)
+        known: dict[str, tuple[str, ...] | str] = {}
+        answers = []
+        for template in found.templates:
+            where = template.namespace or namespace
+            if where not in known:
+                known[where] = await self._schedulers(token, where)
+            answers.append(await self._one(token, template, where, known[where]))
+        return {"pods": answers, "skipped": found.skipped}
+
+    async def _schedulers(self, token: str, namespace: str) -> tuple[str, ...] | str:
+        """The scheduler's names; why they are not known, as a text."""
+        reply = await self._api.asked(token, what_if.schedulers_path(namespace))
+        if reply.status != HTTPStatus.OK:
+            return _problem_of(reply)
+        return what_if.scheduler_names(reply.body)
+
+    async def _one(
+        self, token: str, template: PodTemplate, namespace: str, known: tuple[str, ...] | str
+    ) -> WhatIf:
+        answer = WhatIf(object=template.owner, namespace=namespace)
+        if isinstance(known, str):
+            return msgspec.structs.replace(answer, message=known)
+        admission = await self._admission(token, template, namespace)
+        scheduler = what_if.chosen_scheduler(admission, template)
+        answer = msgspec.structs.replace(
+            answer,
+            scheduler=scheduler,
+            refused=admission.refusal,
+            notes=(*(what_if.ONE_POD if template.path else ()), *admission.notes),
+            message=what_if.not_asked(scheduler, known),
+        )
+        asked = what_if.review(template, admission, scheduler, namespace)
+        if admission.refusal or answer.message or asked is None:
+            return answer
+        reply = await self._api.asked(token, *asked)
+        if reply.status != HTTPStatus.CREATED:
+            return msgspec.structs.replace(answer, message=_problem_of(reply))
+        prospect = what_if.prospect(reply.body)
+        if isinstance(prospect, str):
+            return msgspec.structs.replace(answer, message=prospect)
+        return msgspec.structs.replace(
+            answer, prospect=prospect, notes=(*answer.notes, *prospect.notes)
+        )
+
+    async def _admission(
+        self, token: str, template: PodTemplate, namespace: str
+    ) -> AdmissionAnswer:
+        asked = what_if.dry_run(template, namespace)
+        if asked is None or template.owner.startswith("sharepod/"):
+            return AdmissionAnswer()
+        reply = await self._api.asked(token, *asked)
+        if reply.status == HTTPStatus.CREATED:
+            return AdmissionAnswer(pod=reply.body)
+        error = _error_of(reply)
+        return dry_run_refused(reply.status, error.message or str(error), template)
+
+
+# The server.
+
+
+def page_files() -> Mapping[str, Asset]:
+    """The page's files by name; they are part of the package."""
+    folder = resources.files("kubeshare_py.dashboard") / assets.FOLDER
+    return {
+        one.name: assets.asset(one.name, one.read_bytes())
+        for one in folder.iterdir()
+        if one.is_file()
+    }
+
+
+class Dashboard:
+    """Routes of the page and of its questions."""
+
+    def __init__(self, api: ApiAsViewer, feeds: Feeds, clock: Callable[[], float]) -> None:
+        self._api = api
+        self._feeds = feeds
+        self._clock = clock
+        self._viewers = Viewers(api, clock)
+        self._what_if = WhatIfQuestions(api)
+        self._bodies = HeldBodies(each=what_if.MAX_BYTES, total=8 * what_if.MAX_BYTES)
+        self._files = page_files()
+        self._build = running_build()
+
+    def routes(self) -> list[web.RouteDef]:
+        """All routes; each of the API identifies the viewer itself."""
+        live = [HealthCheck("ping", lambda: "")]
+        return [
+            *probes.routes(lambda: live, lambda: live),
+            web.get("/api/me", self._asked(self._me)),
+            web.get("/api/state", self._asked(self._state)),
+            web.get("/api/pods/{namespace}/{name}", self._asked(self._pod)),
+            web.post("/api/what-if", self._asked(self._prospects)),
+            web.get("/", self._file),
+            web.get("/{name}", self._file),
+        ]
+
+    async def _file(self, request: web.Request) -> web.StreamResponse:
+        found = self._files.get(request.match_info.get("name", assets.INDEX))
+        if found is None:
+            return web.Response(status=HTTPStatus.NOT_FOUND, text="there is no such page\n")
+        # Asked for again each time, so that a page and its modules are of one release.
+        headers = {"ETag": found.etag, "Cache-Control": "no-cache"}
+        if assets.is_fresh(request.headers.get("If-None-Match", ""), found.etag):
+            return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
+        headers["Content-Type"] = found.content_type
+        return web.Response(body=found.body, headers=headers)
+
+    def _asked(self, answer: "_Answer") -> Handler:
+        """Let viewers through who show a token that may see something."""
+
+        async def handler(request: web.Request) -> web.StreamResponse:
+            if assets.is_of_another_site(request.headers.get("Sec-Fetch-Site", "")):
+                message = "this is for the page of the dashboard itself"
+                return _refused(Refusal(HTTPStatus.FORBIDDEN, message))
+            token = token_of(request.headers)
+            if isinstance(token, Refusal):
+                return _refused(token)
+            viewer = await self._viewers.of(token)
+            if isinstance(viewer, Refusal):
+                return _refused(viewer)
+            try:
+                return await answer(request, viewer, token)
+            except Unanswered as error:
+                return _refused(Refusal(HTTPStatus.SERVICE_UNAVAILABLE, str(error)))
+
+        return handler
+
+    async def _me(self, _request: web.Request, viewer: Viewer, _token: str) -> web.Response:
+        return _json(
+            {"user": viewer.name, "sees_all": viewer.sees_all, "version": self._build.version}
+        )
+
+    async def _state(self, request: web.Request, viewer: Viewer, token: str) -> web.Response:
+        """The rows that the page lacks, once there are any, or after WAIT_S."""
+        since = request.query.get("since", "")
+        feed = self._feeds.of(viewer, token)
+        await feed.newer_than(since, WAIT_S)
+        # Rights may have been taken away meanwhile; the state may be another one.
+        now = await self._viewers.of(token)
+        if isinstance(now, Refusal):
+            return _refused(now)
+        if now.audience != viewer.audience:
+            feed = self._feeds.of(now, token)
+            await feed.newer_than("", WAIT_S)
+        if not feed.read_at:
+            message = feed.problem or "the scheduler's state is being read"
+            return _refused(Refusal(HTTPStatus.SERVICE_UNAVAILABLE, message))
+        compressed = "gzip" in request.headers.get("Accept-Encoding", "")
+        headers = {**assets.PRIVATE, **_JSON, "Vary": "Accept-Encoding"}
+        if compressed:
+            headers["Content-Encoding"] = "gzip"
+        headers["Kubeshare-Age"] = f"{self._clock() - feed.read_at:.1f}"
+        return web.Response(body=await feed.answer(since, compressed=compressed), headers=headers)
+
+    async def _pod(self, request: web.Request, _viewer: Viewer, token: str) -> web.Response:
+        namespace, name = request.match_info["namespace"], request.match_info["name"]
+        reply = await self._api.asked(token, object_path(ROOT, PODS, name, namespace))
+        if reply.status != HTTPStatus.OK:
+            error = _error_of(reply)
+            status = reply.status if reply.status in _PASSED_ON else HTTPStatus.BAD_GATEWAY
+            return _refused(Refusal(status, error.message or str(error)))
+        try:
+            why = msgspec.json.decode(reply.body, type=WhyView)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            message = f"the scheduler does not answer as one of this version does: {error}"
+            return _refused(Refusal(HTTPStatus.BAD_GATEWAY, message))
+        return _json({"why": why, "report": why_report(why, None).plain})
+
+    async def _prospects(self, request: web.Request, _viewer: Viewer, token: str) -> web.Response:
+        namespace = request.query.get("namespace") or "default"
+        try:
+            async with self._bodies.body_of(request) as text:
+                return _json(await self._what_if.about(token, text, namespace))
+        except web.HTTPRequestEntityTooLarge:
+            message = f"at most {what_if.MAX_BYTES // 1024} KiB are read"
+            return _refused(Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message))
+        except what_if.Unreadable as error:
+            return _refused(Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)))
+
+
+_Answer = Callable[[web.Request, Viewer, str], Awaitable[web.StreamResponse]]
+_PASSED_ON = (
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.NOT_FOUND,
+    HTTPStatus.TOO_MANY_REQUESTS,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+)
+
+
+def _json(value: object) -> web.Response:
+    return web.Response(body=msgspec.json.encode(value), headers={**assets.PRIVATE, **_JSON})
+
+
+def _refused(refusal: Refusal) -> web.Response:
+    headers = {**assets.PRIVATE, **_JSON}
+    body = msgspec.json.encode({"message": refusal.message})
+    return web.Response(status=refusal.status, body=body, headers=headers)
+
+
+async def _with_headers(_request: web.Request, answer: web.StreamResponse) -> None:
+    answer.headers.update(assets.HEADERS)
+
+
+@asynccontextmanager
+async def serve(
+    anonymous: Credentials, address: str, port: int, context: ssl.SSLContext | None
+) -> AsyncIterator[str]:
+    """Serve while entered; yields the URL of the page. Raises OSError if it cannot listen.
+
+    `anonymous` are the API server's address and authority, without credentials. `address` "" is
+    all, `port` 0 any free one. Without a `context` it speaks plain HTTP.
+    """
+    clock = asyncio.get_running_loop().time
+    scheme = "https" if context else "http"
+    async with ApiAsViewer(anonymous) as api, Feeds(api, clock) as feeds:
+        app = web.Application()
+        app.add_routes(Dashboard(api, feeds, clock).routes())
+        app.on_response_prepare.append(_with_headers)
+        async with listening(
+            app, address, port, context=context, bounds=BOUNDS, shutdown_s=1.0
+        ) as addresses:
+            say_listening("kubeshare-dashboard", addresses, scheme)
+            yield url(scheme, *addresses[0])

@@ -1,0 +1,89 @@
+"""kubeshare-dashboard: a page that shows the scheduler's state to users of the cluster."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+
+from kubeshare_py.configuration.scheduler import ConfigurationError
+from kubeshare_py.edges.dashboard import serve
+from kubeshare_py.edges.kube.certificates import CertificateFiles
+from kubeshare_py.edges.kube.credentials import Credentials
+from kubeshare_py.edges.kube.errors import KubeConfigError
+from kubeshare_py.edges.kube.kubeconfig import (
+    REREAD_S,
+    Configured,
+    KubectlOptions,
+    KubeReading,
+)
+from kubeshare_py.edges.process import decision_log
+from kubeshare_py.edges.process.run_until_signal import until_signal
+
+OK, BAD_USAGE, NOT_STARTED = 0, 2, 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DashboardSettings:
+    """`address` "" is all. Without a certificate and its key it speaks plain HTTP.
+
+    The API server is `server` with the authority in `authority_file`, or that of the kubeconfig.
+    """
+
+    address: str
+    port: int
+    server: str | None = None
+    authority_file: str | None = None
+    kubeconfig: str | None = None
+    certificate_file: str = ""
+    key_file: str = ""
+    log_level: str = "info"
+
+
+def run(settings: DashboardSettings) -> int:
+    """Serve until SIGINT or SIGTERM; the exit code."""
+    decision_log.set_up(settings.log_level)
+    try:
+        asyncio.run(until_signal(show(settings, api_server(settings))))
+    except ConfigurationError as error:
+        decision_log.warn("certificate", message=str(error))
+        return BAD_USAGE
+    except (OSError, KubeConfigError) as error:
+        decision_log.warn("server", message=str(error))
+        return NOT_STARTED
+    return OK
+
+
+def api_server(settings: DashboardSettings) -> Credentials:
+    """The API server's address and authority, without any credentials. Raises KubeConfigError."""
+    options = KubectlOptions(
+        kubeconfig=settings.kubeconfig,
+        server=settings.server,
+        certificate_authority=settings.authority_file,
+    )
+    return Credentials("the API server", lambda: _location(options))
+
+
+def _location(options: KubectlOptions) -> KubeReading:
+    """Read again now and then: an authority may be replaced in place."""
+    return replace(Configured(options).location(), valid_s=REREAD_S)
+
+
+async def show(
+    settings: DashboardSettings,
+    anonymous: Credentials,
+    on_ready: Callable[[str], None] = lambda url: None,
+) -> None:
+    """Serve until cancelled; `on_ready` gets the page's URL.
+
+    Raises OSError if it cannot listen, and ConfigurationError for a certificate.
+    """
+    async with AsyncExitStack() as stack:
+        group = await stack.enter_async_context(asyncio.TaskGroup())
+        context = None
+        if settings.certificate_file:
+            certificate = CertificateFiles(settings.certificate_file, settings.key_file)
+            context = certificate.context
+            group.create_task(certificate.keep())
+        server = serve(anonymous, settings.address, settings.port, context)
+        on_ready(await stack.enter_async_context(server))
+        await asyncio.get_running_loop().create_future()
