@@ -160,13 +160,13 @@ class FanOut:
         """The audience that has been due for longest, if it may be read now."""
         if self._reading is not None:
             return
-        ready = [(self._at(one), name) for name, one in self._watched.items()]
-        at, audience = min(ready, default=(float("inf"), Audience("")))
-        if at <= now:
-            self._reading = audience
-            viewers = self._watched[audience].viewers
+        # By when they were due, not by when they may be read: all wait for the same rest.
+        ready = [(one.due, name) for name, one in self._watched.items() if self._at(one) <= now]
+        if ready:
+            _, self._reading = min(ready)
+            viewers = self._watched[self._reading].viewers
             # The one seen last: its rights are the latest that were looked at.
-            yield Read(audience, max(viewers, key=lambda one: (viewers[one], one)))
+            yield Read(self._reading, max(viewers, key=lambda one: (viewers[one], one)))
 
     def _at(self, watched: _Watched) -> float:
         """When this audience may be read."""

@@ -573,14 +573,19 @@ async def _with_headers(_request: web.Request, answer: web.StreamResponse) -> No
 
 @asynccontextmanager
 async def serve(
-    anonymous: Credentials, address: str, port: int, context: ssl.SSLContext | None
+    anonymous: Credentials,
+    address: str,
+    port: int,
+    context: ssl.SSLContext | None = None,
+    clock: Callable[[], float] | None = None,
 ) -> AsyncIterator[str]:
     """Serve while entered; yields the URL of the page. Raises OSError if it cannot listen.
 
     `anonymous` are the API server's address and authority, without credentials. `address` "" is
-    all, `port` 0 any free one. Without a `context` it speaks plain HTTP.
+    all, `port` 0 any free one. Without a `context` it speaks plain HTTP. `clock` (s) is the loop's
+    by default.
     """
-    clock = asyncio.get_running_loop().time
+    clock = clock or asyncio.get_running_loop().time
     scheme = "https" if context else "http"
     async with ApiAsViewer(anonymous) as api, Feeds(api, clock) as feeds:
         app = web.Application()

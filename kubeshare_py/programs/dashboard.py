@@ -72,8 +72,9 @@ async def show(
     settings: DashboardSettings,
     anonymous: Credentials,
     on_ready: Callable[[str], None] = lambda url: None,
+    clock: Callable[[], float] | None = None,
 ) -> None:
-    """Serve until cancelled; `on_ready` gets the page's URL.
+    """Serve until cancelled; `on_ready` gets the page's URL. `clock` is the loop's by default.
 
     Raises OSError if it cannot listen, and ConfigurationError for a certificate.
     """
@@ -84,6 +85,6 @@ async def show(
             certificate = CertificateFiles(settings.certificate_file, settings.key_file)
             context = certificate.context
             group.create_task(certificate.keep())
-        server = serve(anonymous, settings.address, settings.port, context)
+        server = serve(anonymous, settings.address, settings.port, context, clock)
         on_ready(await stack.enter_async_context(server))
         await asyncio.get_running_loop().create_future()

@@ -265,7 +265,7 @@ async def main(
                 cluster,
                 machine,
             ),
-            serve(cluster.server.anonymous(), "127.0.0.1", options.page_port, None) as page,
+            serve(cluster.server.anonymous(), "127.0.0.1", options.page_port) as page,
         ):
             await _until_inventory(machine)
             for workload in workloads:

@@ -1,0 +1,105 @@
+"""Whose token a request shows, and with whom its owner may share an answer."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from kubeshare_py.dashboard.viewers import (
+    BAD_TOKEN,
+    EVERYTHING,
+    MAX_TOKEN,
+    NO_TOKEN,
+    QUESTIONS,
+    Refusal,
+    Viewer,
+    token_of,
+    viewer_of,
+)
+
+
+@pytest.mark.parametrize(
+    ("headers", "found"),
+    [
+        ({"Kubeshare-Token": "abc"}, "abc"),
+        ({"Authorization": "Bearer abc"}, "abc"),
+        ({"Authorization": "bearer  abc "}, "abc"),
+        # The page's own header counts where a proxy in between has a token of its own.
+        ({"Authorization": "Bearer proxy", "Kubeshare-Token": "abc"}, "abc"),
+        ({"Authorization": "Basic abc"}, NO_TOKEN),
+        ({}, NO_TOKEN),
+        ({"Kubeshare-Token": "a b"}, BAD_TOKEN),
+        ({"Kubeshare-Token": "a\tb"}, BAD_TOKEN),
+        ({"Kubeshare-Token": "ä"}, BAD_TOKEN),
+        ({"Kubeshare-Token": "a" * MAX_TOKEN}, "a" * MAX_TOKEN),
+        ({"Kubeshare-Token": "a" * (MAX_TOKEN + 1)}, BAD_TOKEN),
+    ],
+)
+def test_the_token_is_in_either_header(headers: dict[str, str], found: str | Refusal) -> None:
+    assert token_of(headers) == found
+
+
+def answers(
+    name: str = "ann", groups: tuple[str, ...] = (), *, cards: bool = True, pods: bool = False
+) -> tuple[bytes, bytes, bytes]:
+    def of(status: dict[str, Any]) -> bytes:
+        return msgspec.json.encode({"kind": "Review", "status": status})
+
+    about = {"userInfo": {"username": name, "groups": groups}} if name else {}
+    return of(about), of({"allowed": cards}), of({"allowed": pods})
+
+
+def seen(*given: Any, **rights: bool) -> Viewer:
+    found = viewer_of("token", answers(*given, **rights))
+    assert isinstance(found, Viewer)
+    return found
+
+
+def test_those_who_may_see_every_pod_share_one_answer() -> None:
+    assert seen("ann", pods=True).audience == seen("bob", pods=True).audience == EVERYTHING
+    assert seen("ann", pods=True).sees_all
+
+
+def test_all_others_share_with_nobody_but_themselves() -> None:
+    ann = seen("ann", ("team",))
+    assert ann.audience == seen("ann", ("team",)).audience
+    others = [seen("bob", ("team",)), seen("ann", ("team", "more")), seen("ann"), seen(pods=True)]
+    assert ann.audience not in [one.audience for one in others]
+    assert not ann.sees_all
+
+
+def test_the_order_of_groups_says_nothing() -> None:
+    assert seen("ann", ("a", "b")).audience == seen("ann", ("b", "a")).audience
+
+
+def test_a_viewer_who_may_list_no_cards_is_told_the_role() -> None:
+    found = viewer_of("token", answers(cards=False, pods=True))
+    assert isinstance(found, Refusal)
+    assert found.status == 403
+    assert "kubeshare-gpu-reader" in found.message
+
+
+def test_a_right_that_is_denied_is_none() -> None:
+    about, cards, _ = answers()
+    pods = msgspec.json.encode({"status": {"allowed": True, "denied": True}})
+    found = viewer_of("token", (about, cards, pods))
+    assert isinstance(found, Viewer)
+    assert not found.sees_all
+
+
+def test_an_unknown_user_is_refused() -> None:
+    assert viewer_of("token", answers("")) == BAD_TOKEN
+
+
+def test_nothing_of_a_token_is_in_what_stands_for_it() -> None:
+    assert "token" not in seen("ann").id
+
+
+def test_questions_are_about_oneself() -> None:
+    assert [path.rpartition("/")[2] for path, _ in QUESTIONS] == [
+        "selfsubjectreviews", "selfsubjectaccessreviews", "selfsubjectaccessreviews",
+    ]  # fmt: skip
+    asked = [body["spec"]["resourceAttributes"] for _, body in QUESTIONS[1:]]
+    assert [(one["verb"], one["resource"], one["namespace"]) for one in asked] == [
+        ("list", "gpus", ""), ("list", "pods", ""),
+    ]  # fmt: skip
