@@ -13,7 +13,7 @@ SPREAD = $(if $(AGAIN),--last-failed --last-failed-no-failures none,--numprocess
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo rewrite test slow core check compiled compiled-core e2e differential prove manifests bench cost lock release release-lock clean
+.PHONY: help setup demo rewrite test slow browser core check compiled compiled-core e2e differential prove manifests bench cost lock release release-lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -53,11 +53,16 @@ test: $(STAMP)  ## every check, and the tests that take little time each: minute
 	@said=$$(mktemp); trap 'rm -f "$$said"' EXIT; \
 	$(MAKE) --silent check >"$$said" 2>&1 & checks=$$!; \
 	$(MAKE) --silent rewrite; \
-	$(BIN)/pytest --quiet $(SPREAD) -m 'not slow and not long'; tests=$$?; \
+	$(BIN)/pytest --quiet $(SPREAD) -m 'not slow and not long and not browser'; tests=$$?; \
 	wait $$checks || { cat "$$said"; exit 2; }; exit $$tests
 
 slow: rewrite  ## the other tests on the embedded cluster, for which CI has time; only make prove runs the long ones
 	@$(BIN)/pytest --quiet $(SPREAD) -m 'slow and not long'
+
+# Debian's chromium is enough. Without a browser the tests say so and are skipped; nothing is installed but axe-core.
+browser: rewrite  ## the dashboard's page in Chromium (needs it), with axe-core's rules of accessibility (needs npm)
+	@$(BIN)/python -m tests.browser.axe
+	@$(BIN)/pytest --quiet $(SPREAD) -m browser tests/browser
 
 # Rooms that only compute, processes and connections, TLS and a whole cluster: what differs between releases of Python shows here.
 CORE := $(addprefix tests/,cluster configuration devices dialects documents domain exporters isolation leader_election manifests \

@@ -69,8 +69,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # Workers of pytest-xdist report to the process that started them, which adds up.
     if not is_full() and not hasattr(config, "workerinput"):
         embedded = config.getoption("--control-plane") == "embedded"
-        of_slow = config.option.markexpr.startswith("slow")
-        table = "e2e" if not embedded else "slow" if of_slow else "test"
+        chosen = config.option.markexpr.partition(" ")[0]
+        by_mark = chosen if chosen in ("slow", "browser") else "test"
+        table = by_mark if embedded else "e2e"
         config.pluginmanager.register(BudgetReport(budgets()[table]))
 
 

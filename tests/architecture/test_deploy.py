@@ -39,6 +39,7 @@ NESTED = (
     "mps",
     "nodeAgent",
     "aggregator",
+    "dashboard",
     "sharePods",
     "networkPolicies",
     "serviceMonitor",

@@ -128,7 +128,9 @@ class Tab:
         """The expression's value, once it is true. Raises TimeoutError, naming it."""
         try:
             async with asyncio.timeout(PATIENCE_S):
-                while not (found := await self.run(script)):
+                # An element has no value here.
+                value = f"((found) => (found instanceof Node ? true : found))({script})"
+                while not (found := await self.run(value)):
                     await self.run("new Promise(requestAnimationFrame)")
         except TimeoutError:
             shown = await self.run("document.body.innerText")

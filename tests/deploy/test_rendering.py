@@ -179,6 +179,17 @@ VARIANTS = {
         'serviceMonitor.labels={"release": "prometheus"}',
         'imagePullSecrets=[{"name": "pull"}]',
     ],
+    "with a dashboard": [
+        "dashboard.enabled=true",
+        'dashboard.certificateSecret="page-tls"',
+        'dashboard.resources={"limits": {"memory": "2Gi"}}',
+        "networkPolicies.enabled=true",
+        'networkPolicies.apiServers=[{"ipBlock": {"cidr": "10.0.0.0/28"}}]',
+        'networkPolicies.viewers=[{"podSelector": {"matchLabels": {"app": "ingress"}}}]',
+        'imagePullSecrets=[{"name": "pull"}]',
+        'nodeSelector={"pool": "system"}',
+        'tolerations=[{"operator": "Exists"}]',
+    ],
     "with device plugins": [
         "nodeAgent.enabled=true",
         'nodeAgent.devices=["aliyun.com/gpu-mem", "nvidia.com/gpu"]',
@@ -1180,6 +1191,7 @@ def test_the_platform_can_choose_the_user_of_all_pods_that_need_not_be_root() ->
     """As OpenShift's restricted-v2 demands: no user, group or group of files of our own."""
     settings = [
         *("sharePods.enabled=true", "aggregator.enabled=true", 'admission.by="webhook"'),
+        "dashboard.enabled=true",
         *("nodeAgent.enabled=true", "nodeAgent.podResources=false"),
     ]
     chosen, ours = [
@@ -1191,7 +1203,7 @@ def test_the_platform_can_choose_the_user_of_all_pods_that_need_not_be_root() ->
         for user in ("null", "1234")
     ]
     profile = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
-    assert len(chosen) == 6
+    assert len(chosen) == 7
     assert all(one == profile for one in chosen.values())
     for one in ours.values():
         assert (one["runAsUser"], one["runAsGroup"], one["runAsNonRoot"]) == (1234, 1234, True)
@@ -1319,6 +1331,7 @@ def test_programs_on_nodes_may_no_more_than_they_must() -> None:
         "nodeAgent.enabled=true",
         "nodeAgent.podResources=false",
         "aggregator.enabled=true",
+        "dashboard.enabled=true",
         "sharePods.enabled=true",
     )
     for found, name, kind, root in (
@@ -1327,6 +1340,7 @@ def test_programs_on_nodes_may_no_more_than_they_must() -> None:
         (rendered(*VARIANTS["with device plugins"]), "kubeshare-node-agent", "DaemonSet", True),
         (rendered(*VARIANTS["with HAMi-core"]), "kubeshare-node-agent", "DaemonSet", True),
         (plain, "kubeshare-aggregator", "Deployment", False),
+        (plain, "kubeshare-dashboard", "Deployment", False),
         (plain, "kubeshare-controller", "Deployment", False),
         (objects, "kubeshare-node-agent", "DaemonSet", True),
         (objects, "kubeshare-gemini", "DaemonSet", True),
@@ -1341,4 +1355,37 @@ def test_programs_on_nodes_may_no_more_than_they_must() -> None:
         }
         assert pod["securityContext"].get("runAsNonRoot", False) is not root
         assert pod.get("hostNetwork", False) is (name == "kubeshare-gemini")
-        assert pod["automountServiceAccountToken"] is (name != "kubeshare-gemini")
+        has_token = name not in ("kubeshare-gemini", "kubeshare-dashboard")
+        assert pod["automountServiceAccountToken"] is has_token
+
+
+def test_the_dashboard_has_no_rights_and_no_token() -> None:
+    """Viewers show tokens of their own; of the cluster it has the API server's authority alone."""
+    assert "kubeshare-dashboard" not in str(rendered())
+    found = rendered(*VARIANTS["with a dashboard"])
+    bindings = [*of(found, "ClusterRoleBinding"), *of(found, "RoleBinding")]
+    assert bindings
+    assert "kubeshare-dashboard" not in str(bindings)
+    named = {one["kind"]: one for one in found if one["metadata"]["name"] == "kubeshare-dashboard"}
+    assert {*named} == {"ServiceAccount", "Service", "Deployment", "NetworkPolicy"}
+    pod = named["Deployment"]["spec"]["template"]["spec"]
+    assert pod["serviceAccountName"] == "kubeshare-dashboard"
+    assert named["ServiceAccount"]["automountServiceAccountToken"] is False
+    sources = [{*volume} - {"name"} for volume in pod["volumes"]]
+    assert sources == [{"configMap"}, {"secret"}]
+    assert pod["volumes"][0]["configMap"] == {"name": "kube-root-ca.crt"}
+    [rule] = named["NetworkPolicy"]["spec"]["ingress"]
+    assert rule["from"] == [{"podSelector": {"matchLabels": {"app": "ingress"}}}]
+
+
+@pytest.mark.parametrize(
+    ("secret", "scheme", "port"), [("", "HTTP", 80), ("page-tls", "HTTPS", 443)]
+)
+def test_the_dashboard_speaks_tls_with_a_certificate(secret: str, scheme: str, port: int) -> None:
+    found = rendered("dashboard.enabled=true", f'dashboard.certificateSecret="{secret}"')
+    named = {one["kind"]: one for one in found if one["metadata"]["name"] == "kubeshare-dashboard"}
+    [container] = named["Deployment"]["spec"]["template"]["spec"]["containers"]
+    assert [one["port"] for one in named["Service"]["spec"]["ports"]] == [port]
+    assert container["livenessProbe"]["httpGet"].get("scheme", "HTTP") == scheme
+    assert any(one.startswith("--key-file") for one in container["args"]) is bool(secret)
+    assert container["command"][-1] == "kubeshare_cmd.dashboard"

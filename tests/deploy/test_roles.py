@@ -107,6 +107,7 @@ EVERYTHING = (
     "nodeAgent.enabled=true",
     'nodeAgent.devices=["nvidia.com/gpu"]',
     "aggregator.enabled=true",
+    "dashboard.enabled=true",
     "sharePods.enabled=true",
     'config.profiles=[{"isolation": ["mps", "none"], "dialects": [{"name": "hami"}]}]',
     f"readers={SUBJECT}",

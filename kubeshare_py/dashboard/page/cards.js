@@ -5,7 +5,7 @@ import { LongList, LongTable } from "./lists.js";
 import { byName, sumOf } from "./state.js";
 import { cards as shareOf, count, memory, model, number, pair, percent, teamColour } from "./words.js";
 
-const TILE = 3.5; // rem: a tile's height, the gap between tiles, a node's head beside or above them
+const TILE = 3.6; // rem: a tile's height, the gap between tiles, a node's head beside or above them
 const GAP = 0.375;
 const HEAD = 12;
 const LEAST = 6.75; // the least width of a tile
@@ -118,7 +118,8 @@ export class CardsView {
     if (!item.node) return 2.75 * rem();
     const rows = Math.ceil(item.cards.length / this.columns);
     const tiles = rows * (TILE + GAP) - GAP;
-    return (this.wide ? Math.max(tiles, 3.5) + 1 : tiles + 3.5) * rem();
+    const about = item.node.state ? 4.6 : 3.5;
+    return (this.wide ? Math.max(tiles, about) + 1 : tiles + 3.5) * rem();
   }
 
   drawNode({ node, cards, key }) {
@@ -409,19 +410,20 @@ function bar(card, field, all) {
   return `linear-gradient(90deg, ${stops.join(", ")})`;
 }
 
+// In words, beginning with what the tile shows: who speaks to the page says what is seen.
 export function inWords(card) {
   const pods = card.tenants.map(([namespace, pod, milli]) => `${namespace ? `${namespace}/${pod}` : "a pod of another namespace"} ${shareOf(milli)}`);
   return [
-    `${card.label} of ${card.node.name}, ${model(card.model)}`,
-    card.isReady ? null : card.state,
-    `${shareOf(card.used)} of ${shareOf(card.capacity)} held`,
+    `${card.label}${card.isPart ? " MIG" : ""} ${card.isReady ? `${shareOf(card.used)} of ${shareOf(card.capacity)} held` : shortState(card)} on ${card.node.name}`,
+    model(card.model),
+    card.isReady ? null : `${card.state}, ${shareOf(card.used)} of ${shareOf(card.capacity)} held`,
     `memory ${pair(card.usedMemory, card.memory)}`,
     card.busy === null ? null : `busy ${percent(card.busy, 1000)} percent`,
     pods.length ? `pods: ${pods.slice(0, 5).join(", ")}${pods.length > 5 ? ` and ${pods.length - 5} more` : ""}` : "no pods",
   ].filter(Boolean).join("; ");
 }
 
-const SHORT = { Unknown: "unknown", Unhealthy: "unhealthy", ClaimedTwice: "claimed twice", Cordoned: "cordoned", NotReady: "not ready", SchedulingDisabled: "no new pods", Silent: "silent" };
+const SHORT = { Unknown: "unknown", Unhealthy: "unhealthy", ClaimedTwice: "disputed", Cordoned: "cordoned", NotReady: "not ready", SchedulingDisabled: "closed", Silent: "silent" };
 const shortState = (card) => SHORT[card.state.split(",")[0]] ?? card.state;
 
 export function stateChip(card) {

@@ -31,8 +31,12 @@ export class Details {
     if (!shown) {
       this.stop();
       if (!this.element.hidden) {
+        const active = document.activeElement;
+        const wasInside = active === document.body || this.element.contains(active);
         this.element.hidden = true;
         fill(this.element);
+        // Unless the reader has gone on to something else.
+        if (!wasInside) return;
         if (this.from?.isConnected) this.from.focus({ preventScroll: true });
         else document.querySelector('.tile[tabindex="0"]')?.focus({ preventScroll: true });
       }
