@@ -73,7 +73,7 @@ ASKED_S, READ_S, WAIT_S, KEPT_S = 15.0, 60.0, 25.0, 10.0
 MAX_KEPT, MAX_ASKED, MAX_WAITING = 1024, 16, 128
 #: The whole state of a very large cluster has some MB. Fifty viewers who begin at once are sent the
 #: same bytes, which are counted for each.
-BOUNDS = Bounds(connections=512, unread_bytes=256 * 2**20, unread_s=60.0)
+BOUNDS = Bounds(unread_bytes=256 * 2**20, unread_s=60.0)
 _JSON = {"Content-Type": "application/json"}
 
 

@@ -28,6 +28,11 @@ import pytest
 @pytest.mark.slow
 def test_slow(): pass
 """
+PAGE = """
+import pytest
+@pytest.mark.browser
+def test_page(): pass
+"""
 GOOD, BAD, CRASH = "def test_good(): pass", "def test_bad(): assert 0", "import os; os._exit(1)"
 BROKEN = "import no_such_module"
 #: For make and pytest: the tree's own tools, no other plugin than the one that spreads tests.
@@ -45,7 +50,7 @@ $2" "$3"
 """
 FOLDERS = (
     *("conformance", "stories", "faults", "deploy", "differential", "kubelet"),
-    *("attacks", "policies"),
+    *("attacks", "policies", "browser"),
 )
 
 
@@ -68,11 +73,12 @@ def tree(tmp_path: Path) -> Path:
     (tmp_path / "tests/__pycache__/conftest.any-pytest-any.pyc").touch()
     write(tools / "python", "#!/bin/sh\necho any\n")
     (tmp_path / "pyproject.toml").write_text(
-        "[tool.pytest.ini_options]\nmarkers = ['slow', 'long']\n"
+        "[tool.pytest.ini_options]\nmarkers = ['slow', 'long', 'browser']\n"
     )
     (tmp_path / "installed").touch()
     add(tmp_path, "stories/test_good.py", GOOD)
     add(tmp_path, "test_slow.py", SLOW)
+    add(tmp_path, "browser/test_page.py", PAGE)
     return tmp_path
 
 
@@ -119,13 +125,16 @@ def test_one_process_rewrites_the_tests_beside_the_checks_if_they_were_never_run
 
 
 #: The closing lines of runs in which nothing fails.
-PASSED = ["make test: 1 passed", "make slow: 1 passed", "make e2e: 1 passed"]
+PASSED = [
+    *("make test: 1 passed", "make slow: 1 passed"),
+    *("make browser: 1 passed", "make e2e: 1 passed"),
+]
 
 
 @pytest.mark.slow
 def test_the_closing_lines_of_each_run_are_told(tree: Path) -> None:
     code, said = ci(tree)
-    assert (code, said[-3:]) == (0, PASSED), said
+    assert (code, said[-4:]) == (0, PASSED), said
 
 
 @pytest.mark.slow
@@ -138,14 +147,14 @@ def test_the_core_is_tried_on_the_oldest_python_of_each_minor_version(tree: Path
     user = "" if os.getuid() == 0 else ", an ordinary user without Go"
     code, said = ci(tree, *pythons)
     pythons_passed = [f"Python 4.9.0{user}: 2 passed", "Python 4.10.0: 2 passed"]
-    assert (code, said[-5:]) == (0, pythons_passed + PASSED), said
+    assert (code, said[-6:]) == (0, pythons_passed + PASSED), said
 
 
 @pytest.mark.slow
 def test_a_test_that_passes_alone_is_named_and_does_not_fail(tree: Path) -> None:
     add(tree, "stories/test_flaky.py", FLAKY)
     code, said = ci(tree)
-    assert (code, said[-6:]) == (
+    assert (code, said[-7:]) == (
         0,
         [
             "make test: 1 failed, 1 passed",
@@ -153,6 +162,7 @@ def test_a_test_that_passes_alone_is_named_and_does_not_fail(tree: Path) -> None
             "failed once, passed alone:",
             "  tests/stories/test_flaky.py::test_flaky",
             "make slow: 1 passed",
+            "make browser: 1 passed",
             "make e2e: 2 passed",
         ],
     ), said

@@ -77,7 +77,7 @@ async def test_what_is_shown_is_in_the_address(sight: Sight) -> None:
     await sight.go("#/cards?state=Unhealthy")
     assert await sight.tab.run("document.querySelectorAll('.tile').length") == 1
     await sight.go("#/cards?free=1&model=NVIDIA-L40S&as=table")
-    await sight.tab.until("document.querySelectorAll('.long .row').length === 3")
+    await sight.tab.until("document.querySelectorAll('.long .row').length === 4")
     await sight.tab.run("history.back(); null")
     await sight.tab.until("document.querySelectorAll('.tile').length === 1")
 

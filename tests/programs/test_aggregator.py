@@ -38,7 +38,9 @@ async def test_wrong_usage_is_told(tmp_path: Path) -> None:
     assert (code, "no such file" in errors) == (3, True)
 
 
-@pytest.mark.parametrize("command", ["aggregator", "node_agent", "gemini", "controller"])
+@pytest.mark.parametrize(
+    "command", ["aggregator", "node_agent", "gemini", "controller", "dashboard"]
+)
 async def test_help_shows_examples(command: str, tmp_path: Path) -> None:
     code, said, _ = await run(tmp_path, command, "--help")
     assert code == 0

@@ -108,7 +108,7 @@ _MODULES = [
     *("scheduler", "admission", "collector"),
     *(
         pytest.param(one, marks=pytest.mark.long)
-        for one in ("node_agent", "aggregator", "controller")
+        for one in ("node_agent", "aggregator", "controller", "dashboard")
     ),
 ]
 
@@ -134,6 +134,7 @@ async def program(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
         "collector": ((*LOCAL, "--node-name", "n1"), 1),
         "node_agent": ((*LOCAL, "--node-name", "n1", *kubeconfig), 1),
         "aggregator": ((*LOCAL, *kubeconfig), 1),
+        "dashboard": ((*LOCAL, *kubeconfig), 1),
         "controller": ((*LOCAL, "--leader-elect", "false", *kubeconfig), 1),
     }
     options, servers = command[request.param]

@@ -8,7 +8,7 @@ import { cards as shareOf, count, memory, model, number, pair, percent, teamColo
 const TILE = 3.6; // rem: a tile's height, the gap between tiles, a node's head beside or above them
 const GAP = 0.375;
 const HEAD = 12;
-const LEAST = 6.75; // the least width of a tile
+const LEAST = 5.6; // the least width of a tile
 const GROUPS = { node: "node", model: "model", team: "team", state: "state" };
 
 export class CardsView {
@@ -155,7 +155,8 @@ export class CardsView {
       h(
         "span",
         { class: "line" },
-        h("span", { class: "label" }, card.label, card.isPart ? h("span", { class: "part" }, "MIG") : null),
+        h("span", { class: "label" }, card.label, card.isPart ? [" ", h("span", { class: "part" }, "MIG")] : null),
+        " ",
         card.isReady ? h("span", { class: "amount" }, shareOf(card.used)) : h("span", { class: "trouble" }, shortState(card)),
       ),
       h("span", { class: "bar share", "--fill": bar(card, 2, card.capacity), "--busy": card.busy === null ? "0%" : `${card.busy / 10}%` }),

@@ -255,7 +255,7 @@ export class Details {
         ? section(
             "Islands",
             h("p", { class: "fine" }, "Cards of which every two are joined by at least this bandwidth, both directions together."),
-            table(["Cards", "Bandwidth", ""], islands.map(([bandwidth, places, intact]) => [labels(places), bandwidth < 100 ? "near" : `${Math.round(bandwidth / 1000)} GB/s`, intact ? "all idle" : ""])),
+            table(["Cards", "Bandwidth", "Idle"], islands.map(([bandwidth, places, intact]) => [labels(places), bandwidth < 100 ? "near" : `${Math.round(bandwidth / 1000)} GB/s`, intact ? "all" : "not all"])),
           )
         : null,
     );
