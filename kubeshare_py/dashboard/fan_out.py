@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NewType, assert_never
 
+from kubeshare_py.domain.events import TimePassed
+
 #: A digest of the viewer's token.
 ViewerId = NewType("ViewerId", str)
 #: Of those who may see the same; another one shares no answer with it.
@@ -56,11 +58,6 @@ class ReadRefused:
 
     audience: Audience
     viewer: ViewerId
-
-
-@dataclass(frozen=True, slots=True)
-class TimePassed:
-    """The time is that of `wake_at`."""
 
 
 FanOutEvent = ViewerSeen | ReadEnded | ReadFailed | ReadRefused | TimePassed

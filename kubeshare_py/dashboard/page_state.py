@@ -10,6 +10,7 @@ from hashlib import blake2b
 
 import msgspec
 
+from kubeshare_py.manifests.decoding import UNDECODABLE
 from kubeshare_py.manifests.state_group import state_of
 from kubeshare_py.terminal.cards import asks_of, card_state, held, node_state
 from kubeshare_py.views.view import CardView, NodeView, PodView, TenantView
@@ -21,7 +22,7 @@ MAX_GONE = 20_000
 
 #: Counts the states that differ, from 1.
 Version = int
-#: Makes a row's name and text of a part of an answer; raises MsgspecError for other JSON.
+#: Makes a row's name and text of a part of an answer; raises UNDECODABLE for other JSON.
 _Read = Callable[[msgspec.Raw], tuple[str, bytes]]
 
 
@@ -82,7 +83,7 @@ class PageState:
         """
         try:
             whole = msgspec.json.decode(body, type=_Whole)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except UNDECODABLE as error:
             raise BadState(str(error)) from error
         yield
         after = self.version + 1
@@ -177,7 +178,7 @@ def _taken(
 def _read(raw: msgspec.Raw, read: _Read) -> tuple[str, bytes]:
     try:
         return read(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNDECODABLE as error:
         raise BadState(str(error)) from error
 
 

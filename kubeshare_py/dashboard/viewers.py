@@ -27,7 +27,7 @@ EVERYTHING = Audience("everything")
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ViewerRefusal:
     """The HTTP status to answer with, and a sentence."""
 
     status: int
@@ -35,8 +35,8 @@ class Refusal:
 
 
 UNAUTHORIZED, FORBIDDEN = 401, 403
-NO_TOKEN = Refusal(UNAUTHORIZED, "sign in: a token of the cluster is needed")
-BAD_TOKEN = Refusal(UNAUTHORIZED, "the API server does not accept this token")
+NO_TOKEN = ViewerRefusal(UNAUTHORIZED, "sign in: a token of the cluster is needed")
+BAD_TOKEN = ViewerRefusal(UNAUTHORIZED, "the API server does not accept this token")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class _Review(msgspec.Struct):
     status: _ReviewStatus
 
 
-def token_of(headers: Mapping[str, str]) -> str | Refusal:
+def token_of(headers: Mapping[str, str]) -> str | ViewerRefusal:
     """The token that a request shows: the page's own header, or a bearer token of a proxy."""
     token = headers.get(TOKEN_HEADER, "").strip()
     if not token:
@@ -107,14 +107,14 @@ QUESTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
-def viewer_of(token: str, answers: tuple[bytes, bytes, bytes]) -> Viewer | Refusal:
-    """The viewer by the answers to QUESTIONS. Raises MsgspecError for answers of another kind."""
+def viewer_of(token: str, answers: tuple[bytes, bytes, bytes]) -> Viewer | ViewerRefusal:
+    """The viewer by the answers to QUESTIONS. Raises UNDECODABLE for other answers."""
     about, cards, pods = (msgspec.json.decode(one, type=_Review).status for one in answers)
     user = about.user_info
     if not user.username:
         return BAD_TOKEN
     if not _is_allowed(cards):
-        return Refusal(
+        return ViewerRefusal(
             FORBIDDEN,
             f'User "{user.username}" cannot list resource "{GPUS}" in API group "{GROUP}" at the '
             "cluster scope: the ClusterRole kubeshare-gpu-reader allows it",

@@ -13,6 +13,7 @@ import msgspec
 from kubeshare_py.documents.yaml_text import DocumentProblem, read_yaml_documents
 from kubeshare_py.domain.printable import listed
 from kubeshare_py.manifests.api_paths import CORE, collection_path
+from kubeshare_py.manifests.decoding import UNDECODABLE
 from kubeshare_py.manifests.state_group import API_VERSION, REVIEW, REVIEWS, ROOT, SCHEDULERS
 from kubeshare_py.manifests.workloads import (
     AdmissionAnswer,
@@ -46,7 +47,7 @@ class Pasted:
     skipped: tuple[str, ...]
 
 
-class WhatIf(msgspec.Struct, frozen=True):
+class WhatIfAnswer(msgspec.Struct, frozen=True):
     """What would become of one pod. `prospect` is None if that was not asked: `message` says why.
 
     `notes` are sentences about what the answer leaves out.
@@ -142,7 +143,7 @@ def scheduler_names(body: bytes) -> tuple[str, ...] | str:
     """The schedulerNames of a list of profiles; why there are none, as a text."""
     try:
         found = msgspec.json.decode(body, type=_Schedulers)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNDECODABLE as error:
         return f"the scheduler does not answer as one of this version does: {error}"
     return tuple(one.metadata.name for one in found.items)
 
@@ -151,5 +152,5 @@ def prospect(body: bytes) -> ProspectView | str:
     """What would become of the pod; why that is not known, as a text."""
     try:
         return msgspec.json.decode(body, type=_Answered).status
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNDECODABLE as error:
         return f"the scheduler does not answer as one of this version does: {error}"

@@ -36,7 +36,6 @@ from kubeshare_py.dashboard.fan_out import (
     ReadEnded,
     ReadFailed,
     ReadRefused,
-    TimePassed,
     ViewerId,
     ViewerSeen,
 )
@@ -44,13 +43,14 @@ from kubeshare_py.dashboard.page_state import BadState, PageState, Version
 from kubeshare_py.dashboard.viewers import (
     BAD_TOKEN,
     QUESTIONS,
-    Refusal,
     Viewer,
+    ViewerRefusal,
     token_of,
     viewer_id,
     viewer_of,
 )
-from kubeshare_py.dashboard.what_if import WhatIf
+from kubeshare_py.dashboard.what_if import WhatIfAnswer
+from kubeshare_py.domain.events import TimePassed
 from kubeshare_py.edges.kube.credentials import Credentials
 from kubeshare_py.edges.kube.errors import KubeError, kube_error
 from kubeshare_py.edges.kube.transport import NO_ANSWER, KubeTransport, Reply, why_unanswered
@@ -59,6 +59,7 @@ from kubeshare_py.edges.process.bounded_server import Bounds, HeldBodies, listen
 from kubeshare_py.edges.process.build import running_build, say_listening, url
 from kubeshare_py.edges.process.probes import HealthCheck
 from kubeshare_py.manifests.api_paths import object_path
+from kubeshare_py.manifests.decoding import UNDECODABLE
 from kubeshare_py.manifests.state_group import GPUS, PODS, ROOT
 from kubeshare_py.manifests.workloads import AdmissionAnswer, PodTemplate, dry_run_refused
 from kubeshare_py.terminal.why_report import why_report
@@ -75,12 +76,14 @@ MAX_KEPT, MAX_ASKED, MAX_WAITING = 1024, 16, 128
 #: same bytes, which are counted for each.
 BOUNDS = Bounds(unread_bytes=256 * 2**20, unread_s=60.0)
 _JSON = {"Content-Type": "application/json"}
+#: Not the viewer's fault: asked again at its next request.
+_AWAY = HTTPStatus.SERVICE_UNAVAILABLE
 
 
 # Requests to the API server, each with the token of a viewer.
 
 
-class Unanswered(Exception):
+class NoAnswer(Exception):
     """The API server did not answer; the text says why."""
 
 
@@ -100,9 +103,9 @@ class ApiAsViewer:
         await self._transport.__aexit__(*error)
 
     async def asked(self, token: str, path: str, body: object = None) -> Reply:
-        """GET, or POST of a body that changes nothing, after few others. Raises Unanswered."""
+        """GET, or POST of a body that changes nothing, after few others. Raises NoAnswer."""
         if self._waiting >= MAX_WAITING:
-            raise Unanswered("too many questions at once; try again")
+            raise NoAnswer("too many questions at once; try again")
         self._waiting += 1
         try:
             async with self._slots:
@@ -111,7 +114,7 @@ class ApiAsViewer:
             self._waiting -= 1
 
     async def sent(self, token: str, path: str, body: object, within_s: float) -> Reply:
-        """The same at once. Raises Unanswered."""
+        """The same at once. Raises NoAnswer."""
         headers = {"Authorization": f"Bearer {token}"}
         data = b"" if body is None else msgspec.json.encode(body)
         if data:
@@ -120,7 +123,7 @@ class ApiAsViewer:
         try:
             return await self._transport.send(method, path, headers, data, within_s)
         except NO_ANSWER as error:
-            raise Unanswered(f"the API server does not answer: {why_unanswered(error)}") from error
+            raise NoAnswer(f"the API server does not answer: {why_unanswered(error)}") from error
 
 
 def _error_of(reply: Reply) -> KubeError:
@@ -133,10 +136,10 @@ class Viewers:
     def __init__(self, api: ApiAsViewer, clock: Callable[[], float]) -> None:
         self._api = api
         self._clock = clock
-        self._kept: OrderedDict[ViewerId, tuple[float, Viewer | Refusal]] = OrderedDict()
+        self._kept: OrderedDict[ViewerId, tuple[float, Viewer | ViewerRefusal]] = OrderedDict()
         self._asking: dict[ViewerId, asyncio.Lock] = {}
 
-    async def of(self, token: str) -> Viewer | Refusal:
+    async def of(self, token: str) -> Viewer | ViewerRefusal:
         """The viewer, or why it may see nothing."""
         key = viewer_id(token)
         lock = self._asking.setdefault(key, asyncio.Lock())
@@ -146,7 +149,10 @@ class Viewers:
                 if self._clock() < until:
                     return known
                 found = await self._asked(token)
-                if isinstance(found, Refusal) and found.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                if (
+                    isinstance(found, ViewerRefusal)
+                    and found.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+                ):
                     return found
                 self._kept[key] = self._clock() + KEPT_S, found
                 self._kept.move_to_end(key)
@@ -157,7 +163,7 @@ class Viewers:
             if not lock.locked():
                 self._asking.pop(key, None)
 
-    async def _asked(self, token: str) -> Viewer | Refusal:
+    async def _asked(self, token: str) -> Viewer | ViewerRefusal:
         bodies = []
         try:
             for path, body in QUESTIONS:
@@ -166,15 +172,15 @@ class Viewers:
                     return BAD_TOKEN
                 if reply.status != HTTPStatus.CREATED:
                     said = f"the API server does not say who you are: {_error_of(reply)}"
-                    return Refusal(HTTPStatus.SERVICE_UNAVAILABLE, said)
+                    return ViewerRefusal(HTTPStatus.SERVICE_UNAVAILABLE, said)
                 bodies.append(reply.body)
             about, cards, pods = bodies
             return viewer_of(token, (about, cards, pods))
-        except Unanswered as error:
-            return Refusal(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
-        except msgspec.MsgspecError as error:
+        except NoAnswer as error:
+            return ViewerRefusal(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+        except UNDECODABLE as error:
             said = f"the API server does not answer as one: {error}"
-            return Refusal(HTTPStatus.SERVICE_UNAVAILABLE, said)
+            return ViewerRefusal(HTTPStatus.SERVICE_UNAVAILABLE, said)
 
 
 # The state, read for each audience and sent to its viewers.
@@ -312,7 +318,7 @@ class Feeds:
             took_s = self._clock() - began
             problem = _problem_of(reply)
             changed = False if problem else await self._taken(feed, reply.body)
-        except (Unanswered, BadState) as error:
+        except (NoAnswer, BadState) as error:
             problem, changed, took_s, reply = str(error), False, self._clock() - began, None
         if reply is not None and reply.status in _REFUSED:
             feed.tokens.pop(effect.viewer, None)
@@ -359,7 +365,7 @@ def _problem_of(reply: Reply) -> str:
 
 
 class WhatIfQuestions:
-    """Asks the API server and the scheduler as the viewer. Raises Unanswered."""
+    """Asks the API server and the scheduler as the viewer. Raises NoAnswer."""
 
     def __init__(self, api: ApiAsViewer) -> None:
         self._api = api
@@ -385,8 +391,8 @@ class WhatIfQuestions:
 
     async def _one(
         self, token: str, template: PodTemplate, namespace: str, known: tuple[str, ...] | str
-    ) -> WhatIf:
-        answer = WhatIf(object=template.owner, namespace=namespace)
+    ) -> WhatIfAnswer:
+        answer = WhatIfAnswer(object=template.owner, namespace=namespace)
         if isinstance(known, str):
             return msgspec.structs.replace(answer, message=known)
         admission = await self._admission(token, template, namespace)
@@ -480,17 +486,17 @@ class Dashboard:
         async def handler(request: web.Request) -> web.StreamResponse:
             if assets.is_of_another_site(request.headers.get("Sec-Fetch-Site", "")):
                 message = "this is for the page of the dashboard itself"
-                return _refused(Refusal(HTTPStatus.FORBIDDEN, message))
+                return _refused(ViewerRefusal(HTTPStatus.FORBIDDEN, message))
             token = token_of(request.headers)
-            if isinstance(token, Refusal):
+            if isinstance(token, ViewerRefusal):
                 return _refused(token)
             viewer = await self._viewers.of(token)
-            if isinstance(viewer, Refusal):
+            if isinstance(viewer, ViewerRefusal):
                 return _refused(viewer)
             try:
                 return await answer(request, viewer, token)
-            except Unanswered as error:
-                return _refused(Refusal(HTTPStatus.SERVICE_UNAVAILABLE, str(error)))
+            except NoAnswer as error:
+                return _refused(ViewerRefusal(HTTPStatus.SERVICE_UNAVAILABLE, str(error)))
 
         return handler
 
@@ -506,14 +512,14 @@ class Dashboard:
         await feed.newer_than(since, WAIT_S)
         # Rights may have been taken away meanwhile; the state may be another one.
         now = await self._viewers.of(token)
-        if isinstance(now, Refusal):
+        if isinstance(now, ViewerRefusal):
             return _refused(now)
         if now.audience != viewer.audience:
             feed = self._feeds.of(now, token)
             await feed.newer_than("", WAIT_S)
         if not feed.read_at:
             message = feed.problem or "the scheduler's state is being read"
-            return _refused(Refusal(HTTPStatus.SERVICE_UNAVAILABLE, message))
+            return _refused(ViewerRefusal(HTTPStatus.SERVICE_UNAVAILABLE, message))
         compressed = "gzip" in request.headers.get("Accept-Encoding", "")
         headers = {**assets.PRIVATE, **_JSON, "Vary": "Accept-Encoding"}
         if compressed:
@@ -527,12 +533,12 @@ class Dashboard:
         if reply.status != HTTPStatus.OK:
             error = _error_of(reply)
             status = reply.status if reply.status in _PASSED_ON else HTTPStatus.BAD_GATEWAY
-            return _refused(Refusal(status, error.message or str(error)))
+            return _refused(ViewerRefusal(status, error.message or str(error)))
         try:
             why = msgspec.json.decode(reply.body, type=WhyView)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except UNDECODABLE as error:
             message = f"the scheduler does not answer as one of this version does: {error}"
-            return _refused(Refusal(HTTPStatus.BAD_GATEWAY, message))
+            return _refused(ViewerRefusal(HTTPStatus.BAD_GATEWAY, message))
         return _json({"why": why, "report": why_report(why, None).plain})
 
     async def _prospects(self, request: web.Request, _viewer: Viewer, token: str) -> web.Response:
@@ -542,9 +548,12 @@ class Dashboard:
                 return _json(await self._what_if.about(token, text, namespace))
         except web.HTTPRequestEntityTooLarge:
             message = f"at most {what_if.MAX_BYTES // 1024} KiB are read"
-            return _refused(Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message))
+            return _refused(ViewerRefusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message))
         except what_if.Unreadable as error:
-            return _refused(Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)))
+            return _refused(ViewerRefusal(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)))
+        except UNDECODABLE as error:
+            message = f"the API server does not answer as one: {error}"
+            return _refused(ViewerRefusal(HTTPStatus.BAD_GATEWAY, message))
 
 
 _Answer = Callable[[web.Request, Viewer, str], Awaitable[web.StreamResponse]]
@@ -561,7 +570,7 @@ def _json(value: object) -> web.Response:
     return web.Response(body=msgspec.json.encode(value), headers={**assets.PRIVATE, **_JSON})
 
 
-def _refused(refusal: Refusal) -> web.Response:
+def _refused(refusal: ViewerRefusal) -> web.Response:
     headers = {**assets.PRIVATE, **_JSON}
     body = msgspec.json.encode({"message": refusal.message})
     return web.Response(status=refusal.status, body=body, headers=headers)

@@ -19,10 +19,10 @@ from kubeshare_py.dashboard.fan_out import (
     ReadEnded,
     ReadFailed,
     ReadRefused,
-    TimePassed,
     ViewerId,
     ViewerSeen,
 )
+from kubeshare_py.domain.events import TimePassed
 
 ALL, TEAM = Audience("all"), Audience("team")
 ANN, BOB = ViewerId("ann"), ViewerId("bob")

@@ -11,8 +11,8 @@ from kubeshare_py.dashboard.viewers import (
     MAX_TOKEN,
     NO_TOKEN,
     QUESTIONS,
-    Refusal,
     Viewer,
+    ViewerRefusal,
     token_of,
     viewer_of,
 )
@@ -35,7 +35,7 @@ from kubeshare_py.dashboard.viewers import (
         ({"Kubeshare-Token": "a" * (MAX_TOKEN + 1)}, BAD_TOKEN),
     ],
 )
-def test_the_token_is_in_either_header(headers: dict[str, str], found: str | Refusal) -> None:
+def test_the_token_is_in_either_header(headers: dict[str, str], found: str | ViewerRefusal) -> None:
     assert token_of(headers) == found
 
 
@@ -49,8 +49,8 @@ def answers(
     return of(about), of({"allowed": cards}), of({"allowed": pods})
 
 
-def seen(*given: Any, **rights: bool) -> Viewer:
-    found = viewer_of("token", answers(*given, **rights))
+def seen(name: str = "ann", groups: tuple[str, ...] = (), *, pods: bool = False) -> Viewer:
+    found = viewer_of("token", answers(name, groups, pods=pods))
     assert isinstance(found, Viewer)
     return found
 
@@ -74,7 +74,7 @@ def test_the_order_of_groups_says_nothing() -> None:
 
 def test_a_viewer_who_may_list_no_cards_is_told_the_role() -> None:
     found = viewer_of("token", answers(cards=False, pods=True))
-    assert isinstance(found, Refusal)
+    assert isinstance(found, ViewerRefusal)
     assert found.status == 403
     assert "kubeshare-gpu-reader" in found.message
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kubeshare_py.dashboard import what_if
-from kubeshare_py.manifests.pod_check import AdmissionAnswer
+from kubeshare_py.manifests.workloads import AdmissionAnswer
 
 POD = b"""
 apiVersion: v1
