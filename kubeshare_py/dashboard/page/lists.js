@@ -43,6 +43,7 @@ export class LongList {
     return low;
   }
 
+  // Draws what is in sight. Elements that stay as they are cost nothing.
   show() {
     if (!this.element.isConnected) return;
     const top = -this.element.getBoundingClientRect().top;
@@ -59,6 +60,13 @@ export class LongList {
       if (at >= 0) numbers.push(at);
     }
     numbers.sort((one, other) => one - other);
+    // What is out of sight goes first: else all that stays would be moved in front of it.
+    const wanted = new Set(numbers.map((at) => this.keyOf(this.items[at])));
+    for (const [key, { element }] of before) {
+      if (wanted.has(key)) continue;
+      element.remove();
+      before.delete(key);
+    }
     let place = this.element.firstChild;
     for (const at of numbers) {
       const item = this.items[at];
@@ -79,6 +87,9 @@ export class LongList {
       if (element === place) place = place.nextSibling;
       else this.element.insertBefore(element, place);
       if (within) element.querySelector(`[data-focus="${CSS.escape(within)}"]`)?.focus({ preventScroll: true });
+      const drawnAt = [at, this.items.length, this.offsets[at], this.offsets[at + 1]].join();
+      shown.set(key, { item, element, drawnAt });
+      if (known?.element === element && known.drawnAt === drawnAt) continue;
       element.style.transform = `translateY(${this.offsets[at]}px)`;
       element.style.height = `${this.offsets[at + 1] - this.offsets[at]}px`;
       if (element.getAttribute("role") === "row") element.setAttribute("aria-rowindex", at + 2);
@@ -86,10 +97,7 @@ export class LongList {
         element.setAttribute("aria-posinset", at + 1);
         element.setAttribute("aria-setsize", this.items.length);
       }
-      shown.set(key, { item, element });
-      before.delete(key);
     }
-    for (const { element } of before.values()) element.remove();
     this.shown = shown;
   }
 
