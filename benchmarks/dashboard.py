@@ -8,7 +8,7 @@ an API server answers about users; `kubeshare-dashboard`; and Chromium. Printed 
 - first paint: from the navigation until all cards are counted and the first ones drawn, with an
   empty cache, once the dashboard has the state;
 - frames: of some seconds in which the page is scrolled at each frame, how many there were a second,
-  and the longest;
+  the longest, and the CPU time of the page's thread for one, which a busy machine does not change;
 - update: the longest frame while an answer with changes of `CHANGED` nodes is taken in and drawn;
 - memory: of the page's JavaScript after a collection, and of the tab's process (private memory).
 
@@ -162,13 +162,24 @@ async def page(tab: Tab, url: str, cards: int) -> None:
         await tab.open(f"{url}/#token={TOKEN}")
         painted = await tab.run(_PAINTED % f"{cards:,}")
         print(f"first paint {painted / 1e3:.2f} s", flush=True)
+    await tab.ask("Performance.enable", timeDomain="threadTicks")
     for step in (100, 2000):
+        before = await thread_s(tab)
         lengths = await tab.run(_SCROLL % (5000, step, step))
         told("scrolled by", step, lengths)
+        each_ms = (await thread_s(tab) - before) * 1e3 / len(lengths)
+        print(f"  {each_ms:.1f} ms of CPU of the page's thread a frame", flush=True)
     await tab.ask("HeapProfiler.enable")
     await tab.ask("HeapProfiler.collectGarbage")
     heap = (await tab.ask("Runtime.getHeapUsage"))["usedSize"]
     print(f"JavaScript's memory {heap / 2**20:.0f} MiB", flush=True)
+
+
+async def thread_s(tab: Tab) -> float:
+    """The CPU time (s) of the page's thread so far."""
+    found = (await tab.ask("Performance.getMetrics"))["metrics"]
+    [spent_s] = [one["value"] for one in found if one["name"] == "ThreadTime"]
+    return float(spent_s)
 
 
 def told(what: str, step: int, lengths: list[float]) -> None:
