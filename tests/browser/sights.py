@@ -1,10 +1,10 @@
 """A cluster to look at: several teams, models and troubles, the same each time."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import count
 
 from kubeshare_py.domain.diagnosis import Shortfall
+from kubeshare_py.domain.values import replace
 from kubeshare_py.views.view import (
     CardView,
     ClusterView,

@@ -1,9 +1,8 @@
 """Names that would be markup, streams that break, a scheduler and rights that come and go."""
 
-from dataclasses import replace
-
 import pytest
 
+from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.dashboard import KEPT_S
 from kubeshare_py.views.view import ClusterView, PodView, TenantView
 from tests.browser.conftest import Sight

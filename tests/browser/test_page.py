@@ -1,7 +1,6 @@
 """What a viewer sees and does: clicks, keys, links, filters, a narrow window."""
 
-from dataclasses import replace
-
+from kubeshare_py.domain.values import replace
 from kubeshare_py.views.view import TenantView
 from tests.browser.conftest import Sight
 from tests.browser.sights import a_cluster

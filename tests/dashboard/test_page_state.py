@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 from kubeshare_py.dashboard import page_state
 from kubeshare_py.dashboard.page_state import BadState, PageState
+from kubeshare_py.domain.values import replace
 from kubeshare_py.scheduling.explain.question import completed
 from kubeshare_py.views.view import CardView, ClusterView, NodeView, PodView, TenantView
 

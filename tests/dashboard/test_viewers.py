@@ -60,7 +60,7 @@ def test_those_who_may_see_every_pod_share_one_answer() -> None:
     assert seen("ann", pods=True).sees_all
 
 
-def test_all_others_share_with_nobody_but_themselves() -> None:
+def test_all_others_share_with_themselves_alone() -> None:
     ann = seen("ann", ("team",))
     assert ann.audience == seen("ann", ("team",)).audience
     others = [seen("bob", ("team",)), seen("ann", ("team", "more")), seen("ann"), seen(pods=True)]

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 
 from kubeshare_py.dashboard.fan_out import PRESENT_S
+from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.dashboard import KEPT_S
 from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest
 from kubeshare_py.embedded_cluster.serving.server import ADMIN
