@@ -42,6 +42,8 @@ from tests.controlplane.processes import most_resident_bytes
 #: How many pods go away between two reads, each of another node.
 CHANGED = 200
 TOKEN = "t"
+#: Answers of a busy machine may take long.
+PATIENT = aiohttp.ClientTimeout(total=None, sock_connect=None)
 #: Counts frames while the page is scrolled: its length (ms) of each.
 _SCROLL = """
 new Promise((done) => {
@@ -241,7 +243,7 @@ async def measure(options: Any) -> None:
         connector = aiohttp.TCPConnector(limit=0)
         async with (
             dashboard(options.nodes, options.pods) as (url, behind, process),
-            aiohttp.ClientSession(connector=connector) as session,
+            aiohttp.ClientSession(connector=connector, timeout=PATIENT) as session,
             browser(profile) as open_tab,
             open_tab() as tab,
             asyncio.TaskGroup() as group,
