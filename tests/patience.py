@@ -5,4 +5,4 @@ has to happen *soon* is counted, in looks or requests, since a busy machine make
 """
 
 #: Seconds; far more than anything is meant to take, on a busy machine too.
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
