@@ -10,6 +10,10 @@ from kubeshare_cmd.kubectl_parser import COMMANDS, UsageParser, make_parser
 if TYPE_CHECKING:
     from kubeshare_py.edges.cli.state_client import ApiAccess
 
+#: Exit code of a command that needs more than the package kubectl-kubeshare has.
+MISSING = 3
+#: The options of `usage`.
+_USAGE = ("log", "by", "until", "namespace", "output", "no_headers")
 _REPEATED = ("names", "as_group", "as_user_extra")
 
 
@@ -23,6 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.get("names") is None:
             parser.error("why is about a pod: why POD, or why KIND/NAME such as why job/lstm")
         given["names"] = [given["names"]]
+    if given["command"] == "usage":
+        return _usage(parser, given)
     given |= {name: tuple(given[name]) for name in _REPEATED if name in given}
     # Imported late, because --help and --version need none of it and must be quick.
     from kubeshare_py.edges.cli.state_client import ApiAccess  # noqa: PLC0415
@@ -63,6 +69,23 @@ def _check(parser: UsageParser, given: Mapping[str, Any], access: "ApiAccess") -
             access=access,
         )
     )
+
+
+def _usage(parser: UsageParser, given: Mapping[str, Any]) -> int:
+    if not given.get("log"):
+        parser.error("usage reads an event log: --log DIR")
+    try:
+        from kubeshare_py.programs.kubectl_usage import UsageQuestion, run  # noqa: PLC0415
+    except ModuleNotFoundError:
+        sys.stderr.write(
+            "Error: usage reads event logs as the scheduler does, which the package "
+            "kubectl-kubeshare leaves out: install kubeshare-py in its place\n"
+        )
+        return MISSING
+    options = {name: given[name] for name in _USAGE if name in given}
+    since = given.get("since", "")
+    options["last_s" if isinstance(since, float) else "since"] = since
+    return run(UsageQuestion(**options))
 
 
 if __name__ == "__main__":

@@ -83,9 +83,14 @@ def meant(word: str, known: Sequence[str]) -> str:
 OUTPUTS = ("table", "wide", "name", "json", "yaml")
 #: Of `check`, which asks the API server at most.
 CHECK_OUTPUTS = ("table", "json", "yaml")
+#: Of `usage`, which asks no cluster, and by what it adds up; those of `event_log.usage`, whose
+#: import would make --help slow.
+USAGE_OUTPUTS = ("table", "json", "csv")
+USAGE_COLUMNS = ("namespace", "pod", "owner", "model", "node", "card")
 #: Orders of nodes; those of `terminal.cards`, whose import would make --help slow.
 SORTS = ("name", "free", "used")
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+_SPANS = {**_SECONDS, "d": 86400.0, "w": 604800.0}
 
 
 def add_output(add: Callable[..., object]) -> None:
@@ -139,6 +144,20 @@ def seconds(text: str) -> float:
     return float(found[1]) * _SECONDS[found[2]]
 
 
+def span_or_time(text: str) -> float | str:
+    """A time such as 7d, 12h or 90m in seconds; any other text is a moment."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text)
+    return text if found is None else float(found[1]) * _SPANS[found[2]]
+
+
+def _by(text: str) -> tuple[str, ...]:
+    words = tuple(dict.fromkeys(text.split(",")))
+    for word in words:
+        if word not in USAGE_COLUMNS:
+            raise argparse.ArgumentTypeError(f"{word!r} is not one of {', '.join(USAGE_COLUMNS)}")
+    return words
+
+
 # The options of each command of `kubectl kubeshare` that others do not have.
 
 
@@ -172,8 +191,19 @@ def add_own(name: str, parser: argparse.ArgumentParser) -> None:
         add("--config", metavar="FILE", help="the scheduler's configuration, for its profiles")
         add("--now", action="store_true", help="would they fit at once? where, or why not")
         add("--offline", action="store_true", help="do not ask the API server what it would do")
-    if name not in ("why", "check"):
+    if name in ("gpus", "pods", "top"):
         add("--interval", dest="interval_s", type=seconds, metavar="S", help="of -w and top; 2")
+
+
+def add_usage(add: Callable[..., object]) -> None:
+    """Add the options of `usage`, which asks no cluster."""
+    add("--log", metavar="DIR", help="the folder of --event-log, or a copy of it")
+    add("--since", type=span_or_time, metavar="T", help="a time, or 7d, 12h before --until")
+    add("--until", metavar="T", help="a time (RFC 3339); default: the end of the log")
+    add("--by", type=_by, metavar="WORDS", help=f"of {', '.join(USAGE_COLUMNS)}; with commas")
+    add("-n", "--namespace", metavar="NS", help="only what its pods held; default: all")
+    add("-o", "--output", choices=USAGE_OUTPUTS, metavar="FORM", help=", ".join(USAGE_OUTPUTS))
+    add("--no-headers", action="store_true", help="tables without their first line")
 
 
 # The help of `kubectl kubeshare`: examples and exit codes.
@@ -203,13 +233,26 @@ CHECK = """  kubectl kubeshare check -f pod.yaml   which scheduler takes its pod
   kubectl kubeshare check -f a.yaml -f b.yaml -o json
   kubectl kubeshare check -f pod.yaml --config config/scheduler.yaml
 """
+USAGE = """  kubectl kubeshare usage --log DIR --since 7d       what each namespace held
+  kubectl kubeshare usage --log DIR --by owner,model -n ml
+  kubectl kubeshare usage --log DIR --since 2026-11-01 --until 2026-12-01 --by pod -o csv
+"""
 COMMANDS = {
     "gpus": ("cards: memory, share, pods", GPUS),
     "pods": ("pods: where, what they ask for and hold, why they wait", PODS),
     "why": ("why a pod is where it is, or why it waits", WHY),
     "check": ("what the pods of manifests ask for, and what is refused", CHECK),
+    "usage": ("card-hours and memory that were held, by an event log", USAGE),
     "top": ("the whole cluster on one screen, live", TOP),
 }
+USAGE_EPILOG = """examples:
+{}
+A pod holds its part of a card from when the scheduler sees it bound until it is gone. The cluster
+is not asked: copy the folder of --event-log, all sessions of all replicas. csv and json have exact
+card-seconds and byte-seconds. What no log covers is said on standard error. It needs kubeshare-py,
+not only kubectl-kubeshare.
+
+exit codes: 0 done, 2 wrong usage or a log that cannot be read, 3 kubeshare-py is not installed"""
 CHECK_EPILOG = """examples:
 {}
 With a kubeconfig, the API server is asked what it would make of each pod (a dry run: nothing is
@@ -303,6 +346,7 @@ _NAMES = {
     "pods": "[POD ...] ",
     "why": "POD | KIND/NAME ",
     "check": "-f FILE ",
+    "usage": "--log DIR ",
 }
 
 
@@ -327,6 +371,9 @@ def make_parser() -> UsageParser:
 
 def _add_shared(name: str, parser: UsageParser) -> None:
     """The options that may stand before and after the command."""
+    if name == "usage":
+        add_usage(parser.add_argument)
+        return
     parser.add_argument("-n", "--namespace", metavar="NS", help="default: the context's")
     if name != "check":
         add_output(parser.add_argument)
@@ -334,7 +381,8 @@ def _add_shared(name: str, parser: UsageParser) -> None:
 
 
 def _describe(parser: UsageParser, text: str, examples: str) -> None:
-    epilog = CHECK_EPILOG if parser.prog.endswith(" check") else EPILOG
+    name = parser.prog.rpartition(" ")[2]
+    epilog = {"check": CHECK_EPILOG, "usage": USAGE_EPILOG}.get(name, EPILOG)
     parser.description, parser.epilog = f"Show {text}.", epilog.format(examples)
 
 

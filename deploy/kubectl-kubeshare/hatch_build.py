@@ -9,6 +9,8 @@ from hatchling.builders.config import BuilderConfig
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 COMMANDS = ("kubeshare_cmd.kubectl_kubeshare", "kubeshare_cmd.kubectl_complete")
+#: What needs the scheduler itself: without it the command says what to install.
+LEFT_OUT = ("kubeshare_py.programs.kubectl_usage",)
 #: Where top-level packages are, from the repository's root.
 SOURCES = {"kubeshare_py": ".", "kubeshare_cmd": "cmd", "kubeshare_plugins": "plugins"}
 
@@ -29,7 +31,7 @@ def needed_files(root: Path) -> dict[str, Path]:
     left = list(COMMANDS)
     while left:
         module = left.pop()
-        path = _file_of(root, module)
+        path = None if module in LEFT_OUT else _file_of(root, module)
         if path is None or path in found.values():
             continue
         top = module.partition(".")[0]

@@ -585,8 +585,9 @@ class Pod(Struct, frozen=True, kw_only=True):
     `group` is its gang (the API's object is a `PodGroupObject`): by its labels, or as the object
     says that `group_reference` names, and then None while that is unknown. `owner` is what a run of
     a group's member belongs to: the uid of its JobSet or controller, or the name of its Deployment,
-    "" if there is none. `owner_title` is the kind and name of its controller, for people. Both are
-    also set for pods of KubeShare 1.0's dialect, whose controller is a SharePod (`sharepod a`).
+    "" if there is none. `owner_title` is the kind and name of its controller, for people; bound
+    pods with GPUs have it too, for what they hold. Both are also set for pods of KubeShare 1.0's
+    dialect, whose controller is a SharePod (`sharepod a`).
     `isolation` is the back-end that the pod wishes. `scopes` are what quotas ask about it, known
     only where a dialect has quotas. `unlikely` are sentences about labels that can be read and are
     hardly meant so, such as a memory of 8 bytes. `preempts` is False for preemptionPolicy Never.

@@ -22,7 +22,13 @@ from kubeshare_py.exporters.metric import (
     Values,
     registry,
 )
-from kubeshare_py.views.figures import CardFigures, DecisionFigures, LedgerFigures, PodFigures
+from kubeshare_py.views.figures import (
+    CardFigures,
+    DecisionFigures,
+    HeldSeconds,
+    LedgerFigures,
+    PodFigures,
+)
 
 # Metrics of each card, in the text format.
 #
@@ -257,6 +263,18 @@ _METRICS = (
         ("write", "code"),
     ),
     Metric(
+        "kubeshare_held_card_seconds_total",
+        "counter",
+        "Cards times seconds that bound pods held them, while this process led.",
+        ("namespace", "model"),
+    ),
+    Metric(
+        "kubeshare_held_byte_seconds_total",
+        "counter",
+        "Bytes of cards times seconds that bound pods held them, while this process led.",
+        ("namespace", "model"),
+    ),
+    Metric(
         "kubeshare_event_handling_duration_seconds",
         "histogram",
         "One event handled by the state machine.",
@@ -317,6 +335,8 @@ class ProcessFigures:
     event_log: EventLogTallies | None = None
     #: The source of the inventory, "" before it is known.
     inventory_source: str = ""
+    #: By namespace and model; none while another process leads.
+    held: Mapping[tuple[str, str], HeldSeconds] = field(default_factory=dict)
 
 
 def scheduler_values(
@@ -359,6 +379,12 @@ def scheduler_values(
         },
         "kubeshare_failed_writes_total": {
             (write, code): count for (write, code), count in process.writes.failed.items()
+        },
+        "kubeshare_held_card_seconds_total": {
+            pair: held.cards for pair, held in process.held.items()
+        },
+        "kubeshare_held_byte_seconds_total": {
+            pair: held.bytes for pair, held in process.held.items()
         },
         "kubeshare_inventory_source": {(source,): 1}
         if (source := process.inventory_source)

@@ -82,7 +82,9 @@ def read_line(
 FILES, NO_SPACE, NO_FILES = 0, 2, 4
 #: A shell waits for the answer.
 TIMEOUT_S = 2.0
-_FILES = ("kubeconfig", "ca_file", "token_file", "certificate_authority", "files", "config")
+_FILES = ("kubeconfig", "ca_file", "token_file", "certificate_authority", "files", "config", "log")
+#: The words of `usage --by`; those of `event_log.usage`, which the command alone leaves out.
+USAGE_COLUMNS = ("namespace", "pod", "owner", "model", "node", "card")
 
 
 def candidates(line: CommandLine) -> tuple[list[str], int]:
@@ -115,12 +117,14 @@ def _values(line: CommandLine) -> tuple[list[str], int]:
     """The values of an option."""
     if line.option == "output":
         words: Iterable[str] = ("wide", "name", "json", "yaml", "jsonpath=")
-        if line.command == "check":
-            words = ("json", "yaml")
+        words = {"check": ("json", "yaml"), "usage": ("json", "csv")}.get(line.command, words)
     elif line.option in ("context", "cluster", "user"):
         words = kubeconfig_names(line.access, line.option)
     elif line.option == "sort":
         words = SORTS
+    elif line.option == "by":
+        before, comma, _ = line.word.rpartition(",")
+        words = [before + comma + one for one in USAGE_COLUMNS]
     elif line.option == "namespace":
         words = _asked(line, _namespaces)
     else:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kubeshare_py.domain.card_reading import IsolationBackend
 from kubeshare_py.domain.gpu import WHOLE_MILLI
@@ -33,6 +34,13 @@ class CardFigures:
     allocated_bytes: Sequence[int] = ()
     tenants: Sequence[int] = ()
     healthy: Sequence[int] = ()
+
+
+class HeldSeconds(NamedTuple):
+    """Whole cards times seconds, and bytes times seconds."""
+
+    cards: float
+    bytes: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,13 @@ from kubeshare_py.exporters.scheduler_metrics import (
     page,
     scheduler_values,
 )
-from kubeshare_py.views.figures import CardFigures, DecisionFigures, LedgerFigures, PodFigures
+from kubeshare_py.views.figures import (
+    CardFigures,
+    DecisionFigures,
+    HeldSeconds,
+    LedgerFigures,
+    PodFigures,
+)
 
 PROFILE = "kubeshare-scheduler"
 BUILD = Build(version="1.2.3", python_version="3.11.7")
@@ -79,6 +85,7 @@ def scraped(
         writes=WriteFigures(queued=3, dropped=2, failed={("eviction", "403"): 5}),
         loop_lag_s=0.25,
         inventory_source=source,
+        held={("ml", "A100"): HeldSeconds(90.5, 3.0 * 2**40), ("", "other"): HeldSeconds(1.0, 0.0)},
     )
     values = scheduler_values(
         ledger or LedgerFigures(), pods or PodFigures(), process, tallies or busy()
@@ -215,6 +222,14 @@ def test_one_series_names_the_source_of_the_inventory() -> None:
     [sample] = scraped()["kubeshare_inventory_source"].samples
     assert (sample.labels, sample.value) == ({"source": "scrape"}, 1)
     assert "kubeshare_inventory_source" not in scraped(source="")
+
+
+def test_what_namespaces_held_is_counted_by_model() -> None:
+    families = scraped()
+    of_ml = {"namespace": "ml", "model": "A100"}
+    assert value(families, "kubeshare_held_card_seconds_total", **of_ml) == 90.5
+    assert value(families, "kubeshare_held_byte_seconds_total", **of_ml) == 3 * 2**40
+    assert value(families, "kubeshare_held_card_seconds_total", namespace="", model="other") == 1
 
 
 def test_a_refused_configuration_is_seen() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kubeshare_cmd.kubectl_complete import main
+from kubeshare_cmd.kubectl_parser import COMMANDS
 from tests.edges.kubeconfigs import write
 from tests.edges.served_state import behind_api_server
 
@@ -20,7 +21,7 @@ async def completed(capsys: Captured, *words: str) -> tuple[list[str], str]:
 
 
 async def test_commands_and_options_come_with_what_they_are(capsys: Captured) -> None:
-    assert await completed(capsys, "") == (["gpus", "pods", "why", "check", "top"], ":4")
+    assert await completed(capsys, "") == ([*COMMANDS], ":4")
     assert await completed(capsys, "-n", "x", "g") == (["gpus"], ":4")
     found, _ = await completed(capsys, "pods", "--al")
     assert found == ["--all-namespaces"]
@@ -41,6 +42,10 @@ async def test_values_of_options(tmp_path: Path, capsys: Captured) -> None:
     assert await completed(capsys, "gpus", "--token", "") == ([], ":4")
     assert await completed(capsys, "check", "-f", "") == ([], ":0")
     assert await completed(capsys, "check", "-o", "") == (["json", "yaml"], ":4")
+    assert await completed(capsys, "usage", "-o", "") == (["json", "csv"], ":4")
+    assert await completed(capsys, "usage", "--by", "n") == (["namespace", "node"], ":4")
+    assert await completed(capsys, "usage", "--by", "model,no") == (["model,node"], ":4")
+    assert await completed(capsys, "usage", "--log", "") == ([], ":0")
 
 
 async def test_names_are_asked_for(tmp_path: Path, capsys: Captured) -> None:
@@ -65,4 +70,4 @@ async def test_where_nothing_answers_there_are_no_names(tmp_path: Path, capsys: 
         gone = behind.kubeconfig
     assert await completed(capsys, "--kubeconfig", gone, "gpus", "") == ([], ":4")
     assert await completed(capsys, "top", "") == ([], ":4")
-    assert await completed(capsys) == (["gpus", "pods", "why", "check", "top"], ":4")
+    assert await completed(capsys) == ([*COMMANDS], ":4")

@@ -12,6 +12,7 @@ import yaml
 from rich.console import Console
 
 from kubeshare_cmd.kubectl_kubeshare import main
+from kubeshare_cmd.kubectl_parser import COMMANDS
 from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.cli.state_client import ApiAccess, StateClient
 from kubeshare_py.programs.kubectl_kubeshare import Question, answer
@@ -445,7 +446,7 @@ def test_wrong_usage_is_told_apart(arguments: tuple[str, ...], capsys: Captured)
         ("top x", 'unexpected word "x"'),
         ("top --interval soon", "--interval: 'soon' is not a time such as 5, 30s or 2m"),
         ("gpus --context", "--context: needs a value"),
-        ("", "which command? gpus, pods, why, check, top"),
+        ("", f"which command? {', '.join(COMMANDS)}"),
     ],
 )
 def test_wrong_usage_is_one_sentence(line: str, told: str, capsys: Captured) -> None:
@@ -454,7 +455,11 @@ def test_wrong_usage_is_one_sentence(line: str, told: str, capsys: Captured) -> 
     assert capsys.readouterr().err.splitlines()[0] == f"Error: {told}"
 
 
-@pytest.mark.parametrize("arguments", [(), ("gpus",), ("pods",), ("why",), ("top",)], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments",
+    [(), *((one,) for one in COMMANDS if one not in ("check", "usage"))],
+    ids=" ".join,
+)
 def test_help_has_examples_at_each_level(arguments: tuple[str, ...], capsys: Captured) -> None:
     with pytest.raises(SystemExit) as left:
         main((*arguments, "--help"))

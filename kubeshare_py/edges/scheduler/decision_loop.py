@@ -113,6 +113,7 @@ class DecisionLoop:
     def lead(self) -> None:
         """Perform effects from now on, and report what was not reported while standing by."""
         self.leads = True
+        self.health.held.begin(self.health.clock())
         self._warn_of([*self.machine.profiles.values()])
         for report in self.machine.waiting_reports():
             self.api.report(report)

@@ -385,6 +385,7 @@ class MetricsPage:
             writes=self._writes(),
             loop_lag_s=process_health.lag_s,
             event_log=process_health.event_log,
+            held=process_health.held.seconds(process_health.clock()),
         )
         ledger, pods = ledger_figures(machine), PodFigures()
         for counted in pod_figures(machine):

@@ -21,6 +21,7 @@ from kubeshare_py.domain.events import BindAnswered, BindSlotsFree
 from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.exporters.metric import EventLogTallies, Tallies
 from kubeshare_py.inventory.card_use import CardUses, NodeUse
+from kubeshare_py.scheduling.explain.held_time import HeldTime
 from kubeshare_py.scheduling.machine import MAX_UNANSWERED, Machine, MachineEvent
 
 #: Seconds between measurements of lateness, and for how long the worst is kept.
@@ -51,6 +52,8 @@ class ProcessHealth:
     inventory_source: str = ""
     #: What is really used of cards, for those that ask; decisions do not.
     card_uses: CardUses = field(default_factory=CardUses)
+    #: How long cards were held, while this process leads.
+    held: HeldTime = field(init=False)
     started_at: float = field(init=False)
     _lost_at: dict[str, float | None] = field(default_factory=dict)
     _lags: deque[tuple[float, float]] = field(default_factory=deque)
@@ -62,12 +65,14 @@ class ProcessHealth:
 
     def __post_init__(self) -> None:
         self.started_at = self.last_iteration_at = self.clock()
+        self.held = HeldTime(self.machine)
 
     # --- reported by the loop ------------------------------------------------------------------
 
     def handled(self, event: MachineEvent, effects: Iterable[Effect], took_s: float) -> None:
         """The machine just handled an event, in `took_s` (s)."""
         self.tallies.event_seconds.observe(took_s)
+        self.held.handled(event, self.clock)
         if isinstance(event, BindSlotsFree):
             self.iterations += 1
             self.last_iteration_at = self.clock()

@@ -358,7 +358,9 @@ def to_domain(pod: PodFields, dialects: Dialects = SHAREDGPU_ALONE) -> Pod:
     common = _common_of(pod, dialects, is_told)
     if common.former is not NOTHING_HELD and not is_told:
         held = common.former
-    owner, owner_title = run_owner(meta) if common.has_owner else ("", "")
+    owner = owner_title = ""
+    if meta.owner_references and (common.has_owner or held.allocation is not None):
+        owner, owner_title = run_owner(meta)
     return Pod(
         uid=PodUid(meta.uid),
         key=PodKey(meta.namespace, meta.name),
@@ -372,7 +374,7 @@ def to_domain(pod: PodFields, dialects: Dialects = SHAREDGPU_ALONE) -> Pod:
         problem=common.problem,
         group=common.group,
         group_reference=common.group_reference,
-        owner=owner,
+        owner=owner if common.has_owner else "",
         owner_title=owner_title,
         gates=common.gates,
         unsupported=common.unsupported,

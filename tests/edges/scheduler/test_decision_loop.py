@@ -59,6 +59,18 @@ def bound(name: str) -> Pod:
     return a_pod(name, shape, node_name=NodeName("n1"), allocation=allocation)
 
 
+async def test_what_pods_hold_is_counted_from_when_the_process_leads() -> None:
+    async with asyncio.TaskGroup() as group:
+        loop = loop_of(group)
+        now = asyncio.get_running_loop().time()
+        await loop.deliver([PodSeen(bound("a")), PodSeen(bound("b"))])
+        (held,) = loop.health.held.seconds(now + 1000.0).items()
+        assert held[0] == ("default", "V100")
+        assert held[1].cards == pytest.approx(200.0, abs=1.0)
+        loop.health.held.begin(now + 1000.0)
+        assert loop.health.held.seconds(now + 1000.0)[held[0]].cards == 0
+
+
 async def test_events_that_take_long_leave_others_their_turns() -> None:
     events = [PodSeen(bound(f"small{number}")) for number in range(10)]
     turns = 0
