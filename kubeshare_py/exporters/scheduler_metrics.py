@@ -116,6 +116,43 @@ def _escaped(text: str) -> str:
     return text if _NEED_ESCAPES.isdisjoint(text) else text.translate(_ESCAPES)
 
 
+HELD_METRICS = (
+    Metric(
+        "kubeshare_held_card_seconds_total",
+        "counter",
+        "Cards times seconds that bound pods held them, while this process led.",
+        ("namespace", "model"),
+    ),
+    Metric(
+        "kubeshare_held_byte_seconds_total",
+        "counter",
+        "Bytes of cards times seconds that bound pods held them, while this process led.",
+        ("namespace", "model"),
+    ),
+)
+
+
+def held_text(held: Mapping[tuple[str, str], HeldSeconds]) -> bytes:
+    """What was held by namespace and model; about 3 µs for each. Nothing without any."""
+    if not held:
+        return b""
+    cards, memory = HELD_METRICS
+    labels = [
+        f'{{namespace="{_escaped(namespace)}",model="{_escaped(model)}"}} '
+        for namespace, model in held
+    ]
+    lines = []
+    for metric, values in (
+        (cards, [one.cards for one in held.values()]),
+        (memory, [one.bytes for one in held.values()]),
+    ):
+        lines.append(f"# HELP {metric.name} {metric.help}\n# TYPE {metric.name} counter\n")
+        lines += [
+            f"{metric.name}{label}{value}\n" for label, value in zip(labels, values, strict=True)
+        ]
+    return "".join(lines).encode()
+
+
 _PROFILE = ("result", "profile")
 _METRICS = (
     Metric(
@@ -263,18 +300,6 @@ _METRICS = (
         ("write", "code"),
     ),
     Metric(
-        "kubeshare_held_card_seconds_total",
-        "counter",
-        "Cards times seconds that bound pods held them, while this process led.",
-        ("namespace", "model"),
-    ),
-    Metric(
-        "kubeshare_held_byte_seconds_total",
-        "counter",
-        "Bytes of cards times seconds that bound pods held them, while this process led.",
-        ("namespace", "model"),
-    ),
-    Metric(
         "kubeshare_event_handling_duration_seconds",
         "histogram",
         "One event handled by the state machine.",
@@ -312,7 +337,7 @@ _METRICS = (
 )
 _PLAIN = (*_METRICS, *CLIENT_METRICS, BUILD_INFO)
 #: All metrics of the scheduler's process.
-CATALOGUE = (*_PLAIN, *CARD_METRICS)
+CATALOGUE = (*_PLAIN, *HELD_METRICS, *CARD_METRICS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,8 +360,6 @@ class ProcessFigures:
     event_log: EventLogTallies | None = None
     #: The source of the inventory, "" before it is known.
     inventory_source: str = ""
-    #: By namespace and model; none while another process leads.
-    held: Mapping[tuple[str, str], HeldSeconds] = field(default_factory=dict)
 
 
 def scheduler_values(
@@ -379,12 +402,6 @@ def scheduler_values(
         },
         "kubeshare_failed_writes_total": {
             (write, code): count for (write, code), count in process.writes.failed.items()
-        },
-        "kubeshare_held_card_seconds_total": {
-            pair: held.cards for pair, held in process.held.items()
-        },
-        "kubeshare_held_byte_seconds_total": {
-            pair: held.bytes for pair, held in process.held.items()
         },
         "kubeshare_inventory_source": {(source,): 1}
         if (source := process.inventory_source)

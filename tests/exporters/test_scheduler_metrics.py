@@ -26,6 +26,7 @@ from kubeshare_py.exporters.scheduler_metrics import (
     CardPage,
     ProcessFigures,
     WriteFigures,
+    held_text,
     page,
     scheduler_values,
 )
@@ -85,7 +86,6 @@ def scraped(
         writes=WriteFigures(queued=3, dropped=2, failed={("eviction", "403"): 5}),
         loop_lag_s=0.25,
         inventory_source=source,
-        held={("ml", "A100"): HeldSeconds(90.5, 3.0 * 2**40), ("", "other"): HeldSeconds(1.0, 0.0)},
     )
     values = scheduler_values(
         ledger or LedgerFigures(), pods or PodFigures(), process, tallies or busy()
@@ -225,10 +225,13 @@ def test_one_series_names_the_source_of_the_inventory() -> None:
 
 
 def test_what_namespaces_held_is_counted_by_model() -> None:
-    families = scraped()
-    of_ml = {"namespace": "ml", "model": "A100"}
+    odd = 'A"100'
+    held = {("ml", odd): HeldSeconds(90.5, 3.0 * 2**80), ("", "other"): HeldSeconds(1.0, 0.0)}
+    families = parsed(held_text(held))
+    assert held_text({}) == b""
+    of_ml = {"namespace": "ml", "model": odd}
     assert value(families, "kubeshare_held_card_seconds_total", **of_ml) == 90.5
-    assert value(families, "kubeshare_held_byte_seconds_total", **of_ml) == 3 * 2**40
+    assert value(families, "kubeshare_held_byte_seconds_total", **of_ml) == 3 * 2**80
     assert value(families, "kubeshare_held_card_seconds_total", namespace="", model="other") == 1
 
 
@@ -299,6 +302,7 @@ def test_names_follow_prometheus_rules(metric: Metric) -> None:
 def test_everything_described_is_told() -> None:
     busy_pods = PodFigures(unschedulable_by=(("GpuFit", PROFILE, 1),))
     told = scraped(pods=busy_pods).keys() | parsed(cards_page(CARDS)).keys()
+    told |= parsed(held_text({("ml", "A100"): HeldSeconds(1.0, 2.0)})).keys()
     assert told == {metric.name for metric in CATALOGUE}
 
 

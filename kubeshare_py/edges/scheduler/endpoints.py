@@ -64,6 +64,7 @@ from kubeshare_py.exporters.scheduler_metrics import (
     CardPage,
     ProcessFigures,
     WriteFigures,
+    held_text,
     page,
     scheduler_values,
 )
@@ -385,7 +386,6 @@ class MetricsPage:
             writes=self._writes(),
             loop_lag_s=process_health.lag_s,
             event_log=process_health.event_log,
-            held=process_health.held.seconds(process_health.clock()),
         )
         ledger, pods = ledger_figures(machine), PodFigures()
         for counted in pod_figures(machine):
@@ -400,11 +400,13 @@ class MetricsPage:
         found = [page(values)]
         await asyncio.sleep(0)
         found.append(generate_latest(self._process))
+        found.append(held_text(process_health.held.seconds(process_health.clock())))
+        await asyncio.sleep(0)
         cards = CardPage()
         for portion in card_figures(machine):
             cards.add(portion)
             await asyncio.sleep(0)
-        return [*found, *cards.chunks()]
+        return [*filter(None, found), *cards.chunks()]
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         async with self._lock:

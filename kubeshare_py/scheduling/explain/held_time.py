@@ -14,6 +14,8 @@ from kubeshare_py.cluster.charge import Charge
 from kubeshare_py.domain.allocation import CardCharge
 from kubeshare_py.domain.cluster_objects import WatchedKind
 from kubeshare_py.domain.events import (
+    BindAnswered,
+    BindSlotsFree,
     InventoryRead,
     NodeGone,
     NodeSeen,
@@ -24,6 +26,7 @@ from kubeshare_py.domain.events import (
     PodGone,
     PodSeen,
     PodsListed,
+    TimePassed,
 )
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
@@ -33,6 +36,10 @@ from kubeshare_py.views.figures import HeldSeconds
 
 #: The kinds of objects that may change what ResourceClaims hold.
 _ABOUT_CLAIMS = (WatchedKind.RESOURCE_CLAIM, WatchedKind.RESOURCE_SLICE)
+
+
+#: Pods that are seen, and events that change nothing of what bound pods hold.
+_PLAIN = (PodSeen, BindSlotsFree, BindAnswered, TimePassed)
 
 
 class Holding(NamedTuple):
@@ -61,6 +68,15 @@ class HeldCards:
 
     def changes(self, event: MachineEvent) -> list[HoldingChange]:
         """What is different after this event, which the machine has just handled."""
+        kind = type(event)
+        if not self._without_record and kind in _PLAIN:
+            # Most events: of pods that hold nothing, and of decisions.
+            if kind is not PodSeen:
+                return []
+            uid = event.pod.uid  # type: ignore[union-attr]
+            record, before = self._machine.records.get(uid), self.now.get(uid)
+            if before is None and (record is None or record.state is not PodState.BOUND):
+                return []
         uids = self._concerned(event)
         if self._without_record:
             # Pods linger until some time is over, whatever the event is about.

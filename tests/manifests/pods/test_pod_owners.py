@@ -2,8 +2,10 @@
 
 import json
 
+from kubeshare_py.dialects.allocation import write_allocation
 from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.dialects.sharepod import SharePods
+from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.cluster_objects import (
     PodController,
     ReplicaSetObject,
@@ -14,6 +16,7 @@ from kubeshare_py.domain.cluster_objects import (
     WatchedKind,
 )
 from kubeshare_py.domain.events import AnyObject
+from kubeshare_py.domain.identity import DecisionToken, GpuUuid
 from kubeshare_py.manifests.events import WATCHED
 from kubeshare_py.manifests.pods.pod import to_domain
 from kubeshare_py.manifests.pods.pod_fields import PodFields
@@ -124,6 +127,21 @@ def test_a_pod_without_a_group_keeps_no_owner() -> None:
     written = {"metadata": {**META, "ownerReferences": [reference]}}
     page = Codec(PodFields).page(json.dumps({"items": [written]}).encode())
     assert to_domain(page.items[0]).owner == ""
+
+
+def test_a_bound_pod_with_a_card_names_its_controller_and_is_in_no_run() -> None:
+    card = CardCharge(GpuUuid("GPU-1"), 500, 1 << 30, "T4")
+    held = write_allocation(Allocation(token=DecisionToken("t"), cards=(card,)))
+
+    def titled(annotations: dict[str, str]) -> tuple[str, str]:
+        reference = owner("batch/v1", "Job")
+        metadata = {**META, "annotations": annotations, "ownerReferences": [reference]}
+        written = {"metadata": metadata, "spec": {"nodeName": "n1"}}
+        pod = to_domain(Codec(PodFields).page(json.dumps({"items": [written]}).encode()).items[0])
+        return pod.owner, pod.owner_title
+
+    assert titled({"sharedgpu/allocation": held}) == ("", "job r")
+    assert titled({}) == ("", "")
 
 
 def test_a_pod_made_of_a_share_pod_names_it() -> None:
