@@ -38,8 +38,8 @@ from kubeshare_py.views.figures import HeldSeconds
 _ABOUT_CLAIMS = (WatchedKind.RESOURCE_CLAIM, WatchedKind.RESOURCE_SLICE)
 
 
-#: Pods that are seen, and events that change nothing of what bound pods hold.
-_PLAIN = (PodSeen, BindSlotsFree, BindAnswered, TimePassed)
+#: Most events: they change nothing of what bound pods hold.
+_NEVER = (BindSlotsFree, BindAnswered, TimePassed)
 
 
 class Holding(NamedTuple):
@@ -68,20 +68,19 @@ class HeldCards:
 
     def changes(self, event: MachineEvent) -> list[HoldingChange]:
         """What is different after this event, which the machine has just handled."""
-        kind = type(event)
-        if not self._without_record and kind in _PLAIN:
-            # Most events: of pods that hold nothing, and of decisions.
-            if kind is not PodSeen:
-                return []
-            uid = event.pod.uid  # type: ignore[union-attr]
-            record, before = self._machine.records.get(uid), self.now.get(uid)
-            if before is None and (record is None or record.state is not PodState.BOUND):
-                return []
-        uids = self._concerned(event)
+        uids: Iterable[PodUid]
+        if isinstance(event, PodSeen):
+            uids = () if self._goes_on(event.pod.uid) else (event.pod.uid,)
+        elif isinstance(event, _NEVER):
+            uids = ()
+        else:
+            uids = self._concerned(event)
         if self._without_record:
             # Pods linger until some time is over, whatever the event is about.
             lingering = self._machine.ledger.lingering
             uids = chain(uids, [uid for uid in self._without_record if uid not in lingering])
+        elif not uids:
+            return []
         found: list[HoldingChange] = []
         for uid in uids:
             before, after = self.now.get(uid), self._holding(uid)
@@ -93,11 +92,22 @@ class HeldCards:
                     self.now[uid] = after
         return found
 
+    def _goes_on(self, uid: PodUid) -> bool:
+        """Whether a pod that was just seen holds what it held; most hold nothing, or the same."""
+        record, before = self._machine.records.get(uid), self.now.get(uid)
+        if before is None:
+            return record is None or record.state is not PodState.BOUND
+        charge = self._machine.ledger.charge_of(uid)
+        return (
+            charge is not None
+            and charge.allocation is not None
+            and charge.allocation.cards is before.cards
+            and charge.node == before.node
+        )
+
     def _concerned(self, event: MachineEvent) -> Iterable[PodUid]:
         """The pods and claims that the event can be about."""
         match event:
-            case PodSeen(pod=pod):
-                return (pod.uid,)
             case PodGone(uid=uid):
                 return (uid,)
             case PodsListed(pods=pods, continues=continues):
