@@ -31,7 +31,7 @@ from kubeshare_py.domain.events import (
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.event_log.records import LoggedEvent, LogHeader, ProfilesConfigured
-from kubeshare_py.scheduling.explain.held_time import HeldCards, Holding
+from kubeshare_py.scheduling.explain.held_time import FollowedHoldings, Holding
 from kubeshare_py.scheduling.machine import Machine
 
 _MS = 1000
@@ -127,7 +127,7 @@ class HeldHistory:
         machine = Machine(
             (), header.name, lingering_s=header.configuration.forced_delete_hold_seconds
         )
-        held, counts, ready_ms = HeldCards(machine), False, 0
+        held, counts, ready_ms = FollowedHoldings(machine), False, 0
         began_ms = round(header.wall * _MS)
         for logged in events:
             now_ms = began_ms + round((logged.now - header.now) * _MS)

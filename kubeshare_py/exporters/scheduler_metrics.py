@@ -143,8 +143,8 @@ def held_text(held: Mapping[tuple[str, str], HeldSeconds]) -> bytes:
     ]
     lines = []
     for metric, values in (
-        (cards, [one.cards for one in held.values()]),
-        (memory, [one.bytes for one in held.values()]),
+        (cards, [one.card_s for one in held.values()]),
+        (memory, [one.byte_s for one in held.values()]),
     ):
         lines.append(f"# HELP {metric.name} {metric.help}\n# TYPE {metric.name} counter\n")
         lines += [

@@ -39,8 +39,8 @@ class CardFigures:
 class HeldSeconds(NamedTuple):
     """Whole cards times seconds, and bytes times seconds."""
 
-    cards: float
-    bytes: float
+    card_s: float
+    byte_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

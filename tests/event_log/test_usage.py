@@ -385,7 +385,7 @@ def test_the_log_of_a_busy_scheduler_has_the_sums_of_its_counters() -> None:
             pair: (float(row.card_seconds), float(row.byte_seconds)) for pair, row in rows.items()
         }
         counted = world.held.seconds(world.now).items()
-        assert of_log == {pair: (one.cards, one.bytes) for pair, one in counted if one.cards}
+        assert of_log == {pair: (one.card_s, one.byte_s) for pair, one in counted if one.card_s}
         whole += sum(row.milli_ms for row in rows.values())
     assert whole > 0
 
@@ -411,7 +411,7 @@ def test_counters_begin_with_the_leadership_and_have_a_most_of_pairs() -> None:
     tell(12.0, PodSeen(bound("c", 100, namespace="c")))
     tell(12.0, PodSeen(bound("d", 100, namespace="d", card=1)))
     tell(14.0, gone("c"))
-    found = {pair: one.cards for pair, one in held.seconds(20.0).items()}
+    found = {pair: one.card_s for pair, one in held.seconds(20.0).items()}
     assert found == {
         ("a", "A100"): pytest.approx(5.0),
         ("b", "A100"): pytest.approx(2.5),

@@ -56,7 +56,7 @@ class Holding(NamedTuple):
 HoldingChange = tuple[Holding | None, Holding | None]
 
 
-class HeldCards:
+class FollowedHoldings:
     """The holdings of a machine; each event shows it only the pods that the event can be about."""
 
     def __init__(self, machine: Machine) -> None:
@@ -220,7 +220,7 @@ class HeldTime:
     """
 
     def __init__(self, machine: Machine, most_pairs: int = MOST_PAIRS) -> None:
-        self._held = HeldCards(machine)
+        self._held = FollowedHoldings(machine)
         self._most_pairs = most_pairs
         self._sums: dict[tuple[str, str], _Sum] = {}
         self._has_begun = False

@@ -66,9 +66,9 @@ async def test_what_pods_hold_is_counted_from_when_the_process_leads() -> None:
         await loop.deliver([PodSeen(bound("a")), PodSeen(bound("b"))])
         (held,) = loop.health.held.seconds(now + 1000.0).items()
         assert held[0] == ("default", "V100")
-        assert held[1].cards == pytest.approx(200.0, abs=1.0)
+        assert held[1].card_s == pytest.approx(200.0, abs=1.0)
         loop.health.held.begin(now + 1000.0)
-        assert loop.health.held.seconds(now + 1000.0)[held[0]].cards == 0
+        assert loop.health.held.seconds(now + 1000.0)[held[0]].card_s == 0
 
 
 async def test_events_that_take_long_leave_others_their_turns() -> None:
