@@ -1,7 +1,7 @@
-"""Who looks at the page: which token a request shows, whose it is, and with whom it may share.
+"""The viewers of the page: a request's token, its user, and the viewers that it may share with.
 
-The dashboard has no rights of its own. It asks the API server, with the viewer's token, who that is
-and what it may do, and reads the state with that token.
+The dashboard has no rights of its own. It asks the API server, with the viewer's token, which user
+that is and what it may do, and reads the state with that token.
 """
 
 import hashlib
@@ -85,7 +85,7 @@ def viewer_id(token: str) -> ViewerId:
 
 
 def self_review() -> dict[str, Any]:
-    """The question who one is."""
+    """The question which user asks."""
     return {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 
 

@@ -1,9 +1,8 @@
 """The dashboard's HTTP server: the page, and what it asks, with the viewer's own rights.
 
 It holds no credentials. Each request shows a token of the cluster, and the API server is asked with
-that token: who this is, the state, a pod, a dry run. Answers about all cards are shared among
-viewers who may see the same (`dashboard.viewers`), as often as `dashboard.fan_out` lets them be
-read.
+that token: its user, the state, a pod, a dry run. Answers about all cards are shared among viewers
+who may see the same (`dashboard.viewers`), as often as `dashboard.fan_out` lets them be read.
 """
 
 import asyncio
@@ -131,7 +130,7 @@ def _error_of(reply: Reply) -> KubeError:
 
 
 class Viewers:
-    """Who shows a token, and what it may see; an answer is believed for KEPT_S."""
+    """The users of tokens, and what each may see; an answer is believed for KEPT_S."""
 
     def __init__(self, api: ApiAsViewer, clock: Callable[[], float]) -> None:
         self._api = api
@@ -204,7 +203,7 @@ class Feed:
     _making: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def publish(self, problem: str, *, changed: bool) -> None:
-        """Wake those who wait, if there is anything new."""
+        """Wake requests that wait, if there is anything new."""
         if not changed and problem == self.problem:
             return
         self.problem = problem
