@@ -90,6 +90,11 @@ async def test_what_a_scheduler_did_is_the_same_again_in_another_process(
     assert code == 1, output
     assert "default/b: n" in output
     await expect_times_of_all_decisions(tmp_path)
+    by_pod = ("usage", "--log", "events", "--by", "pod", "-o", "json")
+    code, output, errors = await run(tmp_path, "kubectl_kubeshare", *by_pod)
+    assert (code, errors) == (0, "")
+    held = json.loads(output)["usage"]
+    assert [(one["pod"], one["card_seconds"] > 0) for one in held] == [("a", True), ("b", True)]
     (file,) = sessions(tmp_path / "events")[0].files
     file.write_bytes(file.read_bytes()[:-1])
     code, output, errors = await run(tmp_path, "replay", "events", "--until", "600")
