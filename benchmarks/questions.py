@@ -16,7 +16,7 @@ lost. Neither includes reading the pods, which is done a page at a time.
 `why`: a pod that fits nowhere; `why bound`: one that is placed; `why gang`: a member of a gang of
 64; `why urgent`: a pod that may evict others. `gpus` is what `top` asks too; `pods -n` are the pods
 of one namespace of ten; `hidden` is what a reader gets who may name no pod. `table` is the form
-that kubectl asks for.
+that kubectl asks for. `snapshot` is what `what-if` asks for.
 
 `metrics` is the page for Prometheus, `HAMi's page` that of HAMi's scheduler. `/filter` and
 `/prioritize` are what kube-scheduler asks an extender about all nodes: first of a new shape,
@@ -52,6 +52,8 @@ from kubeshare_py.edges.process.run_until_signal import give_back
 from kubeshare_py.edges.scheduler.endpoints import MetricsPage, hami_pieces
 from kubeshare_py.edges.scheduler.process_health import ProcessHealth
 from kubeshare_py.edges.scheduler.state_api import table_texts, view_texts
+from kubeshare_py.event_log.records import LogHeader
+from kubeshare_py.event_log.snapshot import snapshot_pieces
 from kubeshare_py.exporters.client_metrics import RequestTallies
 from kubeshare_py.exporters.scheduler_metrics import WriteFigures
 from kubeshare_py.framework.profile_making import profiles
@@ -61,7 +63,7 @@ from kubeshare_py.manifests.extender import ExtenderQuestion, filter_result, pri
 from kubeshare_py.manifests.state_group import GPU_LIST, POD_LIST
 from kubeshare_py.scheduling.explain.explanation import cluster_portions, pod_portions, why_steps
 from kubeshare_py.scheduling.explain.extender_answers import filtered, scored
-from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.machine import Machine, known_events
 from kubeshare_py.views.view import WhyView
 
 CARDS, NAMESPACES, MEMBERS = 8, 10, 64
@@ -183,6 +185,22 @@ def other_profiles(machine: Machine) -> Iterator[bytes]:
     yield b""
 
 
+def snapshot(machine: Machine) -> Iterator[bytes]:
+    """All that the machine knows, taken at once and written in pieces."""
+    header = LogHeader(
+        name="bench",
+        version="",
+        session="",
+        file=0,
+        now=0.0,
+        wall=0.0,
+        configuration=read(None),
+    )
+    events = [*known_events(machine, 0.0)]
+    yield b""
+    yield from snapshot_pieces(header, events)
+
+
 def sees_none(_namespace: str) -> bool:
     """A reader who may name no pod."""
     return False
@@ -209,6 +227,7 @@ def questions(machine: Machine) -> dict[str, Callable[[], Iterator[bytes]]]:
         "/filter, again": lambda: extender_answer(machine, 310, is_filter=True),
         "/prioritize": lambda: extender_answer(machine, 320, is_filter=False),
         "/prioritize, again": lambda: extender_answer(machine, 320, is_filter=False),
+        "snapshot": lambda: snapshot(machine),
     }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from kubeshare_cmd.kubectl_parser import COMMANDS, UsageParser, make_parser
+from kubeshare_cmd.kubectl_parser import COMMANDS, HERE, UsageParser, make_parser
 
 if TYPE_CHECKING:
     from kubeshare_py.edges.cli.state_client import ApiAccess
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 MISSING = 3
 #: The options of `usage`.
 _USAGE = ("log", "by", "until", "namespace", "output", "no_headers")
+_LISTS = ("files", "without", "cordon")
 _REPEATED = ("names", "as_group", "as_user_extra")
 
 
@@ -38,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     if given["command"] == "check":
         return _check(parser, given, access)
+    if given["command"] in HERE:
+        return _with_machine(parser, given, access)
     from kubeshare_py.programs.kubectl_kubeshare import (  # noqa: PLC0415
         Question,
         run,
@@ -86,6 +89,49 @@ def _usage(parser: UsageParser, given: Mapping[str, Any]) -> int:
     since = given.get("since", "")
     options["last_s" if isinstance(since, float) else "since"] = since
     return run(UsageQuestion(**options))
+
+
+def _with_machine(parser: UsageParser, given: dict[str, Any], access: "ApiAccess") -> int:
+    """The commands that run the scheduler's machine, which the package of the command lacks."""
+    if problem := _problem(given):
+        parser.error(problem)
+    try:
+        from kubeshare_plugins import IN_TREE  # noqa: PLC0415
+        from kubeshare_py.programs import kubectl_history, kubectl_what_if  # noqa: PLC0415
+    except ImportError:
+        sys.stderr.write(
+            f"Error: {given['command']} runs the scheduler's own machine, which the package "
+            "kubectl-kubeshare leaves out: install kubeshare-py in its place\n"
+        )
+        return MISSING
+    if given["command"] == "history":
+        del given["command"]
+        namespace = access.namespace or "default"
+        question = kubectl_history.HistoryQuestion(**given, namespace=namespace)
+        return kubectl_history.run(question, IN_TREE)
+    given |= {name: tuple(given[name]) for name in _LISTS if name in given}
+    return kubectl_what_if.run(kubectl_what_if.ForesightQuestion(**given, access=access), IN_TREE)
+
+
+def _problem(given: Mapping[str, Any]) -> str:
+    """What is wrong with the question itself, "" if nothing is."""
+    missing = {
+        "when": ({"pod"}, "when is about a pod: when POD"),
+        "capacity": ({"files"}, "capacity needs manifests: --like FILE"),
+        "history": (
+            {"subject", "log"},
+            "history needs a subject and an event log: history POD --log DIR",
+        ),
+    }
+    command = given["command"]
+    needed, sentence = missing.get(command, (set(), ""))
+    if not needed <= {name for name, value in given.items() if value is not None}:
+        return sentence
+    if command == "what-if" and not given.keys() & {*_LISTS, "add_nodes", "profile"}:
+        return "what if what? -f FILE, --without, --cordon, --add-nodes or --profile"
+    if command == "what-if" and ("add_nodes" in given) != ("like" in given):
+        return "--add-nodes N and --like NODE go together"
+    return "--until is about --log" if "until" in given and "log" not in given else ""
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ def unknown_word(command: str, word: str, names: Sequence[str], options: Sequenc
     """The sentence about a word behind a command and these names."""
     if word.startswith("-"):
         return f"unknown option {word}{meant(word, options)}"
-    if command == "check":
+    if command in ("check", "what-if", "capacity"):
         return f'unexpected word "{word}"; did you mean -f {word}?'
     if command == "why" and names and names[0] in _KINDS:
         return f'"{names[0]}" is a kind; did you mean why {names[0]}/{word}?'
@@ -87,6 +87,10 @@ CHECK_OUTPUTS = ("table", "json", "yaml")
 #: import would make --help slow.
 USAGE_OUTPUTS = ("table", "json", "csv")
 USAGE_COLUMNS = ("namespace", "pod", "owner", "model", "node", "card")
+#: The commands that run the scheduler's machine themselves, and the most nodes that they add.
+FORESIGHT, MOST_NODES = ("what-if", "capacity", "when"), 5000
+#: All that need the scheduler's machine.
+HERE = (*FORESIGHT, "history")
 #: Orders of nodes; those of `terminal.cards`, whose import would make --help slow.
 SORTS = ("name", "free", "used")
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -206,6 +210,38 @@ def add_usage(add: Callable[..., object]) -> None:
     add("--no-headers", action="store_true", help="tables without their first line")
 
 
+def add_foresight(name: str, add: Callable[..., object]) -> None:
+    """Add the options of the commands that run the scheduler's machine here."""
+    add("-o", "--output", choices=CHECK_OUTPUTS, metavar="FORM", help=", ".join(CHECK_OUTPUTS))
+    files = "manifests; - is standard input; may be repeated"
+    if name == "what-if":
+        add("-f", "--filename", dest="files", action="append", metavar="FILE", help=files)
+        add("--without", action="append", metavar="POD", help="as if it ended; repeatable")
+        add("--cordon", action="append", metavar="NODE", help="as if cordoned; repeatable")
+        add("--add-nodes", type=_count, metavar="N", help="as if there were N more nodes")
+        add("--like", metavar="NODE", help="what the nodes of --add-nodes are like")
+        add("--profile", metavar="FILE", help="as if this configuration's profiles decided")
+    if name == "capacity":
+        add("--like", "-f", dest="files", action="append", metavar="FILE", help=files)
+    if name == "when":
+        add("pod", nargs="?", metavar="POD", help="a pod that waits, or NAMESPACE/POD")
+        return
+    if name == "history":
+        add("subject", nargs="?", metavar="POD", help="or node/NAME, gpu/UUID, namespace/NAME")
+        add("--session", metavar="NAME", help="one of the log's; default: all")
+    log = "of --event-log" if name == "history" else "as of an event log, not of the cluster"
+    add("--log", metavar="DIR", help=log)
+    add("--until", metavar="T", help="of --log: a time, or seconds from its beginning")
+    if name != "history":
+        add("--offline", action="store_true", help="do not ask the API server what it would do")
+
+
+def _count(text: str) -> int:
+    if text.isascii() and text.isdigit() and 0 < int(text) <= MOST_NODES:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {MOST_NODES}")
+
+
 # The help of `kubectl kubeshare`: examples and exit codes.
 
 
@@ -237,14 +273,46 @@ USAGE = """  kubectl kubeshare usage --log DIR --since 7d       what each namesp
   kubectl kubeshare usage --log DIR --by owner,model -n ml
   kubectl kubeshare usage --log DIR --since 2026-11-01 --until 2026-12-01 --by pod -o csv
 """
+WHAT_IF = """  kubectl kubeshare what-if -f job.yaml   where would its pods go? instead of which?
+  kubectl kubeshare what-if --cordon node-1 --without train-0
+  kubectl kubeshare what-if -f jobs.yaml --add-nodes 2 --like node-1
+  kubectl kubeshare what-if -f jobs.yaml --profile config/spread.yaml -o json
+  kubectl kubeshare what-if -f job.yaml --log DIR --until 2026-11-23T12:00:00Z
+"""
+CAPACITY = """  kubectl kubeshare capacity --like pod.yaml   how many more fit, what runs out first
+"""
+WHEN = """  kubectl kubeshare when train-0        placed by when, by the running pods' deadlines
+"""
+HISTORY = """  kubectl kubeshare history train-0 --log DIR   its decisions, waits, evictions
+  kubectl kubeshare history node/n1 --log DIR -o json
+"""
 COMMANDS = {
     "gpus": ("cards: memory, share, pods", GPUS),
     "pods": ("pods: where, what they ask for and hold, why they wait", PODS),
     "why": ("why a pod is where it is, or why it waits", WHY),
     "check": ("what the pods of manifests ask for, and what is refused", CHECK),
     "usage": ("card-hours and memory that were held, by an event log", USAGE),
+    "what-if": ("what would happen: new pods, other nodes, other profiles", WHAT_IF),
+    "capacity": ("how many more pods fit, and what runs out first", CAPACITY),
+    "when": ("by when a waiting pod is placed", WHEN),
+    "history": ("what happened, by an event log, with the scores of decisions", HISTORY),
     "top": ("the whole cluster on one screen, live", TOP),
 }
+HISTORY_EPILOG = """examples:
+{}
+The sessions of an event log (--event-log of the scheduler) are run again. It needs kubeshare-py,
+not only kubectl-kubeshare.
+
+exit codes: 0 done, 1 the log shows nothing of it, 2 wrong usage or a log that cannot be read"""
+FORESIGHT_EPILOG = """examples:
+{}
+The scheduler's own machine runs in this process with all that the scheduler knows, and nothing in
+the cluster changes. The scheduler gives a snapshot to those who may `get
+snapshots.state.kubeshare.io`; an event log has it too (--log). It needs kubeshare-py, not only
+kubectl-kubeshare.
+
+exit codes: 0 all pods are placed; 4 one would wait; 1 a pod is refused, or something is not found;
+            2 wrong usage or an unusable file; 3 the scheduler could not be asked"""
 USAGE_EPILOG = """examples:
 {}
 A pod holds its part of a card from when the scheduler sees it bound until it is gone. The cluster
@@ -310,7 +378,7 @@ class UsageParser(argparse.ArgumentParser):
         """Parse; words that a command does not know are wrong usage of that command."""
         found, extras = super().parse_known_args(args, namespace)
         if extras and self._subparsers is None:
-            names = getattr(found, "names", None) or []
+            names = getattr(found, "names", None) or getattr(found, "pod", None) or []
             self.words = [names] if isinstance(names, str) else names
             self.error(_UNRECOGNIZED + " ".join(extras))
         return found, extras
@@ -347,6 +415,10 @@ _NAMES = {
     "why": "POD | KIND/NAME ",
     "check": "-f FILE ",
     "usage": "--log DIR ",
+    "what-if": "[-f FILE] ",
+    "capacity": "--like FILE ",
+    "when": "POD ",
+    "history": "POD | KIND/NAME --log DIR ",
 }
 
 
@@ -363,6 +435,8 @@ def make_parser() -> UsageParser:
         one = commands.add_parser(name, prog=f"{top.prog} {name}", help=text, usage=usage)
         _describe(one, text, examples)
         add_own(name, one)
+        if name in HERE:
+            add_foresight(name, one.add_argument)
         _add_shared(name, one)
     top.add_argument("--version", action=_VersionAction, help="print the version")
     _add_shared("", top)
@@ -375,14 +449,15 @@ def _add_shared(name: str, parser: UsageParser) -> None:
         add_usage(parser.add_argument)
         return
     parser.add_argument("-n", "--namespace", metavar="NS", help="default: the context's")
-    if name != "check":
+    if name not in ("check", *HERE):
         add_output(parser.add_argument)
     add_connection(parser.connection.add_argument)
 
 
 def _describe(parser: UsageParser, text: str, examples: str) -> None:
     name = parser.prog.rpartition(" ")[2]
-    epilog = {"check": CHECK_EPILOG, "usage": USAGE_EPILOG}.get(name, EPILOG)
+    epilogs = {"check": CHECK_EPILOG, "usage": USAGE_EPILOG, "history": HISTORY_EPILOG}
+    epilog = epilogs.get(name, FORESIGHT_EPILOG if name in FORESIGHT else EPILOG)
     parser.description, parser.epilog = f"Show {text}.", epilog.format(examples)
 
 

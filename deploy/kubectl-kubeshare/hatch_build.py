@@ -10,7 +10,12 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 COMMANDS = ("kubeshare_cmd.kubectl_kubeshare", "kubeshare_cmd.kubectl_complete")
 #: What needs the scheduler itself: without it the command says what to install.
-LEFT_OUT = ("kubeshare_py.programs.kubectl_usage",)
+LEFT_OUT = (
+    "kubeshare_py.programs.kubectl_history",
+    "kubeshare_py.programs.kubectl_usage",
+    "kubeshare_py.programs.kubectl_what_if",
+    "kubeshare_plugins",
+)
 #: Where top-level packages are, from the repository's root.
 SOURCES = {"kubeshare_py": ".", "kubeshare_cmd": "cmd", "kubeshare_plugins": "plugins"}
 

@@ -67,23 +67,26 @@ class Replay:
     def __init__(self, header: LogHeader, factories: Mapping[str, PluginFactory]) -> None:
         """Raises ConfigurationError if a plugin of the profiles is not there."""
         self._factories = factories
-        self._configuration = header.configuration
+        #: With the profiles in effect after the events so far.
+        self.configuration = header.configuration
         self.machine = configured_machine(header.configuration, factories, header.name)
 
     def play(self, logged: LoggedEvent) -> PlayedEvent:
         """Run the next event. Raises ConfigurationError as the constructor does."""
-        event = self._made(logged)
+        event = self.made(logged)
         effects = self.machine.handle(event, logged.now)
         if digest_of(effects) == logged.digest:
             return PlayedEvent(event, logged.now, effects, True)
         found = placements_of(effects)
         return PlayedEvent(event, logged.now, effects, False, logged.placements, found)
 
-    def _made(self, logged: LoggedEvent) -> MachineEvent:
+    def made(self, logged: LoggedEvent) -> MachineEvent:
+        """The event as the machine takes it. Raises ConfigurationError as the constructor does."""
         event = logged.event
         if not isinstance(event, ProfilesConfigured):
             return event
-        return profiles_replaced(event, self._configuration, self._factories)
+        self.configuration = msgspec.structs.replace(self.configuration, profiles=event.configured)
+        return profiles_replaced(event, self.configuration, self._factories)
 
 
 def profiles_replaced(

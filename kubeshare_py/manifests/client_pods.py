@@ -14,6 +14,7 @@ from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.printable import MAX_TEXT, beginning, printable
 from kubeshare_py.manifests.api_paths import is_subdomain_name
+from kubeshare_py.manifests.common_definitions import ObjectMeta
 from kubeshare_py.manifests.decoding import UNDECODABLE
 from kubeshare_py.manifests.pods.pod import to_domain
 from kubeshare_py.manifests.pods.pod_fields import ContainerResources, PodFields, PodStatus
@@ -103,16 +104,17 @@ def read_review(body: bytes, namespace: str, uid: PodUid, created: str, dialects
         raise BadReview(f"the pod's namespace {_said(own)} is not that of the request")
     if name and not is_subdomain_name(name):
         raise BadReview(f"the pod's name {_said(name)} is no RFC 1123 subdomain")
+    metadata = msgspec.structs.replace(fields.metadata, namespace=namespace)
+    return to_domain(as_created(fields, metadata, uid, created), dialects)
+
+
+def as_created(fields: PodFields, metadata: ObjectMeta, uid: PodUid, created: str) -> PodFields:
+    """The pod as it would be seen after its creation, with this metadata, uid and age."""
     metadata = msgspec.structs.replace(
-        fields.metadata,
-        namespace=namespace,
-        uid=uid,
-        creation_timestamp=created,
-        deletion_timestamp=None,
+        metadata, uid=uid, creation_timestamp=created, deletion_timestamp=None
     )
     spec = msgspec.structs.replace(fields.spec, node_name="")
-    pod = msgspec.structs.replace(fields, metadata=metadata, spec=spec, status=PodStatus())
-    return to_domain(pod, dialects)
+    return msgspec.structs.replace(fields, metadata=metadata, spec=spec, status=PodStatus())
 
 
 def _said(text: str) -> str:

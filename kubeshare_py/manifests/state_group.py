@@ -33,10 +33,13 @@ API_VERSION = f"{GROUP}/{VERSION}"
 ROOT = f"/apis/{API_VERSION}"
 API_SERVICE = f"{VERSION}.{GROUP}"
 GPUS, PODS, REVIEWS, SCHEDULERS = "gpus", "pods", "placementreviews", "schedulers"
+#: The one object of this resource is all that the scheduler knows now.
+SNAPSHOTS, CURRENT = "snapshots", "current"
 #: The kinds: one pod with the reasons for where it is, many pods, all cards.
 POD, POD_LIST, GPU, GPU_LIST = "PodState", "PodStateList", "GPU", "GPUList"
 #: What would become of a pod; the schedulerNames that pods may have.
 REVIEW, SCHEDULER, SCHEDULER_LIST = "PlacementReview", "Scheduler", "SchedulerList"
+SNAPSHOT = "Snapshot"
 
 Json = dict[str, Any]
 
@@ -46,6 +49,7 @@ _KINDS: Mapping[str, tuple[str, str, bool, tuple[str, ...]]] = {
     PODS: (POD, "podstate", True, ("get", "list")),
     REVIEWS: (REVIEW, "placementreview", True, ("create",)),
     SCHEDULERS: (SCHEDULER, "scheduler", True, ("list",)),
+    SNAPSHOTS: (SNAPSHOT, "snapshot", False, ("get",)),
 }
 _REASONS = {
     400: "BadRequest",

@@ -217,7 +217,8 @@ class PodTemplate:
 
     `owner` is the object as `kind/name`; `path` leads from the object to the pod, "" for a pod.
     `pod` is what is there, of whatever type. `namespace` is the owner's, "" if it names none. Kinds
-    that are not Kubernetes' own may have several templates.
+    that are not Kubernetes' own may have several templates. `copies` is the number of pods that the
+    owner makes of it at once, 1 if it does not say.
     """
 
     owner: str
@@ -225,6 +226,7 @@ class PodTemplate:
     pod: object
     namespace: str = ""
     is_one_of_several: bool = False
+    copies: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,12 +278,15 @@ def pod_templates(document: object, lists: int = _MAX_LISTS) -> Iterator[PodTemp
     place = _place(version, kind.lower())
     if place is not None:
         found: Any = document
+        copies = 1
         for step in place:
+            copies *= _copies(found, step)
             found = found.get(step) if isinstance(found, dict) else None
-        yield PodTemplate(owner, ".".join(place), found, namespace)
+        yield PodTemplate(owner, ".".join(place), found, namespace, copies=copies)
         return
     searched = list(_templates("", document))
-    yield from (PodTemplate(owner, path, pod, namespace, True) for path, pod in searched)
+    for path, pod, copies in searched:
+        yield PodTemplate(owner, path, pod, namespace, True, copies)
     if not searched:
         yield NoTemplate(owner, _is_of_kubernetes(version))
 
@@ -301,21 +306,47 @@ def _is_of_kubernetes(version: object) -> bool:
     return "." not in group or (group.endswith(".k8s.io") and not group.endswith(".x-k8s.io"))
 
 
-def _templates(path: str, part: object) -> Iterator[tuple[str, object]]:
+#: A LeaderWorkerSet's group of `size` pods, of which the leader may have a template of its own.
+_LEADER, _WORKERS = "leaderTemplate", "workerTemplate"
+
+
+def _copies(part: object, step: str) -> int:
+    """By how much a part multiplies the pods of the template that is below its field `step`.
+
+    Kinds of Kubernetes and of its relatives all call it `replicas` or `parallelism`. A suspended
+    object counts as it will be once it is not.
+    """
+    if not isinstance(part, dict):
+        return 1
+    copies = _number(part.get("replicas"), 1)
+    parallel = _number(part.get("parallelism"), 1)
+    if step == _WORKERS:
+        copies *= max(1, _number(part.get("size"), 1)) - (_LEADER in part)
+    return copies * min(parallel, _number(part.get("completions"), parallel))
+
+
+def _number(value: object, default: int) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    return default
+
+
+def _templates(path: str, part: object, copies: int = 1) -> Iterator[tuple[str, object, int]]:
     """The outermost parts that have a `spec` with `containers`, with the way to each.
 
-    The reader of manifests bounds the depth.
+    The third value is how many pods are made of it. The reader of manifests bounds the depth.
     """
     if isinstance(part, dict):
         spec = part.get("spec")
         if isinstance(spec, dict) and isinstance(spec.get("containers"), list):
-            yield path, part
+            yield path, part, copies
             return
         for key, value in part.items():
-            yield from _templates(f"{path}.{key}" if path else str(key), value)
+            below = copies * _copies(part, str(key))
+            yield from _templates(f"{path}.{key}" if path else str(key), value, below)
     elif isinstance(part, list):
         for index, value in enumerate(part):
-            yield from _templates(f"{path}[{index}]", value)
+            yield from _templates(f"{path}[{index}]", value, copies)
 
 
 # What the API server would make of pods: dry runs of their creation, which create nothing.

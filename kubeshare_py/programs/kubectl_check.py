@@ -228,13 +228,13 @@ def _dry_runs(question: CheckQuestion) -> DryRuns:
 
 def _in_file(path: str) -> KnownSchedulers | None:
     """The schedulers of a configuration file, None for "". Raises ConfigurationError."""
-    return _known(load(path), are_configured=True) if path else None
+    return known_schedulers(load(path), are_configured=True) if path else None
 
 
 def _of_cluster(client: StateClient, namespace: str, err: Console, *, ask: bool) -> KnownSchedulers:
     """The cluster's scheduler; one with default values if it does not say, which is said."""
     if not ask:
-        return _known(SchedulerConfiguration(), are_configured=False)
+        return known_schedulers(SchedulerConfiguration(), are_configured=False)
     try:
         found, here = client.schedulers(namespace), known()
         profiles = (
@@ -244,14 +244,16 @@ def _of_cluster(client: StateClient, namespace: str, err: Console, *, ask: bool)
             )
             for one in found
         )
-        return _known(SchedulerConfiguration(profiles=tuple(profiles)), are_configured=True)
+        return known_schedulers(
+            SchedulerConfiguration(profiles=tuple(profiles)), are_configured=True
+        )
     except (StateError, ConfigurationError) as error:
         _warn(err, f"the scheduler's profiles are not known, so default ones count: {error}")
-        return _known(SchedulerConfiguration(), are_configured=False)
+        return known_schedulers(SchedulerConfiguration(), are_configured=False)
 
 
-def _known(settings: SchedulerConfiguration, *, are_configured: bool) -> KnownSchedulers:
-    """Raises ConfigurationError."""
+def known_schedulers(settings: SchedulerConfiguration, *, are_configured: bool) -> KnownSchedulers:
+    """The schedulers of a configuration. Raises ConfigurationError."""
     every = tuple(EnabledDialect(name) for name in sorted(known()))
     installed = SchedulerConfiguration(profiles=(ProfileConfiguration(dialects=every),))
     return KnownSchedulers(

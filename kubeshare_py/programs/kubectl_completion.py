@@ -82,7 +82,12 @@ def read_line(
 FILES, NO_SPACE, NO_FILES = 0, 2, 4
 #: A shell waits for the answer.
 TIMEOUT_S = 2.0
-_FILES = ("kubeconfig", "ca_file", "token_file", "certificate_authority", "files", "config", "log")
+_FILES = (
+    *("kubeconfig", "ca_file", "token_file", "certificate_authority", "files", "config"),
+    *("profile", "log"),
+)
+#: Commands with fewer forms of answers.
+_FEW_OUTPUTS = ("check", "what-if", "capacity", "when", "history")
 #: The words of `usage --by`; those of `event_log.usage`, which the command alone leaves out.
 USAGE_COLUMNS = ("namespace", "pod", "owner", "model", "node", "card")
 
@@ -97,7 +102,7 @@ def candidates(line: CommandLine) -> tuple[list[str], int]:
         return _matching(line.word, line.commands.items()), NO_FILES
     if line.command == "why":
         return ([], NO_FILES) if line.given else _subjects(line)
-    asks = {"gpus": _nodes, "pods": _pods}
+    asks = {"gpus": _nodes, "pods": _pods, "when": _pods, "history": _pods}
     names = _asked(line, asks[line.command]) if line.command in asks else []
     return _matching(line.word, _plain(name for name in names if name not in line.given)), NO_FILES
 
@@ -117,9 +122,14 @@ def _values(line: CommandLine) -> tuple[list[str], int]:
     """The values of an option."""
     if line.option == "output":
         words: Iterable[str] = ("wide", "name", "json", "yaml", "jsonpath=")
-        words = {"check": ("json", "yaml"), "usage": ("json", "csv")}.get(line.command, words)
+        words = ("json", "yaml") if line.command in _FEW_OUTPUTS else words
+        words = ("json", "csv") if line.command == "usage" else words
     elif line.option in ("context", "cluster", "user"):
         words = kubeconfig_names(line.access, line.option)
+    elif line.option in ("cordon", "like"):
+        words = _asked(line, _nodes)
+    elif line.option == "without":
+        words = _asked(line, _pods)
     elif line.option == "sort":
         words = SORTS
     elif line.option == "by":

@@ -48,6 +48,7 @@ from kubeshare_py.terminal.pod_table import (
     pod_table,
     shown_pods,
 )
+from kubeshare_py.terminal.top_screen import KeyRequest, TopScreen, last_line
 from kubeshare_py.terminal.why_report import why_report
 from kubeshare_py.views.view import ClusterView, NodeView, PodView, WhyView
 
@@ -297,21 +298,33 @@ def top(
         text = live_view(view, width=out.width, height=_MAX_LINES, sort=question.sort)
         out.print(text, soft_wrap=True)
         return OK
-    usual = said = f"Every {question.interval_s:g} s; q or Ctrl-C ends. Arrows scroll."
-    screen, skip = Screen(out), 0
+    screen, app, alarm = Screen(out), TopScreen(view, question.sort, wall_clock()), ""
     with screen.opened():
         while True:
-            _draw(screen, question, view, said, skip, alarm=said != usual)
+            width, height = screen.size
+            shown = app.show(width, max(1, height - _FOOTER_LINES))
+            usual = f"Every {question.interval_s:g} s; {app.help()}"
+            footer = last_line(alarm or usual, width, alarm=bool(alarm))
+            screen.draw(joined([shown, Text(), footer]))
             if not (wait or screen.wait)(question.interval_s):
                 return OK
-            moved = screen.take_moves()
-            if moved:
-                skip = min(max(skip + moved, 0), max(len(view.nodes) - 1, 0))
-                continue
+            keys = screen.take_keys()
             try:
-                view, said = _view(question, client), usual
+                if any(_pressed(app, client, key) for key in keys):
+                    return OK
+                if not keys:
+                    app.refresh(_view(question, client), wall_clock())
+                alarm = ""
             except (StateRefused, StateUnreachable) as error:
-                said = str(error)
+                alarm = str(error)
+
+
+def _pressed(app: TopScreen, client: StateClient, key: str) -> bool:
+    """Whether the user quits. Raises StateError if the scheduler does not say why."""
+    request = app.press(key)
+    if request is KeyRequest.WHY and (pod := app.chosen) is not None:
+        app.explain(client.why(pod.namespace, pod.name))
+    return request is KeyRequest.QUIT
 
 
 def _view(question: Question, client: StateClient) -> ClusterView:
@@ -319,16 +332,6 @@ def _view(question: Question, client: StateClient) -> ClusterView:
     if not question.selector and not question.model:
         return view
     return replace(view, nodes=tuple(chosen_nodes(question, client, view.nodes)))
-
-
-def _draw(
-    screen: Screen, question: Question, view: ClusterView, said: str, skip: int, *, alarm: bool
-) -> None:
-    width, height = screen.size
-    footer = Text(printable(said)[:width], style="red" if alarm else "dim")
-    lines = max(1, height - _FOOTER_LINES)
-    shown = live_view(view, width=width, height=lines, sort=question.sort, skip=skip)
-    screen.draw(joined([shown, Text(), footer]))
 
 
 # The answer of `kubectl kubeshare why`: for one pod, or for the pods of a Job, Deployment …

@@ -602,14 +602,14 @@ def _below(pod: CheckedPod, width: int | None) -> Iterator[Text]:
     if pod.now is not msgspec.UNSET:
         notes += pod.now.notes
         if pod.now.why is not None and not pod.now.fits:
-            yield from _help(pod.now.why, width)
+            yield from advice_lines(pod.now.why, width)
     for note in notes:
         yield from _indented(printable(note), width, "yellow")
     if pod.refused and pod.documentation:
         yield from _indented(printable(pod.documentation), width, "dim")
 
 
-def _help(why: WhyView, width: int | None) -> Iterator[Text]:
+def advice_lines(why: WhyView, width: int | None) -> Iterator[Text]:
     """What would make it fit, and what preemption would do."""
     for sentence in why.advice:
         first, *more = wrapped(printable(sentence), None if width is None else width - 6)

@@ -119,6 +119,8 @@ async def test_every_command_of_it_runs(place: Path, tmp_path: Path) -> None:
             assert (code, said in shown) == (0, True), shown
         code, shown = await asyncio.to_thread(command, place, "usage", "--log", "x")
         assert (code, "install kubeshare-py in its place" in shown) == (3, True), shown
+        code, shown = await asyncio.to_thread(command, place, "when", "train")
+        assert (code, "install kubeshare-py in its place" in shown) == (3, True), shown
         words = ("gpus", "--kubeconfig", behind.kubeconfig, "n")
         completion = "kubectl_complete-kubeshare"
         code, shown = await asyncio.to_thread(command, place, *words, name=completion)

@@ -33,6 +33,7 @@ PLUGINS = "tests/deploy/test_node_agent.py::test_device_plugins_read_the_pod_who
 AGGREGATES = (
     "tests/deploy/test_node_agent.py::test_the_aggregator_reads_pods_and_can_do_nothing_else"
 )
+FORESEES = "tests/stories/test_what_if.py::test_only_who_may_get_a_snapshot_asks_what_if"
 UNHEALTHY = "tests/stories/test_unhealthy_config_maps.py::test_a_listed_card_takes_no_new_pods"
 ASKS = "tests/stories/test_hami_plugin.py::test_a_silent_plugin_is_asked_for_a_sign_of_life"
 CONTROLS = (
@@ -56,6 +57,7 @@ NEEDED = {
     "kubeshare-state-reader: get state.kubeshare.io/pods": READS,
     "kubeshare-state-reader: list state.kubeshare.io/schedulers": REVIEWS,
     "kubeshare-pod-asker: create state.kubeshare.io/placementreviews": REVIEWS,
+    "kubeshare-snapshot-reader: get state.kubeshare.io/snapshots": FORESEES,
     "kubeshare-metrics: get /metrics": SCRAPED,
     "kubeshare-collector: patch /nodes": ANNOTATES,
     "kubeshare-node-agent: get /pods": PLUGINS,

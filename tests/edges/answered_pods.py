@@ -22,9 +22,12 @@ def prospect(pod: Pod, _sees: Sees) -> Generator[None, None, ProspectView | None
     return ProspectView(fits=False, why=a_why())
 
 
-#: The fields of `Views` that are about pods which do not exist.
+#: Its contents matter only to those who read them.
+SNAPSHOT = b"KubeShareEvents1\n"
+#: The fields of `Views` that are about pods which do not exist, and a snapshot.
 OF_REVIEWS: dict[str, Any] = {
     "prospect": prospect,
     "schedulers": lambda: [SchedulerView(name=name, dialects=("sharedgpu",)) for name in NAMES],
+    "snapshot": lambda: iter([SNAPSHOT]),
     "dialects": SHAREDGPU_ALONE,
 }

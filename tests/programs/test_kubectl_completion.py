@@ -26,7 +26,7 @@ async def test_commands_and_options_come_with_what_they_are(capsys: Captured) ->
     found, _ = await completed(capsys, "pods", "--al")
     assert found == ["--all-namespaces"]
     assert (await completed(capsys, "gpus", "--all-n"))[0] == []
-    await asyncio.to_thread(main, ["wh"])
+    await asyncio.to_thread(main, ["why"])
     assert capsys.readouterr().out.startswith("why\twhy a pod is where it is")
 
 
@@ -46,6 +46,9 @@ async def test_values_of_options(tmp_path: Path, capsys: Captured) -> None:
     assert await completed(capsys, "usage", "--by", "n") == (["namespace", "node"], ":4")
     assert await completed(capsys, "usage", "--by", "model,no") == (["model,node"], ":4")
     assert await completed(capsys, "usage", "--log", "") == ([], ":0")
+    assert await completed(capsys, "what-if", "-o", "") == (["json", "yaml"], ":4")
+    for option in (("what-if", "--profile"), ("what-if", "--log"), ("capacity", "--like")):
+        assert await completed(capsys, *option, "") == ([], ":0")
 
 
 async def test_names_are_asked_for(tmp_path: Path, capsys: Captured) -> None:
@@ -54,6 +57,10 @@ async def test_names_are_asked_for(tmp_path: Path, capsys: Captured) -> None:
         assert await completed(capsys, *given, "gpus", "") == (["n1", "n2"], ":4")
         assert await completed(capsys, *given, "gpus", "n1", "") == (["n2"], ":4")
         assert await completed(capsys, *given, "pods", "o") == (["one"], ":4")
+        assert await completed(capsys, *given, "when", "o") == (["one"], ":4")
+        assert await completed(capsys, *given, "what-if", "--without", "o") == (["one"], ":4")
+        assert await completed(capsys, *given, "what-if", "--cordon", "") == (["n1", "n2"], ":4")
+        assert await completed(capsys, *given, "what-if", "--like", "") == (["n1", "n2"], ":4")
         assert await completed(capsys, *given, "-n", "team", "why", "") == (["big"], ":4")
         assert await completed(capsys, "why", "big", *given, "-n", "team", "") == ([], ":4")
         assert await completed(capsys, *given, "why", "job") == (["job/"], ":6")

@@ -446,6 +446,14 @@ def test_wrong_usage_is_told_apart(arguments: tuple[str, ...], capsys: Captured)
         ("top x", 'unexpected word "x"'),
         ("top --interval soon", "--interval: 'soon' is not a time such as 5, 30s or 2m"),
         ("gpus --context", "--context: needs a value"),
+        ("what-if job.yaml", 'unexpected word "job.yaml"; did you mean -f job.yaml?'),
+        ("what-if", "what if what? -f FILE, --without, --cordon, --add-nodes or --profile"),
+        ("what-if --add-nodes 2", "--add-nodes N and --like NODE go together"),
+        ("what-if --add-nodes 0", "--add-nodes: '0' is not a number from 1 to 5000"),
+        ("what-if -f x --until 5", "--until is about --log"),
+        ("capacity", "capacity needs manifests: --like FILE"),
+        ("history x", "history needs a subject and an event log: history POD --log DIR"),
+        ("when", "when is about a pod: when POD"),
         ("", f"which command? {', '.join(COMMANDS)}"),
     ],
 )
@@ -470,7 +478,7 @@ def test_help_has_examples_at_each_level(arguments: tuple[str, ...], capsys: Cap
     own, _, connection = shown.partition("connection (kubectl's")
     assert "--kubeconfig" in connection
     assert "--kubeconfig" not in own
-    assert len(own.splitlines()) < 22
+    assert len(own.splitlines()) < 27
     assert "exit codes:" in shown
 
 

@@ -1,11 +1,16 @@
 """The live view on a terminal of the test's own, and what it does where there is none."""
 
 import asyncio
+import contextlib
+import fcntl
 import io
 import os
 import pty
+import re
+import struct
 import subprocess
 import sys
+import termios
 import tty
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +20,7 @@ from rich.console import Console
 from kubeshare_py.edges.cli.state_client import ApiAccess, StateClient
 from kubeshare_py.programs.kubectl_kubeshare import Question, top
 from tests.edges.served_state import Served, behind_api_server, served
+from tests.terminal.views import a_why
 
 
 def console(*, terminal: bool) -> Console:
@@ -72,7 +78,7 @@ async def test_it_draws_until_the_user_quits_and_says_when_nothing_answers(tmp_p
         access = ApiAccess(kubeconfig=behind.kubeconfig)
         code, drawn, err = await shown(access, terminal=True, wait=wait)
     assert (code, err, looks) == (0, "", ["2.0"] * 3)
-    screens = drawn.split("Every 2 s; q or Ctrl-C ends. Arrows scroll.")
+    screens = drawn.split("Every 2 s; arrows scroll, Tab: pods, s: by name, /: filter")
     # Two screens as usual; between them one with the same cards and another last line.
     assert len(screens) == 3
     assert "does not serve" in screens[1]
@@ -100,16 +106,15 @@ async def test_only_the_asked_cards_are_shown_in_the_asked_order(tmp_path: Path)
             assert ("n1  " in printed(out)) == there
 
 
-def test_arrows_scroll_and_escape_quits() -> None:
+def test_keys_are_told_one_by_one() -> None:
     """On a pseudo-terminal in a process of its own, whose standard input it is."""
     program = (
         "from rich.console import Console\n"
         "from kubeshare_py.edges.cli.screen import Screen\n"
         "screen = Screen(Console(file=open('/dev/null', 'w')))\n"
         "print('ready', flush=True)\n"
-        "while screen.wait(10):\n"
-        "    print(screen.take_moves(), flush=True)\n"
-        "print('quit', flush=True)\n"
+        "for _ in range(5):\n"
+        "    print(screen.wait(60), screen.take_keys(), flush=True)\n"
     )
     keyboard, terminal = pty.openpty()
     tty.setcbreak(terminal)
@@ -118,9 +123,54 @@ def test_arrows_scroll_and_escape_quits() -> None:
     ) as process:
         assert process.stdout is not None
         said = [process.stdout.readline().strip()]
-        for key in ("\x1b[B", "k", " ", "x", "\x1b"):
+        for key in ("\x1b[B", "k\x1bOA", " ", "\x1b", "/ab\x7f"):
             os.write(keyboard, key.encode())
             said.append(process.stdout.readline().strip())
     os.close(keyboard)
     os.close(terminal)
-    assert said == ["ready", "1", "-1", "10", "0", "quit"]
+    assert said == [
+        "ready",
+        "True ['\\x1b[B']",
+        "True ['k', '\\x1bOA']",
+        "True [' ']",
+        "True ['\\x1b']",
+        "True ['/', 'a', 'b', '\\x7f']",
+    ]
+
+
+async def test_a_user_finds_a_pod_and_why_it_is_there(tmp_path: Path) -> None:
+    async with served(tmp_path) as state:
+        state.whys["team", "big"] = a_why()
+        typed = ["\t", "/big\r", "\r", "\x1b[B", "q", "q"]
+        options = ["--scheduler", state.url, "--ca-file", state.ca_file]
+        command = [sys.executable, "-m", "kubeshare_cmd.kubectl_kubeshare", "top", *options]
+        command += ["--token-file", state.token_file]
+        code, drawn = await asyncio.to_thread(driven, command, typed)
+    assert code == 0
+    assert "arrows choose, Enter: why" in drawn
+    assert "filter: big" in drawn
+    assert "It fits on n1 if it asks for at most 20.0 GiB." in drawn
+    assert "goes back" in drawn
+
+
+def driven(command: list[str], typed: list[str]) -> tuple[int, str]:
+    """Run it on a pseudo-terminal; each text is typed once a screen is drawn after the last one."""
+    keyboard, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+    environ = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "24"}
+    drawn = ""
+    with subprocess.Popen(
+        command, stdin=terminal, stdout=terminal, stderr=terminal, env=environ
+    ) as process:
+        os.close(terminal)
+        for text in typed:
+            while "Every 2 s" not in (part := os.read(keyboard, 65_536).decode(errors="replace")):
+                drawn += part
+            drawn += part
+            os.write(keyboard, text.encode())
+        with contextlib.suppress(OSError):  # the terminal is gone once the process has ended
+            while part := os.read(keyboard, 65_536).decode(errors="replace"):
+                drawn += part
+        code = process.wait()
+    os.close(keyboard)
+    return code, re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", drawn)

@@ -35,6 +35,13 @@ class People:
             return
         await self._bind(f"{_RBAC}/clusterrolebindings", "kubeshare-gpu-reader", user)
 
+    async def may_get_snapshots(self, user: str) -> None:
+        """Bind the role that is shipped for it."""
+        if self.plane is None:
+            self._may(user, ("snapshots.state.kubeshare.io", ""))
+            return
+        await self._bind(f"{_RBAC}/clusterrolebindings", "kubeshare-snapshot-reader", user)
+
     async def may_view(self, user: str, namespace: str) -> None:
         """Give Kubernetes' own role `view` in a namespace."""
         if self.plane is None:

@@ -238,6 +238,7 @@ async def test_discovery_shows_the_group(people: People) -> None:
         "pods": ["get", "list"],
         "placementreviews": ["create"],
         "schedulers": ["list"],
+        "snapshots": ["get"],
     }
 
 

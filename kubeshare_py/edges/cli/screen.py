@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import select
 import sys
 import time
@@ -15,16 +16,10 @@ if sys.platform != "win32":
     import termios
     import tty
 
-_QUIT = ("q", "Q", "\x03", "\x1b")
-#: By how many nodes keys scroll; arrows and page keys are sequences of several characters.
-_MOVES = {
-    **dict.fromkeys(("j", "\x1b[B", "\x1bOB"), 1),
-    **dict.fromkeys(("k", "\x1b[A", "\x1bOA"), -1),
-    **dict.fromkeys((" ", "\x1b[6~"), 10),
-    **dict.fromkeys(("b", "\x1b[5~"), -10),
-    **dict.fromkeys(("g", "\x1b[H", "\x1b[1~"), -1_000_000),
-}
-_LONGEST_KEY = 8
+_INTERRUPT = "\x03"
+#: Arrows and page keys are sequences of several characters, and a paste may be any number.
+_KEY = re.compile(r"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Za-z])|.", re.DOTALL)
+_MOST_READ = 256
 
 
 def wall_clock() -> float:
@@ -48,7 +43,7 @@ class Screen:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._live = Live(console=console, screen=True, auto_refresh=False)
-        self._moves = 0
+        self._keys: list[str] = []
 
     @property
     def size(self) -> tuple[int, int]:
@@ -66,9 +61,9 @@ class Screen:
         self._live.update(text, refresh=True)
 
     def wait(self, seconds: float) -> bool:
-        """Wait `seconds`, or until a key: False when the user types q or Escape.
+        """Wait `seconds`, or until a key: False when the user interrupts, or output ends.
 
-        What other keys scroll is for `take_moves`.
+        The keys are for `take_keys`.
         """
         if sys.platform == "win32" or not sys.stdin.isatty():
             return pause(seconds)
@@ -76,14 +71,14 @@ class Screen:
         if not readable:
             return True
         # At once, past Python's buffer: an arrow begins as Escape does.
-        key = os.read(sys.stdin.fileno(), _LONGEST_KEY).decode(errors="replace")
-        self._moves += _MOVES.get(key, 0)
-        return key not in _QUIT
+        read = os.read(sys.stdin.fileno(), _MOST_READ).decode(errors="replace")
+        self._keys += _KEY.findall(read)
+        return bool(read) and _INTERRUPT not in read
 
-    def take_moves(self) -> int:
-        """By how many nodes the user scrolled since the last call."""
-        moves, self._moves = self._moves, 0
-        return moves
+    def take_keys(self) -> list[str]:
+        """The keys since the last call."""
+        keys, self._keys = self._keys, []
+        return keys
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 import os
 import ssl
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -14,6 +14,7 @@ from urllib.parse import urlencode, urlsplit
 import msgspec
 
 from kubeshare_py.documents.yaml_text import MAX_BYTES, DocumentProblem, read_yaml_documents
+from kubeshare_py.domain.identity import PodUid
 from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.cli.https_client import (
     JSON,
@@ -36,6 +37,7 @@ from kubeshare_py.edges.kube.kubeconfig import (
 )
 from kubeshare_py.edges.process.document_files import read_bytes
 from kubeshare_py.manifests.api_paths import CORE, collection_path, object_path
+from kubeshare_py.manifests.deadlines import LatestEnd, Timed, latest_ends, timed_objects
 from kubeshare_py.manifests.decoding import UNDECODABLE
 from kubeshare_py.manifests.workloads import (
     POD,
@@ -48,6 +50,7 @@ from kubeshare_py.manifests.workloads import (
     dry_pod,
     dry_run_refused,
     foreign_pod,
+    named,
     names_in_list,
     pod_selector,
     sharepod_message,
@@ -287,6 +290,20 @@ class StateClient:
                 f"would become of a pod: {error}"
             ) from error
 
+    def snapshot(self) -> bytes:
+        """All that the scheduler knows now, as a file of an event log. Raises StateError.
+
+        StateUnreachable also if the scheduler is too old to have it.
+        """
+        try:
+            body, _ = self._asked(f"{GROUP}/snapshots/current", accept="*/*")
+        except NotFound as error:
+            raise StateUnreachable(
+                f"the kubeshare-scheduler there is of an older version, and gives no snapshot of "
+                f"what it knows: {error}"
+            ) from error
+        return body
+
     def close(self) -> None:
         """End the connections."""
         self.api.close()
@@ -300,22 +317,30 @@ class StateClient:
         return replace(view, pods=tuple(pods))
 
     def _fetch(self, path: str, kind: type[_StateView], body: bytes | None = None) -> _StateView:
-        """GET, or POST of a body that changes nothing."""
-        if self._access.scheduler is None:
-            answer = self.api.get(path) if body is None else self.api.post(path, body)
-            via = f"the API server at {self.api.server()}"
-        else:
-            client = self._opened(self._access.scheduler)
-            answer = client.get(path) if body is None else client.post(path, body)
-            via = client.origin.via
-        if answer.status not in (HTTPStatus.OK, HTTPStatus.CREATED):
-            raise self._refusal(answer, via)
+        answered, via = self._asked(path, body)
         try:
-            return msgspec.json.decode(answer.body, type=kind)
+            return msgspec.json.decode(answered, type=kind)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise StateUnreachable(
                 f"{via} does not answer as a kubeshare-scheduler of this version does: {error}"
             ) from error
+
+    def _asked(
+        self, path: str, body: bytes | None = None, *, accept: str = JSON
+    ) -> tuple[bytes, str]:
+        """GET, or POST of a body that changes nothing; what is answered, and by which server."""
+        if self._access.scheduler is None:
+            answer = (
+                self.api.get(path, accept=accept) if body is None else self.api.post(path, body)
+            )
+            via = f"the API server at {self.api.server()}"
+        else:
+            client = self._opened(self._access.scheduler)
+            answer = client.get(path, accept=accept) if body is None else client.post(path, body)
+            via = client.origin.via
+        if answer.status not in (HTTPStatus.OK, HTTPStatus.CREATED):
+            raise self._refusal(answer, via)
+        return answer.body, via
 
     def _opened(self, url: str) -> HttpsClient:
         if self._direct is None:
@@ -392,6 +417,7 @@ def _scheduler_says(status: int, said: str, via: str, *, has_token: bool) -> Sta
 #: (namespace, name).
 PodName = tuple[str, str]
 _PAGE = 500
+_JOBS = named("job/x").kind
 _NAMES_ONLY = f"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSON}"
 
 
@@ -439,6 +465,33 @@ def pods_of(api: ApiServerRoute, namespace: str, workload: NamedWorkload) -> set
 def names_of(api: ApiServerRoute, namespace: str, kind: Workload) -> set[str]:
     """The names of all objects of a kind in a namespace. Raises StateError."""
     return {name for _, name in _matching(api, collection_path(kind.api, kind.plural, namespace))}
+
+
+def known_ends(api: ApiServerRoute) -> tuple[Mapping[PodUid, LatestEnd], str]:
+    """When running pods end at the latest, and what could not be read for it, "" if nothing.
+
+    The user must be allowed to list the pods of all namespaces; Jobs help. Raises StateError.
+    """
+    running = {"fieldSelector": "status.phase=Running"}
+    pods = [*_timed(api, collection_path(POD.api, POD.plural), "spec", running)]
+    try:
+        jobs, problem = [*_timed(api, collection_path(_JOBS.api, _JOBS.plural), "Job", {})], ""
+    except StateRefused as refused:
+        jobs, problem = [], f"deadlines of Jobs are not known: {refused}"
+    return latest_ends(pods, jobs), problem
+
+
+def _timed(api: ApiServerRoute, path: str, kind: str, asked: Mapping[str, str]) -> Iterator[Timed]:
+    query = {**asked, "limit": str(_PAGE)}
+    while True:
+        answer = _got(api, f"{path}?{urlencode(query)}")
+        try:
+            found, query["continue"] = timed_objects(answer.body, kind)
+        except UNDECODABLE as error:
+            raise _strange(api, error) from error
+        yield from found
+        if not query["continue"]:
+            return
 
 
 def _matching(api: ApiServerRoute, path: str, selector: str = "") -> set[PodName]:

@@ -198,6 +198,7 @@ class DecisionLoop:
                 decision_log.inform("configuration", waits_for_restart=update.for_restart)
                 self._warn_of(update.profiles)
                 self._handle(ProfilesReplaced(update.profiles, update.configured))
+                self.health.configured = update.configured
                 self.wakeup.set()
 
     @staticmethod

@@ -17,7 +17,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, time
 
 import msgspec
 from aiohttp import web
@@ -43,6 +43,7 @@ from kubeshare_py.edges.process import probes
 from kubeshare_py.edges.process.bounded_server import Bounds, listening
 from kubeshare_py.edges.process.build import running_build, say_listening, url
 from kubeshare_py.edges.process.connection_abort import abort
+from kubeshare_py.edges.process.own_names import own_version
 from kubeshare_py.edges.process.probes import HealthCheck
 from kubeshare_py.edges.scheduler import state_api
 from kubeshare_py.edges.scheduler.configuration_file import accepted_tokens
@@ -57,6 +58,8 @@ from kubeshare_py.edges.scheduler.state_access import (
 )
 from kubeshare_py.edges.scheduler.state_api import StateApi, Views, ViewStreams
 from kubeshare_py.edges.scheduler.writes.report_lane import ReportLane
+from kubeshare_py.event_log.records import LogHeader
+from kubeshare_py.event_log.snapshot import snapshot_pieces
 from kubeshare_py.exporters.client_metrics import RequestTallies, leader_values
 from kubeshare_py.exporters.hami_metrics import HamiSchedulerPage
 from kubeshare_py.exporters.metric import build_values
@@ -81,7 +84,7 @@ from kubeshare_py.scheduling.explain.figures import (
 )
 from kubeshare_py.scheduling.explain.prospects import prospect_steps
 from kubeshare_py.scheduling.explain.question import namespaces
-from kubeshare_py.scheduling.machine import Machine
+from kubeshare_py.scheduling.machine import Machine, known_events
 from kubeshare_py.views.figures import PodFigures
 from kubeshare_py.views.view import ClusterView, NodeView, SchedulerView
 
@@ -467,7 +470,7 @@ async def endpoints(
             forwarded=proxy.user,
             namespaces=lambda: namespaces(machine),
         )
-        views, streams = _views(process_health, dialects), ViewStreams()
+        views, streams = _views(process_health, configuration, dialects), ViewStreams()
         url = await stack.enter_async_context(
             serve(
                 configuration.server,
@@ -506,7 +509,9 @@ def _checks(
     )
 
 
-def _views(process_health: ProcessHealth, dialects: Dialects) -> Views:
+def _views(
+    process_health: ProcessHealth, configuration: SchedulerConfiguration, dialects: Dialects
+) -> Views:
     machine = process_health.machine
     return Views(
         ready=lambda: machine.ready,
@@ -518,8 +523,29 @@ def _views(process_health: ProcessHealth, dialects: Dialects) -> Views:
         why=lambda key, sees: why_steps(machine, key, sees),
         prospect=lambda pod, sees: prospect_steps(machine, pod, sees),
         schedulers=lambda: _schedulers(machine, dialects),
+        snapshot=lambda: _snapshot(process_health, configuration),
         dialects=dialects,
     )
+
+
+def _snapshot(
+    process_health: ProcessHealth, configuration: SchedulerConfiguration
+) -> Iterator[bytes]:
+    """All that is known now, in pieces that are made later."""
+    machine, now = process_health.machine, process_health.clock()
+    used = process_health.configured or configuration.profiles
+    header = LogHeader(
+        name=machine.name,
+        version=own_version(),
+        session=machine.name,
+        file=0,
+        now=now,
+        wall=time(),
+        configuration=msgspec.structs.replace(configuration, profiles=used),
+        is_snapshot=True,
+    )
+    # The events are of this moment; values are frozen, so that they may be written meanwhile.
+    return snapshot_pieces(header, [*known_events(machine, now)])
 
 
 def _schedulers(machine: Machine, dialects: Dialects) -> list[SchedulerView]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from time import perf_counter
 
+from kubeshare_py.configuration.scheduler import ProfileConfiguration
 from kubeshare_py.domain.effects import (
     Bind,
     Effect,
@@ -54,6 +55,8 @@ class ProcessHealth:
     card_uses: CardUses = field(default_factory=CardUses)
     #: How long cards were held, while this process leads.
     held: HeldTime = field(init=False)
+    #: The profiles in effect, if they are not those that the process began with.
+    configured: tuple[ProfileConfiguration, ...] = ()
     started_at: float = field(init=False)
     _lost_at: dict[str, float | None] = field(default_factory=dict)
     _lags: deque[tuple[float, float]] = field(default_factory=deque)

@@ -45,11 +45,13 @@ from kubeshare_py.edges.scheduler.state_access import (
 from kubeshare_py.manifests import state_group
 from kubeshare_py.manifests.client_pods import MAX_POD_BYTES, BadReview, read_review, reviewed
 from kubeshare_py.manifests.state_group import (
+    CURRENT,
     GPUS,
     PODS,
     REVIEWS,
     ROOT,
     SCHEDULERS,
+    SNAPSHOTS,
     card_objects,
     card_rows,
     pod_objects,
@@ -97,10 +99,12 @@ class ViewStreams:
         """
         return await self.send_texts(request, view_texts(portions, more))
 
-    async def send_texts(self, request: web.Request, texts: Iterator[bytes]) -> web.StreamResponse:
+    async def send_texts(
+        self, request: web.Request, texts: Iterator[bytes], content_type: str = "application/json"
+    ) -> web.StreamResponse:
         """Answer with these pieces of JSON as they are made. Other tasks run after each."""
         answer = web.StreamResponse()
-        answer.content_type = "application/json"
+        answer.content_type = content_type
         self._asked += 1
         try:
             async with self._slots, asyncio.timeout(self._slowest_s):
@@ -196,7 +200,8 @@ class Views:
     `cluster` gets whether the topology of nodes is requested, `pods` the namespace ("" for all);
     both return portions, the first of which has all that is no list. `why` is made in steps, and so
     is `prospect`, about a pod that does not exist: None if no profile has its schedulerName.
-    `schedulers` are the profiles, and pods are read in their `dialects`.
+    `schedulers` are the profiles, and pods are read in their `dialects`. `snapshot` has the bytes
+    of all that is known at the moment of the call, in pieces.
     """
 
     ready: Callable[[], bool]
@@ -205,6 +210,7 @@ class Views:
     why: WhySteps
     prospect: ProspectSteps
     schedulers: Callable[[], Sequence[SchedulerView]]
+    snapshot: Callable[[], Iterator[bytes]]
     dialects: Dialects
 
 
@@ -237,6 +243,7 @@ class StateApi:
             _OBJECTS: self._pods,
             f"{_OBJECTS}/{{name}}": self._pod,
             f"{_NAMESPACE}/{SCHEDULERS}": self._schedulers,
+            f"{ROOT}/{SNAPSHOTS}/{CURRENT}": self._snapshot,
         }
         routes = [
             web.get(path, self._asked(answer), allow_head=False) for path, answer in answers.items()
@@ -337,6 +344,18 @@ class StateApi:
         if denied is not None:
             return _denied(denied, SCHEDULERS)
         return answer_json(scheduler_list(self._views.schedulers()))
+
+    async def _snapshot(self, request: web.Request, reader: StateReader) -> web.StreamResponse:
+        denied = await self._access.refuses(reader, reading("get", SNAPSHOTS, name=CURRENT))
+        if denied is not None:
+            return _denied(denied, SNAPSHOTS, CURRENT)
+        if not self._views.ready():
+            message = "the scheduler has not read the cluster yet"
+            return refusal(HTTPStatus.SERVICE_UNAVAILABLE, message)
+        if self._streams.busy:
+            return _too_many()
+        pieces = self._views.snapshot()
+        return await self._streams.send_texts(request, pieces, "application/octet-stream")
 
     async def _review(self, request: web.Request, reader: StateReader) -> web.StreamResponse:
         namespace = request.match_info["namespace"]

@@ -206,6 +206,7 @@ async def test_every_user_discovers_the_group(state: State) -> None:
         ("pods", True, ["get", "list"]),
         ("placementreviews", True, ["create"]),
         ("schedulers", True, ["list"]),
+        ("snapshots", False, ["get"]),
     ]
 
 

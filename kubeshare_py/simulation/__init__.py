@@ -1,0 +1,1 @@
+"""What would happen: the machine in a simulated cluster, and questions about that."""
