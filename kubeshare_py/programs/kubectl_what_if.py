@@ -347,7 +347,7 @@ def _planned(
     templates: Iterable[_Template], known: _Known, dialects: Dialects
 ) -> Iterator[NewPod | ForeseenPod]:
     """The new pods in order, and what is said of those that will not be there."""
-    taken = {record.pod.key for record in known.machine.records.values()}
+    taken = known.machine.pod_keys
     for one in templates:
         owner, namespace = one.template.owner, one.namespace
         name = owner.partition("/")[2]

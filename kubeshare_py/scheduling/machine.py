@@ -166,6 +166,11 @@ class Machine:
         return len(self._binding_cycles.unanswered)
 
     @property
+    def pod_keys(self) -> set[PodKey]:
+        """Namespaces and names of all known pods."""
+        return {record.pod.key for record in self.records.values()}
+
+    @property
     def in_doubt_since(self) -> float | None:
         """When (s) the last answer came that left a Binding open; None if none is open."""
         return self._binding_cycles.in_doubt_since
