@@ -69,7 +69,7 @@ CORE := $(addprefix tests/,cluster configuration devices dialects documents doma
 	node_agent plugin sharepods terminal testing edges/process edges/kube attacks \
 	faults/test_restarts.py stories/test_gangs.py stories/test_leaders.py)
 core: $(STAMP)  ## tests of every kind that take a minute; CI runs them on each Python of the machine
-	@$(BIN)/pytest --quiet $(SPREAD) -m 'not long' $(CORE)
+	@$(BIN)/pytest --quiet $(SPREAD) -m 'not long and not browser' $(CORE)
 
 check: $(STAMP)  ## format, lint, types, layers
 	@$(BIN)/ruff format --check --quiet .

@@ -142,7 +142,7 @@ class Tab:
         found: str = await self.run(f"document.querySelector({json.dumps(selector)})?.innerText")
         return found or ""
 
-    async def says(self, words: str, selector: str = "body") -> None:
+    async def expect_text(self, words: str, selector: str = "body") -> None:
         """Return once the element shows these words."""
         where, what = json.dumps(selector), json.dumps(words)
         await self.until(f"document.querySelector({where})?.innerText.includes({what})")

@@ -59,7 +59,7 @@ class Sight:
             "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
         )
 
-    async def without_errors(self) -> None:
+    async def expect_no_errors(self) -> None:
         """Nothing went wrong in the page, and it asked for nothing elsewhere."""
         assert self.tab.errors == []
         elsewhere = [one for one in self.tab.requests if not one.startswith(self.url)]

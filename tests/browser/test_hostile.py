@@ -54,7 +54,7 @@ async def test_no_name_is_read_as_markup(sight: Sight, text: str) -> None:
     await sight.go("#/cards")
     await sight.tab.click(".tile")
     await sight.tab.until("!document.querySelector('#details').hidden")
-    await sight.without_errors()
+    await sight.expect_no_errors()
     key = f"new URLSearchParams({{pod: {text!r} + '/' + {text!r}}})"
     await sight.tab.run(f"location.hash = '#/queue?' + {key}; null")
     # No such name is possible in Kubernetes: it is explained, or the refusal is shown.
@@ -84,9 +84,9 @@ async def test_the_browser_refuses_markup_and_scripts_in_any_case(sight: Sight) 
 async def test_marks_that_turn_a_text_around_are_shown_and_not_obeyed(sight: Sight) -> None:
     sight.state.view = _of("evil\u202etxt.exe\u2066\u200b")
     await sight.open("#/queue")
-    await sight.tab.says("evil\\u202etxt.exe\\u2066\\u200b", ".long")
+    await sight.tab.expect_text("evil\\u202etxt.exe\\u2066\\u200b", ".long")
     sight.state.view = _of("مرحبا")
-    await sight.tab.says("مرحبا", ".long")
+    await sight.tab.expect_text("مرحبا", ".long")
     assert (
         await sight.tab.run("getComputedStyle(document.querySelector('bdi')).unicodeBidi")
         == "isolate"
@@ -96,7 +96,7 @@ async def test_marks_that_turn_a_text_around_are_shown_and_not_obeyed(sight: Sig
 async def test_a_scheduler_that_is_away_is_told_and_the_last_state_stays(sight: Sight) -> None:
     await sight.open()
     sight.behind.server.target = None
-    await sight.tab.says("The state is not new", "#alerts")
+    await sight.tab.expect_text("The state is not new", "#alerts")
     assert await sight.tab.run("document.querySelectorAll('.tile').length") == 56
     assert await sight.tab.run("document.querySelector('#live').dataset.kind") == "broken"
     view = a_cluster()
@@ -114,7 +114,7 @@ async def test_a_dashboard_that_is_away_is_asked_again(sight: Sight) -> None:
     )  # fmt: skip
     # A request that waits is not cut by this: the answer to it is the last that comes.
     sight.state.view = replace(a_cluster(), inventory="unread")
-    await sight.tab.says("cannot be reached", "#alerts")
+    await sight.tab.expect_text("cannot be reached", "#alerts")
     assert await sight.tab.run("document.querySelectorAll('.tile').length") == 56
     await sight.tab.ask(
         "Network.emulateNetworkConditions",
@@ -131,11 +131,11 @@ async def test_a_viewer_who_loses_its_rights_sees_nothing_more(sight: Sight) -> 
     access.objects["jane"] = {(GPUS, ""), (PODS, "")}
     token = sight.behind.server.add_user("jane")
     await sight.open("#/cards?node=h100-1", token)
-    await sight.tab.says("h100-1", "#details h2")
+    await sight.tab.expect_text("h100-1", "#details h2")
     access.objects["jane"] = set()
     sight.clock.ahead_s += KEPT_S
     sight.state.view = replace(a_cluster(), pods=())
-    await sight.tab.says("cannot list resource", "main .problem")
+    await sight.tab.expect_text("cannot list resource", "main .problem")
     text = await sight.tab.text()
     assert "h100" not in text
     assert "vision" not in text
@@ -169,5 +169,5 @@ async def test_a_viewer_of_one_team_sees_amounts_of_others(sight: Sight) -> None
     assert "a pod of another namespace" in about
     assert "whisper" not in about
     await sight.go("#/usage")
-    await sight.tab.says("other namespaces", ".long")
-    await sight.without_errors()
+    await sight.tab.expect_text("other namespaces", ".long")
+    await sight.expect_no_errors()

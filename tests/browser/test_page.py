@@ -12,26 +12,26 @@ async def test_the_token_leaves_the_address_and_the_cards_are_shown(sight: Sight
     await sight.open()
     assert sight.token not in await sight.tab.run("location.href")
     assert await sight.tab.run("document.querySelectorAll('.node').length") == 8
-    await sight.tab.says("38 of 56 cards", ".summary")
-    await sight.tab.says("unhealthy", ".body")
+    await sight.tab.expect_text("38 of 56 cards", ".summary")
+    await sight.tab.expect_text("unhealthy", ".body")
     order = await sight.tab.run("[...document.querySelectorAll('.title')].map((e) => e.innerText)")
     assert order[:3] == ["a100-1", "a100-2", "a100-10"]
-    await sight.without_errors()
+    await sight.expect_no_errors()
 
 
 async def test_without_a_token_it_asks_for_one_and_says_what_is_wrong_with_it(sight: Sight) -> None:
     tab = sight.tab
     await tab.open(sight.url)
-    await tab.says("Sign in", "main h1")
+    await tab.expect_text("Sign in", "main h1")
     await tab.type("nobody's")
     await tab.press("Enter")
-    await tab.says("does not accept this token")
+    await tab.expect_text("does not accept this token")
     await tab.run("document.querySelector('#token').value = ''; null")
     await tab.type(sight.token)
     await tab.press("Enter")
     await tab.until("document.querySelector('.tile')")
     await tab.click("#sign-out")
-    await tab.says("Sign in", "main h1")
+    await tab.expect_text("Sign in", "main h1")
     assert await tab.run("sessionStorage.length") == 0
     assert "vision" not in await tab.text()
 
@@ -39,11 +39,11 @@ async def test_without_a_token_it_asks_for_one_and_says_what_is_wrong_with_it(si
 async def test_a_click_on_a_card_opens_it_and_its_pods_lead_on(sight: Sight) -> None:
     await sight.open()
     await sight.tab.click(".tile")
-    await sight.tab.says("a100-1 GPU 0", "#details h2")
-    await sight.tab.says("vision/detector-", "#details")
+    await sight.tab.expect_text("a100-1 GPU 0", "#details h2")
+    await sight.tab.expect_text("vision/detector-", "#details")
     assert "card=GPU-" in await sight.tab.run("location.hash")
     await sight.tab.click("#details td a")
-    await sight.tab.says("Pod", "#details .kind")
+    await sight.tab.expect_text("Pod", "#details .kind")
     await sight.tab.press("Escape")
     await sight.tab.until("document.querySelector('#details').hidden")
     assert await sight.tab.run(f"{FOCUS}.className") == "tile"
@@ -56,21 +56,21 @@ async def test_a_pod_that_waits_says_why_and_what_would_help(sight: Sight) -> No
     )
     assert rows == ["pretrain-urgent", "pretrain", "mistyped"]
     await sight.tab.click(".long .row:nth-child(2) a")
-    await sight.tab.says("it fits on h100-3 now with 2 GPUs", "#details")
-    await sight.tab.says("asks 8, free 2", "#details")
-    await sight.tab.says("and 1 node alike", "#details")
-    await sight.without_errors()
+    await sight.tab.expect_text("it fits on h100-3 now with 2 GPUs", "#details")
+    await sight.tab.expect_text("asks 8, free 2", "#details")
+    await sight.tab.expect_text("and 1 node alike", "#details")
+    await sight.expect_no_errors()
 
 
 async def test_what_is_shown_is_in_the_address(sight: Sight) -> None:
     await sight.open()
     await sight.tab.click("#filter-q")
     await sight.tab.type("whisper")
-    await sight.tab.says("6 cards of 56 match", ".found")
+    await sight.tab.expect_text("6 cards of 56 match", ".found")
     shared = await sight.tab.run("location.hash")
     assert shared == "#/cards?q=whisper"
     await sight.go("#/cards?team=search&group=team&node=a100-1")
-    await sight.tab.says("a100-1", "#details h2")
+    await sight.tab.expect_text("a100-1", "#details h2")
     await sight.tab.until("document.querySelector('.group h2')?.innerText === 'platform'")
     assert await sight.tab.run("document.querySelector('#filter-team').value") == "search"
     await sight.go("#/cards?state=Unhealthy")
@@ -101,28 +101,28 @@ async def test_arrows_lead_from_card_to_card_and_slash_to_the_search(sight: Sigh
         assert await sight.tab.run(place) == where, key
     assert await sight.tab.run("document.querySelectorAll('.tile[tabindex=\"0\"]').length") == 1
     await sight.tab.press("Enter")
-    await sight.tab.says("a100-1 GPU 0", "#details h2")
+    await sight.tab.expect_text("a100-1 GPU 0", "#details h2")
     await sight.tab.press("Escape", "/")
     assert await sight.tab.run(f"{FOCUS}.id") == "filter-q"
 
 
 async def test_usage_is_added_up_by_team_pod_model_and_node(sight: Sight) -> None:
     await sight.open("#/usage")
-    await sight.tab.says("research", ".long .row")
+    await sight.tab.expect_text("research", ".long .row")
     for by, first in (("pod", "research/llm-pretrain-1"), ("model", "H100"), ("node", "h100-1")):
         await sight.tab.click(f'[data-by="{by}"]')
-        await sight.tab.says(first, ".long .row")
-    await sight.without_errors()
+        await sight.tab.expect_text(first, ".long .row")
+    await sight.expect_no_errors()
 
 
 async def test_pasted_pods_are_asked_about(sight: Sight) -> None:
     await sight.open("#/what-if")
     await sight.tab.click(".actions .plain")
     await sight.tab.click(".actions .main")
-    await sight.tab.says("it would start now", ".answer")
+    await sight.tab.expect_text("it would start now", ".answer")
     await sight.tab.run("document.querySelector('#manifest').value = 'a: ['; null")
     await sight.tab.click(".actions .main")
-    await sight.tab.says("the pasted text", ".problem")
+    await sight.tab.expect_text("the pasted text", ".problem")
 
 
 async def test_changes_arrive_without_a_flicker(sight: Sight) -> None:
@@ -151,7 +151,7 @@ async def test_a_narrow_window_and_large_letters_lose_nothing(sight: Sight) -> N
             assert across <= width, (view, width)
     await sight.go("#/queue")
     await sight.tab.click(".long .row a")
-    await sight.tab.says("pretrain-urgent", "#details h2")
+    await sight.tab.expect_text("pretrain-urgent", "#details h2")
     box = await sight.tab.run(
         "JSON.stringify(document.querySelector('#details').getBoundingClientRect())"
     )

@@ -49,7 +49,7 @@ async def test_axe_finds_nothing(sight: Sight, colours: str) -> None:
 async def ready(sight: Sight, view: str) -> None:
     """Return once what the view asks for is there."""
     if "pod=" in view:
-        await sight.tab.says("What would make it fit", "#details")
+        await sight.tab.expect_text("What would make it fit", "#details")
 
 
 async def test_a_reader_of_the_screen_is_told_what_the_bars_show(sight: Sight) -> None:

@@ -26,6 +26,7 @@ PURE: Mapping[str, frozenset[str]] = {
     "Profile": frozenset({"only_for", "trusted"}),
     "Shape": frozenset({"_weight"}),
     "Topology": frozenset({"_tables"}),
+    "WhatIf": frozenset({"_sorted"}),
     "UsageAccounting": frozenset({"_vectors", "_vectors_of"}),
 }
 _PLAIN = (int, str, float, bytes, Enum, type(None))

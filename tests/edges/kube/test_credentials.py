@@ -217,7 +217,7 @@ def test_a_pods_start_imports_no_package_of_all_kinds_of_kubernetes(tmp_path: Pa
         "load(None, environ=pod, service_account=pathlib.Path(sys.argv[1])); "
         "sys.exit('kubernetes' in sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", asked, tmp_path], check=True)
+    assert subprocess.run([sys.executable, "-c", asked, tmp_path], check=False).returncode == 0
 
 
 def test_an_empty_token_of_a_pod_is_told(tmp_path: Path) -> None:
