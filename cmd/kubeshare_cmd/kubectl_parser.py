@@ -273,7 +273,7 @@ USAGE = """  kubectl kubeshare usage --log DIR --since 7d       what each namesp
   kubectl kubeshare usage --log DIR --by owner,model -n ml
   kubectl kubeshare usage --log DIR --since 2026-11-01 --until 2026-12-01 --by pod -o csv
 """
-WHAT_IF = """  kubectl kubeshare what-if -f job.yaml   where its pods would go, and who would be evicted
+WHAT_IF = """  kubectl kubeshare what-if -f job.yaml   where its pods would go, at whose cost
   kubectl kubeshare what-if --cordon node-1 --without train-0
   kubectl kubeshare what-if -f jobs.yaml --add-nodes 2 --like node-1
   kubectl kubeshare what-if -f jobs.yaml --profile config/spread.yaml -o json
