@@ -68,7 +68,7 @@ def token_part(one: Json) -> Json:
 
 
 def without_lease(one: Json) -> Json:
-    """The policy about Bindings, or its binding, under a name of its own and whoever leads."""
+    """The policy about Bindings, or its binding, under another name; it does not ask who leads."""
     made = deepcopy(one)
     made["metadata"]["name"] = _TOKEN_BINDINGS
     spec = made["spec"]

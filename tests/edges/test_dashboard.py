@@ -1,4 +1,4 @@
-"""The dashboard before an API server: who sees what, how often the state is read, what is told."""
+"""The dashboard's server beside an API server: who sees what, and how often it reads the state."""
 
 import asyncio
 from collections.abc import AsyncIterator

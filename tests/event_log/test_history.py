@@ -67,7 +67,7 @@ def test_each_placement_and_eviction_of_a_namespace_is_told_once(seed: int) -> N
 
 
 class Recorder(Driver):
-    """Keeps what it is told as it would be logged."""
+    """Keeps each event as an event log would have it."""
 
     def __init__(self, cards: dict[str, int]) -> None:
         self.log: list[tuple[MachineEvent, float, tuple[Effect, ...]]] = []
