@@ -45,6 +45,7 @@ def held(machine: Machine) -> dict[PodUid, Charge | None]:
     return {uid: machine.ledger.charge_of(uid) for uid in machine.records}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(10))
 def test_a_snapshot_brings_all_that_is_known(seed: int) -> None:
     world = run(seed)
@@ -111,6 +112,7 @@ def some_pods(seed: int, name: str, count: int) -> list[Pod]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(200))
 def test_what_is_foreseen_is_what_then_happens(seed: int) -> None:
     driver = Driver({"n1": 2, "n2": 1, "n3": 3}, PREEMPTION)
