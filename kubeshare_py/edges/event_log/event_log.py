@@ -97,7 +97,10 @@ class SessionWriter:
         self._own.mkdir(parents=True, exist_ok=True)
         self._file = (self._own / f"{self._number:06}{SUFFIX}").open("xb")
         self._packer, self._opened_at, self._in_file = BlockPacker(), now, 0
-        header = replace(self._header, file=self._number, now=now, wall=wall)
+        header = self._header
+        if self._number != header.file:
+            # The first file keeps the time when the session began: its events came before this.
+            header = replace(header, file=self._number, now=now, wall=wall)
         self._file.write(MAGIC)
         self._put(self._file, [header_record(header)])
 

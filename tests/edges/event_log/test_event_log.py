@@ -213,3 +213,17 @@ async def test_the_last_events_are_written_when_it_stops(tmp_path: Path) -> None
     written.start()
     await written.end()
     assert differing(tmp_path) == (3, 0)
+
+
+async def test_a_session_begins_before_its_first_event_whenever_that_is_written(
+    tmp_path: Path,
+) -> None:
+    """Else a session that is shorter than FLUSH_S would end before it begins."""
+    written = Written(tmp_path)
+    written.now = 0.25
+    written.start()
+    written.now = 1.5
+    await written.end()
+    (session,) = sessions(tmp_path)
+    header, last = session.span()
+    assert (header.now, last) == (0.0, 0.25)
