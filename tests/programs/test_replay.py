@@ -51,13 +51,14 @@ async def cluster(tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
 
 
 async def schedule(cluster: EmbeddedCluster, folder: Path) -> None:
-    """Two pods are bound and one waits while the log is written."""
+    """Two pods are bound, and seen to be, before one waits, while the log is written."""
     url = cluster.collectors.url
     options = ("--config", "settings.yaml", "--kubeconfig", "mine", "--prometheus-url", url)
-    async with running(folder, "scheduler", *options, "--event-log", "events") as process:
+    logs = ("--event-log", "events", "--log-level", "debug")
+    async with running(folder, "scheduler", *options, *logs) as process:
         for name in ("a", "b"):
             await cluster.client.create(PODS, a_pod(name, "0.4"))
-            await expect_said(process.stderr, '"event":"bind"')
+            await expect_said(process.stderr, '"event":"bound"')
         await cluster.client.create(PODS, a_pod("c", "9"))
         await cluster.client.create(PODS, {**a_pod("d", "1.0"), "metadata": wants("A100")})
         await expect_said(process.stderr, '"event":"waiting"')
