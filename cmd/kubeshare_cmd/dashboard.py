@@ -5,13 +5,15 @@ import sys
 from collections.abc import Sequence
 
 from kubeshare_cmd.ports import port
-from kubeshare_py.edges.dashboard import PORT
+from kubeshare_plugins import IN_TREE
+from kubeshare_py.edges.dashboard.server import PORT
 from kubeshare_py.programs.dashboard import DashboardSettings, run
 
 EXAMPLES = """examples:
   kubeshare-dashboard                        the API server of the kubeconfig, on http://127.0.0.1:9008
   kubeshare-dashboard --address 0.0.0.0 --certificate-file tls.crt --key-file tls.key \\
       --server https://kubernetes.default.svc --certificate-authority ca.crt
+  kubeshare-dashboard --event-log events     the past too, by the log of a scheduler
 
 It uses no credentials of the kubeconfig: each viewer signs in with a token of the cluster, for
 example that of `kubectl create token NAME`.
@@ -38,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--port", metavar="N", type=port, default=PORT, help=f"default: {PORT}")
     add("--certificate-file", metavar="FILE", default="", help="default: plain HTTP")
     add("--key-file", metavar="FILE", default="", help="goes with --certificate-file")
+    add("--event-log", metavar="DIR", default="", help="a scheduler's, to look at the past")
     add("--log-level", default="info", choices=("debug", "info", "warning"))
     given = parser.parse_args(arguments)
     if bool(given.certificate_file) != bool(given.key_file):
@@ -52,7 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             certificate_file=given.certificate_file,
             key_file=given.key_file,
             log_level=given.log_level,
-        )
+            event_log=given.event_log,
+        ),
+        IN_TREE,
     )
 
 

@@ -128,6 +128,11 @@ def viewer_of(token: str, answers: tuple[bytes, bytes, bytes]) -> Viewer | Viewe
     )
 
 
+def is_allowed(answer: bytes) -> bool:
+    """What an `access_review` was answered. Raises UNDECODABLE for another answer."""
+    return _is_allowed(msgspec.json.decode(answer, type=_Review).status)
+
+
 def _is_allowed(status: _ReviewStatus) -> bool:
     return status.allowed and not status.denied
 

@@ -1,12 +1,15 @@
 """kubeshare-dashboard: a page that shows the scheduler's state to users of the cluster."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from kubeshare_py.configuration.scheduler import ConfigurationError
-from kubeshare_py.edges.dashboard import serve
+from kubeshare_py.dashboard.past import PastLog
+from kubeshare_py.edges.dashboard.server import serve
+from kubeshare_py.edges.event_log.past import LogOfPast
 from kubeshare_py.edges.kube.certificates import CertificateFiles
 from kubeshare_py.edges.kube.credentials import Credentials
 from kubeshare_py.edges.kube.errors import KubeConfigError
@@ -17,7 +20,9 @@ from kubeshare_py.edges.kube.kubeconfig import (
     KubeReading,
 )
 from kubeshare_py.edges.process import decision_log
+from kubeshare_py.edges.process.plugin_entry_points import with_entry_points
 from kubeshare_py.edges.process.run_until_signal import until_signal
+from kubeshare_py.framework.profile_making import PluginFactory
 
 OK, BAD_USAGE, NOT_STARTED = 0, 2, 3
 
@@ -26,6 +31,7 @@ OK, BAD_USAGE, NOT_STARTED = 0, 2, 3
 class DashboardSettings:
     """`address` "" is all. Without a certificate and its key it speaks plain HTTP.
 
+    `event_log` is the folder of a scheduler's --event-log, "" for none.
     The API server is `server` with the authority in `authority_file`, or that of the kubeconfig.
     """
 
@@ -37,13 +43,15 @@ class DashboardSettings:
     certificate_file: str = ""
     key_file: str = ""
     log_level: str = "info"
+    event_log: str = ""
 
 
-def run(settings: DashboardSettings) -> int:
+def run(settings: DashboardSettings, in_tree: Mapping[str, PluginFactory]) -> int:
     """Serve until SIGINT or SIGTERM; the exit code."""
     decision_log.set_up(settings.log_level)
     try:
-        asyncio.run(until_signal(show(settings, api_server(settings))))
+        past = past_of(settings.event_log, in_tree)
+        asyncio.run(until_signal(show(settings, api_server(settings), past=past)))
     except ConfigurationError as error:
         decision_log.warn("certificate", message=str(error))
         return BAD_USAGE
@@ -68,11 +76,20 @@ def _location(options: KubectlOptions) -> KubeReading:
     return replace(Configured(options).location(), valid_s=REREAD_S)
 
 
+def past_of(folder: str, in_tree: Mapping[str, PluginFactory]) -> PastLog | None:
+    """What a folder of event logs tells, by these plugins and those of installed packages.
+
+    Raises ConfigurationError if these cannot be used.
+    """
+    return LogOfPast(Path(folder), with_entry_points(in_tree)) if folder else None
+
+
 async def show(
     settings: DashboardSettings,
     anonymous: Credentials,
     on_ready: Callable[[str], None] = lambda url: None,
     clock: Callable[[], float] | None = None,
+    past: PastLog | None = None,
 ) -> None:
     """Serve until cancelled; `on_ready` gets the page's URL. `clock` is the loop's by default.
 
@@ -85,6 +102,6 @@ async def show(
             certificate = CertificateFiles(settings.certificate_file, settings.key_file)
             context = certificate.context
             group.create_task(certificate.keep())
-        server = serve(anonymous, settings.address, settings.port, context, clock)
+        server = serve(anonymous, settings.address, settings.port, context, clock, past)
         on_ready(await stack.enter_async_context(server))
         await asyncio.get_running_loop().create_future()

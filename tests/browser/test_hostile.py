@@ -3,7 +3,7 @@
 import pytest
 
 from kubeshare_py.domain.values import replace
-from kubeshare_py.edges.dashboard import KEPT_S
+from kubeshare_py.edges.dashboard.server import KEPT_S
 from kubeshare_py.views.view import ClusterView, PodView, TenantView
 from tests.browser.conftest import Sight
 from tests.browser.sights import CREATED, a_cluster, why_pretrain

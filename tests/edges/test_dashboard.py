@@ -11,8 +11,9 @@ import aiohttp
 import pytest
 
 from kubeshare_py.dashboard.fan_out import PRESENT_S
+from kubeshare_py.dashboard.past import PastLog
 from kubeshare_py.domain.values import replace
-from kubeshare_py.edges.dashboard import KEPT_S
+from kubeshare_py.edges.dashboard.server import KEPT_S
 from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest
 from kubeshare_py.embedded_cluster.serving.server import ADMIN
 from kubeshare_py.programs.dashboard import DashboardSettings, api_server, show
@@ -74,14 +75,16 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
 
 
 @asynccontextmanager
-async def serving(behind: Behind, state: Served) -> AsyncIterator[Stage]:
+async def serving(
+    behind: Behind, state: Served, past: PastLog | None = None
+) -> AsyncIterator[Stage]:
     settings = DashboardSettings(address="127.0.0.1", port=0, kubeconfig=behind.kubeconfig)
     async with aiohttp.ClientSession() as session, asyncio.TaskGroup() as group:
         stage = Stage(behind, state, session)
         behind.server.audit = stage.asked.append
         ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         running = group.create_task(
-            show(settings, api_server(settings), ready.set_result, lambda: stage.now)
+            show(settings, api_server(settings), ready.set_result, lambda: stage.now, past)
         )
         stage.url = await ready
         yield stage

@@ -19,9 +19,9 @@ from kubeshare_py.configuration.leader_election import LeaderElection
 from kubeshare_py.configuration.scheduler import SCHEDULER_NAME, SchedulerConfiguration
 from kubeshare_py.documents.yaml_text import DocumentProblem
 from kubeshare_py.domain.printable import printable
-from kubeshare_py.edges.dashboard import serve
+from kubeshare_py.edges.dashboard.server import serve
 from kubeshare_py.edges.kube.errors import KubeError
-from kubeshare_py.embedded_cluster.programs.demo_cluster import demo_cluster
+from kubeshare_py.embedded_cluster.programs.demo_cluster import demo_cluster, events_folder
 from kubeshare_py.embedded_cluster.serving.cluster import EmbeddedCluster
 from kubeshare_py.embedded_cluster.serving.demo_files import (
     find,
@@ -30,6 +30,7 @@ from kubeshare_py.embedded_cluster.serving.demo_files import (
     read_workloads,
 )
 from kubeshare_py.framework.profile_making import PluginFactory
+from kubeshare_py.programs.dashboard import past_of
 from kubeshare_py.scheduling.explain.explanation import cluster_portions, whole_view
 from kubeshare_py.scheduling.machine import Machine
 from kubeshare_py.terminal.cards import (
@@ -260,12 +261,13 @@ async def main(
     nodes = read_nodes(options.cluster)
     workloads = _workloads(options, configuration)
     with own_folder(options.directory) as directory:
+        past = past_of(str(events_folder(directory)), in_tree)
         async with (
             demo_cluster(directory, nodes, configuration, in_tree, port=options.port) as (
                 cluster,
                 machine,
             ),
-            serve(cluster.server.anonymous(), "127.0.0.1", options.page_port) as page,
+            serve(cluster.server.anonymous(), "127.0.0.1", options.page_port, past=past) as page,
         ):
             await _until_inventory(machine)
             for workload in workloads:

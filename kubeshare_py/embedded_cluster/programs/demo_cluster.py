@@ -5,6 +5,7 @@ every dialect their scheduler, and a default-scheduler for pods that ask for no 
 """
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,10 +23,11 @@ from kubeshare_py.configuration.scheduler import (
     Server,
     isolation_choices,
 )
+from kubeshare_py.edges.event_log.event_log import LogLimits
 from kubeshare_py.edges.kube.certificates import write_private
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.process.plugin_entry_points import configured
-from kubeshare_py.edges.scheduler.event_logging import ALONE, RunOptions
+from kubeshare_py.edges.scheduler.event_logging import ALONE, LogSettings, RunOptions
 from kubeshare_py.edges.scheduler.leadership import OnlyScheduler, connected
 from kubeshare_py.edges.scheduler.writes.kube_api import HAND_OVER_S
 from kubeshare_py.embedded_cluster.nodes.simulated_nodes import SimulatedNode
@@ -119,6 +121,15 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _FILES = ("sharepod-crd.yaml", "demo-pod-groups.yaml")
 
 
+#: Bytes: about a day of a busy demo.
+_MOST_LOGGED = 256 << 20
+
+
+def events_folder(directory: Path) -> Path:
+    """Where the scheduler's event log is, which begins anew with each demo."""
+    return directory / "events"
+
+
 @asynccontextmanager
 async def demo_cluster(
     directory: Path,
@@ -136,7 +147,10 @@ async def demo_cluster(
     configuration = with_default_scheduler(configuration)
     dialects = configured(configuration)
     mutation = environment(choices, dialects, OptIn.ALL, contested=True)
-    options = RunOptions(dialects=dialects)
+    events = events_folder(directory)
+    shutil.rmtree(events, ignore_errors=True)
+    log = LogSettings(events, LogLimits(total_bytes=_MOST_LOGGED))
+    options = RunOptions(dialects=dialects, event_log=log)
     async with (
         embedded_cluster(directory, nodes, port=port, mutation=mutation) as cluster,
         running_scheduler(cluster, directory, configuration, in_tree, options=options) as machine,

@@ -39,17 +39,22 @@ from kubeshare_py.dashboard.fan_out import (
     ViewerSeen,
 )
 from kubeshare_py.dashboard.page_state import BadState, PageState, Version
+from kubeshare_py.dashboard.past import PastLog, PastUnknown
 from kubeshare_py.dashboard.viewers import (
+    ACCESS_REVIEWS,
     BAD_TOKEN,
     QUESTIONS,
     Viewer,
     ViewerRefusal,
+    access_review,
+    is_allowed,
     token_of,
     viewer_id,
     viewer_of,
 )
 from kubeshare_py.dashboard.what_if import WhatIfAnswer
 from kubeshare_py.domain.events import TimePassed
+from kubeshare_py.edges.dashboard.past import Past, StillReading, TooMany
 from kubeshare_py.edges.kube.credentials import Credentials
 from kubeshare_py.edges.kube.errors import KubeError, kube_error
 from kubeshare_py.edges.kube.transport import NO_ANSWER, KubeTransport, Reply, why_unanswered
@@ -429,6 +434,93 @@ class WhatIfQuestions:
         return dry_run_refused(reply.status, error.message or str(error), template)
 
 
+# The past, where there is an event log.
+
+
+class PastAnswers:
+    """Routes about the past; without an event log they answer 404."""
+
+    def __init__(self, api: ApiAsViewer, log: PastLog | None, clock: Callable[[], float]) -> None:
+        self._api = api
+        self._past = None if log is None else Past(log, self._may_list, clock)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is an event log."""
+        return self._past is not None
+
+    async def spans(self, _request: web.Request, _viewer: Viewer, _token: str) -> web.Response:
+        """The times that the log covers."""
+        return await self._answered(self._spans)
+
+    async def state(self, request: web.Request, viewer: Viewer, token: str) -> web.Response:
+        """The whole state as of the time in the query, `at` (ms since 1970)."""
+        return await self._answered(lambda past: self._state(past, request, viewer, token))
+
+    async def pod(self, request: web.Request, viewer: Viewer, token: str) -> web.Response:
+        """Why a pod was where it was at that time."""
+        return await self._answered(lambda past: self._pod(past, request, viewer, token))
+
+    async def _answered(self, answer: Callable[[Past], Awaitable[web.Response]]) -> web.Response:
+        if self._past is None:
+            message = "there is no event log: see --event-log of kubeshare-dashboard"
+            return _refused(ViewerRefusal(HTTPStatus.NOT_FOUND, message))
+        try:
+            return await answer(self._past)
+        except StillReading as progress:
+            return _json({"read_to": progress.read_to}, HTTPStatus.ACCEPTED)
+        except PastUnknown as error:
+            return _refused(ViewerRefusal(HTTPStatus.NOT_FOUND, str(error)))
+        except TooMany as error:
+            return _refused(ViewerRefusal(HTTPStatus.SERVICE_UNAVAILABLE, str(error)))
+
+    async def _spans(self, past: Past) -> web.Response:
+        spans = [(one.begin_ms, one.end_ms) for one in await past.spans()]
+        return _json({"spans": spans})
+
+    async def _state(
+        self, past: Past, request: web.Request, viewer: Viewer, token: str
+    ) -> web.Response:
+        compressed = _takes_gzip(request)
+        body = await past.state(_moment_of(request), viewer, token, compressed=compressed)
+        return web.Response(body=body, headers=_page_headers(compressed=compressed))
+
+    async def _pod(
+        self, past: Past, request: web.Request, viewer: Viewer, token: str
+    ) -> web.Response:
+        namespace, name = request.match_info["namespace"], request.match_info["name"]
+        why = await past.why(_moment_of(request), viewer, token, namespace, name)
+        if why is None:
+            message = f"there was no pod {namespace}/{name} at that time"
+            return _refused(ViewerRefusal(HTTPStatus.NOT_FOUND, message))
+        return _json({"why": why, "report": why_report(why, None).plain})
+
+    async def _may_list(self, token: str, namespace: str) -> bool:
+        """Whether the token's owner may list the state's pods there. Raises NoAnswer."""
+        reply = await self._api.asked(token, ACCESS_REVIEWS, access_review(PODS, namespace))
+        if reply.status != HTTPStatus.CREATED:
+            raise NoAnswer(f"the API server does not say what you may see: {_error_of(reply)}")
+        return is_allowed(reply.body)
+
+
+def _moment_of(request: web.Request) -> int:
+    """The time that a page asks about (ms since 1970). Raises HTTPBadRequest."""
+    try:
+        return int(request.query.get("at", ""))
+    except ValueError as error:
+        raise web.HTTPBadRequest(text="at: milliseconds since 1970 are needed\n") from error
+
+
+def _takes_gzip(request: web.Request) -> bool:
+    return "gzip" in request.headers.get("Accept-Encoding", "")
+
+
+def _page_headers(*, compressed: bool) -> dict[str, str]:
+    """Of a state as JSON."""
+    encoded = {"Content-Encoding": "gzip"} if compressed else {}
+    return {**assets.PRIVATE, **_JSON, "Vary": "Accept-Encoding", **encoded}
+
+
 # The server.
 
 
@@ -445,9 +537,12 @@ def page_files() -> Mapping[str, Asset]:
 class Dashboard:
     """Routes of the page and of its questions."""
 
-    def __init__(self, api: ApiAsViewer, feeds: Feeds, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, api: ApiAsViewer, feeds: Feeds, past: PastAnswers, clock: Callable[[], float]
+    ) -> None:
         self._api = api
         self._feeds = feeds
+        self._past = past
         self._clock = clock
         self._viewers = Viewers(api, clock)
         self._what_if = WhatIfQuestions(api)
@@ -464,6 +559,9 @@ class Dashboard:
             web.get("/api/state", self._asked(self._state)),
             web.get("/api/pods/{namespace}/{name}", self._asked(self._pod)),
             web.post("/api/what-if", self._asked(self._prospects)),
+            web.get("/api/past", self._asked(self._past.spans)),
+            web.get("/api/past/state", self._asked(self._past.state)),
+            web.get("/api/past/pods/{namespace}/{name}", self._asked(self._past.pod)),
             web.get("/", self._file),
             web.get("/{name}", self._file),
         ]
@@ -501,7 +599,12 @@ class Dashboard:
 
     async def _me(self, _request: web.Request, viewer: Viewer, _token: str) -> web.Response:
         return _json(
-            {"user": viewer.name, "sees_all": viewer.sees_all, "version": self._build.version}
+            {
+                "user": viewer.name,
+                "sees_all": viewer.sees_all,
+                "version": self._build.version,
+                "has_past": self._past.is_there,
+            }
         )
 
     async def _state(self, request: web.Request, viewer: Viewer, token: str) -> web.Response:
@@ -519,10 +622,8 @@ class Dashboard:
         if not feed.read_at:
             message = feed.problem or "the scheduler's state is being read"
             return _refused(ViewerRefusal(HTTPStatus.SERVICE_UNAVAILABLE, message))
-        compressed = "gzip" in request.headers.get("Accept-Encoding", "")
-        headers = {**assets.PRIVATE, **_JSON, "Vary": "Accept-Encoding"}
-        if compressed:
-            headers["Content-Encoding"] = "gzip"
+        compressed = _takes_gzip(request)
+        headers = _page_headers(compressed=compressed)
         headers["Kubeshare-Age"] = f"{self._clock() - feed.read_at:.1f}"
         return web.Response(body=await feed.answer(since, compressed=compressed), headers=headers)
 
@@ -565,8 +666,9 @@ _PASSED_ON = (
 )
 
 
-def _json(value: object) -> web.Response:
-    return web.Response(body=msgspec.json.encode(value), headers={**assets.PRIVATE, **_JSON})
+def _json(value: object, status: int = HTTPStatus.OK) -> web.Response:
+    headers = {**assets.PRIVATE, **_JSON}
+    return web.Response(status=status, body=msgspec.json.encode(value), headers=headers)
 
 
 def _refused(refusal: ViewerRefusal) -> web.Response:
@@ -586,18 +688,20 @@ async def serve(
     port: int,
     context: ssl.SSLContext | None = None,
     clock: Callable[[], float] | None = None,
+    past: PastLog | None = None,
 ) -> AsyncIterator[str]:
     """Serve while entered; yields the URL of the page. Raises OSError if it cannot listen.
 
     `anonymous` are the API server's address and authority, without credentials. `address` "" is
     all, `port` 0 any free one. Without a `context` it speaks plain HTTP. `clock` (s) is the loop's
-    by default.
+    by default. `past` is what a time in the past is looked up in.
     """
     clock = clock or asyncio.get_running_loop().time
     scheme = "https" if context else "http"
     async with ApiAsViewer(anonymous) as api, Feeds(api, clock) as feeds:
         app = web.Application()
-        app.add_routes(Dashboard(api, feeds, clock).routes())
+        answers = PastAnswers(api, past, clock)
+        app.add_routes(Dashboard(api, feeds, answers, clock).routes())
         app.on_response_prepare.append(_with_headers)
         async with listening(
             app, address, port, context=context, bounds=BOUNDS, shutdown_s=1.0

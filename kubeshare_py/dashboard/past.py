@@ -1,0 +1,87 @@
+"""What the page asks of the past: which times a log covers, and what was known at one of them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from kubeshare_py.dashboard.page_state import PageState
+from kubeshare_py.views.view import ClusterView, WhyView
+
+#: Whether pods of this namespace may be named to the viewer.
+Sees = Callable[[str], bool]
+
+
+class PastUnknown(Exception):
+    """Nothing is known of that moment; the text says why."""
+
+
+class PastSpan(NamedTuple):
+    """A log was written from `begin_ms` to `end_ms` (since 1970); `name` is the session's."""
+
+    begin_ms: int
+    end_ms: int
+    name: str
+
+
+class PastMark(NamedTuple):
+    """A pod was placed, or evicted, at `at_ms` (since 1970); `text` says where."""
+
+    at_ms: int
+    namespace: str
+    text: str
+
+
+class PastMoment(Protocol):
+    """The cluster as it was then, until the log is asked about another moment."""
+
+    #: The time of the last event by then (ms since 1970).
+    at_ms: int
+    #: What is damaged of the log; "" if nothing is.
+    note: str
+
+    def namespaces(self) -> set[str]:
+        """Those of all pods that were there."""
+        ...
+
+    def view(self, sees: Sees) -> ClusterView:
+        """The whole cluster."""
+        ...
+
+    def why(self, namespace: str, name: str, sees: Sees) -> WhyView | None:
+        """Why that pod was where it was; None if there was none."""
+        ...
+
+    def marks(self, sees: Sees) -> list[PastMark]:
+        """The last placements and evictions by then, the newest first."""
+        ...
+
+
+class PastLog(Protocol):
+    """An event log. Its methods take long, and are called by one thread at a time."""
+
+    def spans(self) -> Sequence[PastSpan]:
+        """The times that it covers, the oldest first. Raises PastUnknown."""
+        ...
+
+    def moment(self, at_ms: int, within_s: float) -> PastMoment | int:
+        """The cluster at that time; or how far (ms since 1970) the log was read in `within_s`.
+
+        The next call goes on from there. Raises PastUnknown.
+        """
+        ...
+
+
+def page_of(moment: PastMoment, sees: Sees) -> Iterator[bytes]:
+    """The answer to the page in pieces: the rows as of now, and what happened before."""
+    state = PageState()
+    for _ in state.take(msgspec.json.encode(moment.view(sees))):
+        pass
+    past = {
+        "at": moment.at_ms,
+        "note": moment.note,
+        "marks": [(one.at_ms, one.text) for one in moment.marks(sees)],
+    }
+    yield b'{"version":"","whole":true,"problem":"","past":' + msgspec.json.encode(past) + b","
+    yield from state.whole()
+    yield b"}"

@@ -1,0 +1,118 @@
+"""Answers about the past, from an event log, to each viewer as far as its rights go now."""
+
+import asyncio
+import gzip
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TypeVar
+
+from kubeshare_py.dashboard.fan_out import ViewerId
+from kubeshare_py.dashboard.past import PastLog, PastMoment, PastSpan, Sees, page_of
+from kubeshare_py.dashboard.viewers import Viewer
+from kubeshare_py.views.view import WhyView
+
+R = TypeVar("R")
+#: Seconds for which the log is read on before the page is told how far that is.
+READ_S = 4.0
+#: The most namespaces in which a viewer's rights are asked; pods of others have no names.
+MAX_NAMESPACES = 256
+#: For how long (s) rights are believed, and the most of them that are remembered.
+KEPT_S, MAX_KEPT = 10.0, 10_000
+#: The most viewers who wait while the log is read for another one.
+MAX_WAITING = 16
+
+#: Whether the owner of a token may list the state's pods in a namespace.
+MayList = Callable[[str, str], Awaitable[bool]]
+
+
+class TooMany(Exception):
+    """Others are asking about the past."""
+
+
+class StillReading(Exception):
+    """The log was read up to `read_to` (ms since 1970), and is read on at the next question."""
+
+    def __init__(self, read_to: int) -> None:
+        self.read_to = read_to
+        super().__init__(read_to)
+
+
+class Past:
+    """Asks a log about one viewer's moment after the other's, on a thread of its own."""
+
+    def __init__(self, log: PastLog, may_list: MayList, clock: Callable[[], float]) -> None:
+        self._log, self._may_list, self._clock = log, may_list, clock
+        self._turn = asyncio.Lock()
+        self._waiting = 0
+        #: A question that nobody waits for any more ends before the next one begins.
+        self._thread = ThreadPoolExecutor(1, "past")
+        self._rights: dict[tuple[ViewerId, str], tuple[float, bool]] = {}
+
+    async def spans(self) -> list[PastSpan]:
+        """The times that the log covers. Raises PastUnknown and TooMany."""
+        async with self._alone():
+            return list(await self._on_thread(self._log.spans))
+
+    async def state(self, at_ms: int, viewer: Viewer, token: str, *, compressed: bool) -> bytes:
+        """The whole state at that time, as JSON.
+
+        Raises PastUnknown, StillReading and TooMany.
+        """
+        async with self._moment(at_ms, viewer, token) as (moment, sees):
+            made = await self._on_thread(lambda: b"".join(page_of(moment, sees)))
+        return (
+            await asyncio.to_thread(partial(gzip.compress, made, 1, mtime=0))
+            if compressed
+            else made
+        )
+
+    async def why(
+        self, at_ms: int, viewer: Viewer, token: str, namespace: str, name: str
+    ) -> WhyView | None:
+        """Why a pod was where it was; None if the viewer sees none. Raises as `state` does."""
+        async with self._moment(at_ms, viewer, token) as (moment, sees):
+            if not sees(namespace):
+                return None
+            return await self._on_thread(lambda: moment.why(namespace, name, sees))
+
+    @asynccontextmanager
+    async def _moment(
+        self, at_ms: int, viewer: Viewer, token: str
+    ) -> AsyncIterator[tuple[PastMoment, Sees]]:
+        async with self._alone():
+            found = await self._on_thread(lambda: self._log.moment(at_ms, READ_S))
+            if isinstance(found, int):
+                raise StillReading(found)
+            yield found, await self._sees(viewer, token, found.namespaces())
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        if self._waiting >= MAX_WAITING:
+            raise TooMany("others are looking at the past; try again")
+        self._waiting += 1
+        try:
+            async with self._turn:
+                yield
+        finally:
+            self._waiting -= 1
+
+    async def _on_thread(self, read: Callable[[], R]) -> R:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, read)
+
+    async def _sees(self, viewer: Viewer, token: str, names: Iterable[str]) -> Sees:
+        """By rights of now: those of the past are not in the log."""
+        if viewer.sees_all:
+            return lambda namespace: True
+        seen = set()
+        for namespace in sorted(names)[:MAX_NAMESPACES]:
+            until, allowed = self._rights.get((viewer.id, namespace), (0.0, False))
+            if self._clock() >= until:
+                allowed = await self._may_list(token, namespace)
+                if len(self._rights) >= MAX_KEPT:
+                    self._rights.clear()
+                self._rights[viewer.id, namespace] = self._clock() + KEPT_S, allowed
+            if allowed:
+                seen.add(namespace)
+        return seen.__contains__

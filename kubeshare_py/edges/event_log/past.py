@@ -1,0 +1,171 @@
+"""The cluster as it was at a moment that an event log covers.
+
+The session is run again until then by a machine of its own, so that pods that waited have their
+reasons. Later moments of the session go on from there; an earlier one begins anew.
+"""
+
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from kubeshare_py.configuration.scheduler import ConfigurationError
+from kubeshare_py.dashboard.past import PastMark, PastSpan, PastUnknown, Sees
+from kubeshare_py.domain.identity import PodKey
+from kubeshare_py.edges.event_log.log_folder import (
+    DamagedFile,
+    Session,
+    UnusableLog,
+    sessions,
+)
+from kubeshare_py.event_log.records import LoggedEvent, LogHeader
+from kubeshare_py.event_log.replay import Replay
+from kubeshare_py.framework.profile_making import PluginFactory
+from kubeshare_py.scheduling.explain.explanation import cluster_portions, whole_view, why
+from kubeshare_py.scheduling.explain.question import namespaces
+from kubeshare_py.views.view import ClusterView, WhyView
+
+_MS = 1000
+#: The placements and evictions that are remembered, the newest ones.
+MAX_MARKS = 200
+#: Events between two looks at the clock.
+_EVERY = 20
+
+
+class RunAgain:
+    """One session, run again from its beginning; forward alone. It is a `PastMoment`."""
+
+    def __init__(self, session: Session, factories: Mapping[str, PluginFactory]) -> None:
+        """Raises PastUnknown."""
+        self.name = session.name
+        self.note = ""
+        self._events = self._logged(session.records())
+        try:
+            header = next(self._events, None)
+            if not isinstance(header, LogHeader):
+                raise PastUnknown(self.note)
+            self._replay = Replay(header, factories)
+        except ConfigurationError as error:
+            raise PastUnknown(f"{session.name}: {error}") from error
+        self._began_ms, self._began = round(header.wall * _MS), header.now
+        self.at_ms = self._began_ms
+        self._next: LoggedEvent | None = None
+        self._is_at_end = False
+        self._marks: deque[PastMark] = deque(maxlen=MAX_MARKS)
+
+    def leads_to(self, until_ms: int) -> bool:
+        """Whether that is not over yet. A file that was read to its end may have grown."""
+        return self.at_ms == until_ms or (self.at_ms < until_ms and not self._is_at_end)
+
+    def run(self, until_ms: int, within_s: float) -> bool:
+        """Handle the events until that time; whether that was all of them. Raises PastUnknown."""
+        last = time.monotonic() + within_s
+        count = 0
+        while (logged := self._ahead()) is not None:
+            at_ms = self._began_ms + round((logged.now - self._began) * _MS)
+            if at_ms > until_ms:
+                return True
+            self._next = None
+            self._handle(logged, at_ms)
+            count += 1
+            if count % _EVERY == 0 and time.monotonic() > last:
+                return False
+        return True
+
+    def namespaces(self) -> set[str]:
+        """Those of all pods that were there."""
+        return namespaces(self._replay.machine)
+
+    def view(self, sees: Sees) -> ClusterView:
+        """The whole cluster."""
+        portions = cluster_portions(self._replay.machine, topology=True, sees=sees)
+        return whole_view(list(portions))
+
+    def why(self, namespace: str, name: str, sees: Sees) -> WhyView | None:
+        """Why that pod was where it was; None if there was none."""
+        return why(self._replay.machine, PodKey(namespace, name), sees)
+
+    def marks(self, sees: Sees) -> list[PastMark]:
+        """The last placements and evictions by then, the newest first."""
+        return [one for one in reversed(self._marks) if sees(one.namespace)]
+
+    def _ahead(self) -> LoggedEvent | None:
+        """The next event, which stays the next one."""
+        if self._next is None:
+            found = next(self._events, None)
+            assert not isinstance(found, LogHeader)
+            self._is_at_end = found is None
+            self._next = found
+        return self._next
+
+    def _handle(self, logged: LoggedEvent, at_ms: int) -> None:
+        try:
+            event = self._replay.made(logged)
+        except ConfigurationError as error:
+            raise PastUnknown(f"{self.name}: {error}") from error
+        self._replay.machine.handle(event, logged.now)
+        self.at_ms = at_ms
+        for line in logged.placements:
+            # Such as `Bind NAMESPACE/NAME NODE CARD …`.
+            _, key, *_ = line.split(" ")
+            self._marks.append(PastMark(at_ms, key.partition("/")[0], line))
+
+    def _logged(
+        self, records: Iterator[LogHeader | LoggedEvent]
+    ) -> Iterator[LogHeader | LoggedEvent]:
+        """The records; they end where the log is damaged, as one does that is being written."""
+        try:
+            yield from records
+        except DamagedFile as error:
+            self.note = str(error)
+
+
+class LogOfPast:
+    """A folder of event logs, as a `PastLog`."""
+
+    def __init__(self, folder: Path, factories: Mapping[str, PluginFactory]) -> None:
+        self._folder, self._factories = folder, factories
+        #: By name, with the session's size: what is known of one that is written no more.
+        self._spans: dict[str, tuple[int, PastSpan]] = {}
+        self._running: RunAgain | None = None
+
+    def spans(self) -> Sequence[PastSpan]:
+        """The times that it covers, the oldest first. Raises PastUnknown."""
+        return [span for _, span in self._found()]
+
+    def moment(self, at_ms: int, within_s: float) -> RunAgain | int:
+        """The cluster at that time; or how far (ms since 1970) the log was read in `within_s`.
+
+        Of several sessions the last one that began by then. Raises PastUnknown.
+        """
+        earlier = [one for one in self._found() if one[1].begin_ms <= at_ms]
+        if not earlier:
+            raise PastUnknown("no event log was written yet")
+        session, span = earlier[-1]
+        running = self._running
+        until_ms = min(at_ms, span.end_ms)
+        if running is None or running.name != span.name or not running.leads_to(until_ms):
+            self._running = running = RunAgain(session, self._factories)
+        if not running.run(until_ms, within_s):
+            return running.at_ms
+        return running
+
+    def _found(self) -> list[tuple[Session, PastSpan]]:
+        try:
+            there = sessions(self._folder)
+        except UnusableLog as error:
+            raise PastUnknown(str(error)) from error
+        found = []
+        for session in there:
+            size, known = session.size, self._spans.get(session.name)
+            if known is None or known[0] != size:
+                try:
+                    header, last = session.span()
+                except DamagedFile:
+                    continue
+                begin_ms = round(header.wall * _MS)
+                end_ms = begin_ms + round((last - header.now) * _MS)
+                known = size, PastSpan(begin_ms, end_ms, session.name)
+            self._spans[session.name] = known
+            found.append((session, known[1]))
+        return sorted(found, key=lambda one: one[1].begin_ms)

@@ -1,0 +1,138 @@
+"""What the dashboard tells of the past: by an event log, and as far as a viewer's rights go."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from kubeshare_py.dashboard.past import PastSpan
+from kubeshare_py.edges.dashboard import past as past_edge
+from kubeshare_py.edges.event_log.past import LogOfPast, RunAgain
+from kubeshare_py.scheduling.explain.explanation import cluster_view
+from tests.edges.served_state import behind_api_server
+from tests.edges.test_dashboard import GPUS, PODS, Stage, serving
+from tests.event_log.histories import a_file, a_header, records_of
+from tests.making.busy_world import FACTORIES, run
+
+SEED = 3
+
+
+class SlowLog(LogOfPast):
+    """Reads on only if it is let, an event at a time."""
+
+    slow = False
+
+    def moment(self, at_ms: int, within_s: float) -> RunAgain | int:
+        return super().moment(at_ms, 0.0 if self.slow else within_s)
+
+
+class Logged:
+    """A busy world's log in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        world = run(SEED)
+        file = folder / "20231114T221320Z-s" / "000000.events"
+        file.parent.mkdir(parents=True)
+        file.write_bytes(a_file(records_of(a_header(world), world.log)))
+        self.log = SlowLog(folder, FACTORIES)
+        (self.span,) = self.log.spans()
+        shown = cluster_view(world.machine).pods
+        self.pods = {one.name for one in shown}
+        self.of_default = {one.name for one in shown if one.namespace == "default"}
+
+
+@pytest.fixture
+def logged(tmp_path: Path) -> Logged:
+    return Logged(tmp_path / "events")
+
+
+@pytest.fixture
+async def stage(tmp_path: Path, logged: Logged) -> AsyncIterator[Stage]:
+    async with (
+        behind_api_server(tmp_path) as (behind, state),
+        serving(behind, state, logged.log) as made,
+    ):
+        yield made
+
+
+async def test_without_an_event_log_the_page_is_told_so(tmp_path: Path) -> None:
+    async with behind_api_server(tmp_path) as (behind, state), serving(behind, state) as stage:
+        assert (await stage.get("me", stage.admin))[1]["has_past"] is False
+        for path in ("past", "past/state?at=1", "past/pods/default/a?at=1"):
+            code, body = await stage.get(path, stage.admin)
+            assert (code, "--event-log" in body["message"]) == (404, True)
+
+
+async def test_the_state_of_a_moment_has_the_rows_of_the_present_one(
+    stage: Stage, logged: Logged
+) -> None:
+    assert (await stage.get("me", stage.admin))[1]["has_past"] is True
+    code, body = await stage.get("past", stage.admin)
+    span: PastSpan = logged.span
+    assert (code, body["spans"]) == (200, [[span.begin_ms, span.end_ms]])
+    code, body = await stage.get(f"past/state?at={span.end_ms}", stage.admin)
+    assert (code, body["whole"], body["past"]["at"]) == (200, True, span.end_ms)
+    assert {row[2] for row in body["pods"]} == logged.pods
+    assert body["past"]["marks"][0][1].startswith("Bind default/")
+    pod = body["pods"][0]
+    code, why = await stage.get(f"past/pods/{pod[1]}/{pod[2]}?at={span.end_ms}", stage.admin)
+    assert (code, why["why"]["pod"]["uid"]) == (200, pod[0])
+    code, _ = await stage.get(f"past/pods/{pod[1]}/none?at={span.end_ms}", stage.admin)
+    assert code == 404
+
+
+async def test_who_may_not_see_a_namespace_now_is_told_no_names_of_then(
+    stage: Stage, logged: Logged
+) -> None:
+    rights = (GPUS, "")
+    stranger = stage.user("joe", rights, (PODS, "elsewhere"))
+    at = f"at={logged.span.end_ms}"
+    code, body = await stage.get(f"past/state?{at}", stranger)
+    assert (code, body["pods"], body["past"]["marks"]) == (200, [], [])
+    tenants = [tenant for row in body["nodes"] for card in row[3] for tenant in card[12]]
+    assert {(one[0], one[1]) for one in tenants} == {("", "")}
+    name = next(iter(logged.of_default))
+    assert (await stage.get(f"past/pods/default/{name}?{at}", stranger))[0] == 404
+    jane = stage.user("jane", rights, (PODS, "default"))
+    code, body = await stage.get(f"past/state?{at}", jane)
+    assert {row[2] for row in body["pods"]} == logged.of_default < logged.pods
+    # What it may see is believed for a while, and no longer.
+    stage.user("jane", rights)
+    stage.now += past_edge.KEPT_S
+    code, body = await stage.get(f"past/state?{at}", jane)
+    assert (code, body["pods"]) == (200, [])
+
+
+async def test_a_long_log_is_read_on_with_each_question(stage: Stage, logged: Logged) -> None:
+    logged.log.slow = True
+    reached = []
+    while True:
+        code, body = await stage.get(f"past/state?at={logged.span.end_ms}", stage.admin)
+        if code == 200:
+            break
+        assert code == 202
+        reached.append(body["read_to"])
+    assert reached == sorted({*reached})
+    assert {row[2] for row in body["pods"]} == logged.pods
+
+
+async def test_questions_of_many_viewers_are_answered_or_refused(
+    stage: Stage, logged: Logged
+) -> None:
+    at = f"past/state?at={logged.span.end_ms}"
+    asked = 2 * past_edge.MAX_WAITING
+    codes = [
+        code
+        for code, _ in await asyncio.gather(*(stage.get(at, stage.admin) for _ in range(asked)))
+    ]
+    assert {*codes} <= {200, 503}
+    assert codes.count(200) >= past_edge.MAX_WAITING
+
+
+@pytest.mark.parametrize("query", ["", "at=", "at=noon", "at=1.5"])
+async def test_a_time_that_is_none_is_a_bad_request(stage: Stage, query: str) -> None:
+    headers = {"Kubeshare-Token": stage.admin}
+    url = f"{stage.url}/api/past/state?{query}"
+    async with stage.session.get(url, headers=headers) as answer:
+        assert answer.status == 400
