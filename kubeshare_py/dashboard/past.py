@@ -25,11 +25,20 @@ class PastSpan(NamedTuple):
 
 
 class PastMark(NamedTuple):
-    """A pod was placed, or evicted, at `at_ms` (since 1970); `text` says where."""
+    """What happened to a pod at `at_ms` (since 1970): it was `placed` on a node, `evicted`, or
+
+    `nominated` to a node whose pods were evicted for it. `pod` is NAMESPACE/NAME.
+    """
 
     at_ms: int
-    namespace: str
-    text: str
+    what: str
+    pod: str
+    node: str
+
+    @property
+    def namespace(self) -> str:
+        """That of the pod."""
+        return self.pod.partition("/")[0]
 
 
 class PastMoment(Protocol):
@@ -80,8 +89,8 @@ def page_of(moment: PastMoment, sees: Sees) -> Iterator[bytes]:
     past = {
         "at": moment.at_ms,
         "note": moment.note,
-        "marks": [(one.at_ms, one.text) for one in moment.marks(sees)],
+        "marks": moment.marks(sees),
     }
-    yield b'{"version":"","whole":true,"problem":"","past":' + msgspec.json.encode(past) + b","
+    yield b'{"version":"past","whole":true,"problem":"","past":' + msgspec.json.encode(past) + b","
     yield from state.whole()
     yield b"}"

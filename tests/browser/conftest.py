@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 
+from kubeshare_plugins import IN_TREE
+from kubeshare_py.dashboard.past import PastLog
+from kubeshare_py.edges.event_log.past import LogOfPast
 from kubeshare_py.embedded_cluster.serving.server import ADMIN
 from kubeshare_py.programs.dashboard import DashboardSettings, api_server, show
 from tests.browser import chromium
 from tests.browser.chromium import Tab, browser
+from tests.browser.past_story import a_written_log
 from tests.browser.sights import a_cluster, why_pretrain
 from tests.edges.served_state import Behind, Served, behind_api_server
 
@@ -74,8 +78,9 @@ async def sight(tmp_path: Path) -> AsyncIterator[Sight]:
         state.whys["vision", "pretrain"] = why_pretrain()
         settings = DashboardSettings(address="127.0.0.1", port=0, kubeconfig=behind.kubeconfig)
         clock = Clock()
+        past = LogOfPast(a_written_log(tmp_path / "events"), IN_TREE)
         async with (
-            dashboard(settings, clock) as url,
+            dashboard(settings, clock, past) as url,
             browser(tmp_path / "profile") as open_tab,
             open_tab() as tab,
         ):
@@ -94,12 +99,14 @@ class Clock:
 
 @asynccontextmanager
 async def dashboard(
-    settings: DashboardSettings, clock: Callable[[], float] | None = None
+    settings: DashboardSettings,
+    clock: Callable[[], float] | None = None,
+    past: PastLog | None = None,
 ) -> AsyncIterator[str]:
     """Its URL while it runs."""
     async with asyncio.TaskGroup() as group:
         ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         credentials: Any = api_server(settings)
-        running = group.create_task(show(settings, credentials, ready.set_result, clock))
+        running = group.create_task(show(settings, credentials, ready.set_result, clock, past))
         yield await ready
         running.cancel()

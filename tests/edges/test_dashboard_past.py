@@ -74,7 +74,13 @@ async def test_the_state_of_a_moment_has_the_rows_of_the_present_one(
     code, body = await stage.get(f"past/state?at={span.end_ms}", stage.admin)
     assert (code, body["whole"], body["past"]["at"]) == (200, True, span.end_ms)
     assert {row[2] for row in body["pods"]} == logged.pods
-    assert body["past"]["marks"][0][1].startswith("Bind default/")
+    [time, what, pod, node] = body["past"]["marks"][0]
+    assert (time <= span.end_ms, what, pod.partition("/")[0], node) == (
+        True,
+        "placed",
+        "default",
+        "n1",
+    )
     pod = body["pods"][0]
     code, why = await stage.get(f"past/pods/{pod[1]}/{pod[2]}?at={span.end_ms}", stage.admin)
     assert (code, why["why"]["pod"]["uid"]) == (200, pod[0])

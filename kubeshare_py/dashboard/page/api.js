@@ -51,10 +51,21 @@ export async function ask(path, { body, signal, within = 20000 } = {}) {
 
 const pathOf = (...names) => names.map(encodeURIComponent).join("/");
 export const me = () => ask("me");
-export const pod = (namespace, name, signal) => ask(`pods/${pathOf(namespace, name)}`, { signal });
+// As of a time in the past (ms), or now for 0.
+export const pod = (namespace, name, signal, at = 0) => ask(`${at ? "past/" : ""}pods/${pathOf(namespace, name)}${at ? `?at=${at}` : ""}`, { signal, within: 60000 });
+export const past = (signal) => ask("past", { signal, within: 60000 });
 export const whatIf = (namespace, manifest) => ask(`what-if?${new URLSearchParams({ namespace })}`, { body: manifest, within: 60000 });
 
 const PAUSES = [1000, 2000, 4000, 8000, 15000];
+
+// The whole state of a time in the past. A long log is read on with each question; `reading` gets how far it is.
+export async function pastState(at, { signal, reading }) {
+  while (true) {
+    const answer = await ask(`past/state?at=${at}`, { signal, within: 60000 });
+    if (answer.read_to === undefined) return answer;
+    reading(answer.read_to);
+  }
+}
 
 // Asks for changes, one request after the other, until the signal is given.
 // `taken` gets each answer, `failed` a Refused with how often it happened in a row.

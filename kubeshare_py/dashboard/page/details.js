@@ -95,7 +95,7 @@ export class Details {
     const pod = this.state.byKey.get(key);
     const now = performance.now();
     const waits = !pod || pod.state !== "bound";
-    if (!this.asking && (pod !== this.lastRow || this.lastRow === undefined || (waits && now - this.lastAsked > AGAIN))) {
+    if (!this.asking && (pod !== this.lastRow || this.lastRow === undefined || (waits && !this.state.at && now - this.lastAsked > AGAIN))) {
       this.lastRow = pod ?? null;
       this.lastAsked = now;
       this.ask(key);
@@ -115,7 +115,7 @@ export class Details {
       facts([
         ["Namespace", name(namespace)],
         ["State", pod ? h("span", { class: `chip ${chipOf(pod)}` }, stateOf(pod.state)) : "not known here"],
-        ["Age", pod ? age(pod.created) : null],
+        ["Age", pod ? age(pod.created, this.state.now) : null],
         ["Asks for", pod ? name(pod.asks) : null],
         ["Holds", pod?.holds ? name(pod.holds) : null],
         ["Where", pod?.node ? [h("a", { href: this.url.open_with({ node: pod.node }) }, name(pod.node)), this.cardsOf(pod)] : null],
@@ -132,7 +132,7 @@ export class Details {
     const asking = new AbortController();
     this.asking = asking;
     try {
-      const found = await api.pod(namespace, rest.join("/"), asking.signal);
+      const found = await api.pod(namespace, rest.join("/"), asking.signal, this.state.at);
       if (this.asking !== asking) return;
       this.why = found;
       this.refused = "";

@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import { CardsView } from "./cards.js";
 import { Details } from "./details.js";
 import { atNextFrame, byId, fill, h, tell } from "./dom.js";
+import { PastBar, moment } from "./past.js";
 import { QueueView } from "./queue.js";
 import { State } from "./state.js";
 import { UsageView } from "./usage.js";
@@ -77,6 +78,8 @@ class Page {
     this.render = atNextFrame(() => this.draw());
     takeToken();
     this.url = new Url(() => this.render());
+    this.past = new PastBar({ url: this.url });
+    this.at = 0;
     addEventListener("popstate", () => this.url.read());
     this.details = new Details({ state: this.state, url: this.url, element: byId("details") });
     byId("skip").addEventListener("click", () => this.main.focus());
@@ -98,13 +101,19 @@ class Page {
       const me = await api.me();
       byId("sign-out").hidden = !api.session.token;
       byId("sign-out").title = `Signed in as ${me.user}`;
-      this.user = me;
+      this.past.isThere = me.has_past;
     } catch (error) {
       if (!(error instanceof api.Refused)) throw error;
       if (error.status === 401 || error.status === 403) {
         this.signIn(error.status === 401 && !api.session.token ? "" : error.message);
         return;
       }
+    }
+    this.at = this.past.at;
+    this.past.update(this.at);
+    if (this.at) {
+      await this.lookBack(this.at, following.signal);
+      return;
     }
     this.live("waits", "Reading");
     await api.follow(this.state, {
@@ -114,9 +123,43 @@ class Page {
     });
   }
 
+  // Shows the cluster of a time in the past; what was shown stays until that is there.
+  async lookBack(at, signal) {
+    this.live("waits", "Reading");
+    this.past.reading(0);
+    try {
+      await this.past.read(signal);
+      const answer = await api.pastState(at, { signal, reading: (to) => this.past.reading(to) });
+      Object.assign(this.state, new State());
+      this.state.take(answer);
+      this.state.at = at;
+      this.past.taken(answer.past, at);
+      this.warn("");
+      this.live("past", `As of ${moment(at)}`);
+      tell(`As of ${moment(at)}`);
+      this.render();
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!(error instanceof api.Refused)) throw error;
+      if (error.status === 401 || error.status === 403) this.signOut(error.message);
+      else {
+        this.past.failed(sentence(error.message));
+        this.live("broken", "Not read");
+      }
+    }
+  }
+
+  // The address names another time than that which is shown.
+  turn() {
+    if (this.signingIn || this.past.at === this.at) return;
+    this.at = this.past.at;
+    this.start();
+  }
+
   taken(answer) {
     this.readAt = Date.now() - answer.age * 1000;
     this.state.take(answer);
+    this.state.at = 0;
     this.warn(this.state.problem ? `The state is not new: ${this.state.problem}` : "");
     this.live(this.state.problem ? "broken" : "good");
     this.render();
@@ -127,6 +170,8 @@ class Page {
       this.signOut(error.message);
       return;
     }
+    // The past is not to be taken for the present.
+    if (this.state.at) Object.assign(this.state, new State());
     this.live("broken", "Not connected");
     if (times > 1 || !this.state.isRead) this.warn(`${sentence(error.message)} The page tries again.`);
     if (!this.state.isRead) this.wait("The cluster has not been read yet.");
@@ -184,6 +229,7 @@ class Page {
   }
 
   draw() {
+    this.turn();
     for (const link of document.querySelectorAll("nav a")) {
       if (link.dataset.view === this.url.view) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");

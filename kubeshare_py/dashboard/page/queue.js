@@ -22,7 +22,7 @@ export class QueueView {
         { title: "Pod", class: "wide", of: (pod) => [h("a", { href: url.with({ pod: pod.key }), "data-focus": "pod" }, name(pod.name)), h("span", { class: "fine block" }, name(pod.namespace))] },
         { title: "Asks for", class: "wide", of: (pod) => name(pod.asks) },
         { title: "Priority", class: "number", of: (pod) => `${pod.priority}${pod.labelPriority ? `, ${pod.labelPriority}` : ""}` },
-        { title: "Waits", class: "number", of: (pod) => age(pod.created) },
+        { title: "Waits", class: "number", of: (pod) => age(pod.created, this.state.now) },
         { title: "State", of: (pod) => h("span", { class: `chip ${pod.state === "gated" ? "bad" : "off"}`, title: stateOf(pod.state) }, pod.state) },
         { title: "Reason", class: "widest clamp", of: (pod) => name(pod.message) },
       ],

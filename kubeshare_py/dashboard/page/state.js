@@ -57,6 +57,7 @@ const EMPTY = { cards: 0, ready: 0, capacity: 0, used: 0, memory: 0, usedMemory:
 export class State {
   constructor() {
     this.version = "";
+    this.at = 0; // the time in the past that it is of (ms), 0 for now
     this.about = {};
     this.problem = "";
     this.nodes = new Map();
@@ -68,6 +69,11 @@ export class State {
 
   get isRead() {
     return this.version !== "";
+  }
+
+  // The time (ms) at which ages are counted.
+  get now() {
+    return this.at || Date.now();
   }
 
   // Takes an answer: all rows, or those that changed.

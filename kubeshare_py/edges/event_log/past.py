@@ -28,6 +28,7 @@ from kubeshare_py.views.view import ClusterView, WhyView
 _MS = 1000
 #: The placements and evictions that are remembered, the newest ones.
 MAX_MARKS = 200
+_HAPPENED = {"Bind": "placed", "Evict": "evicted", "Nominate": "nominated"}
 #: Events between two looks at the clock.
 _EVERY = 20
 
@@ -106,9 +107,9 @@ class RunAgain:
         self._replay.machine.handle(event, logged.now)
         self.at_ms = at_ms
         for line in logged.placements:
-            # Such as `Bind NAMESPACE/NAME NODE CARD …`.
-            _, key, *_ = line.split(" ")
-            self._marks.append(PastMark(at_ms, key.partition("/")[0], line))
+            # Such as `Bind NAMESPACE/NAME NODE CARD …`, or `Evict NAMESPACE/NAME`.
+            effect, pod, node = (*line.split(" "), "")[:3]
+            self._marks.append(PastMark(at_ms, _HAPPENED[effect], pod, node))
 
     def _logged(
         self, records: Iterator[LogHeader | LoggedEvent]

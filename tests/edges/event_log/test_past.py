@@ -97,8 +97,10 @@ def test_the_newest_marks_come_first_and_those_of_others_are_left_out(lived: Liv
     found = moment(lived.log(), max(lived.views))
     times = [one.at_ms for one in found.marks(sees_all)]
     assert times == sorted(times, reverse=True)
-    assert all(one.text.split()[1].startswith(one.namespace) for one in found.marks(sees_all))
-    assert len(times) > 0
+    placed = {str(one.pod): one.node for one in reversed(found.marks(sees_all)) if one.node}
+    bound = {f"{one.namespace}/{one.name}": one.node for one in found.view(sees_all).pods}
+    assert placed.keys() & bound.keys()
+    assert all(bound[pod] == placed[pod] for pod in placed.keys() & bound.keys())
     assert found.marks(sees_none) == []
 
 
