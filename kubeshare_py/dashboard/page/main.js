@@ -115,7 +115,9 @@ class Page {
       await this.lookBack(this.at, following.signal);
       return;
     }
-    this.live("waits", "Reading");
+    // The answer to "what is newer" may take a while, and what is shown may be the present already.
+    if (this.state.isRead && !this.state.at) this.live("good");
+    else this.live("waits", "Reading");
     await api.follow(this.state, {
       signal: following.signal,
       taken: (answer) => this.taken(answer),
