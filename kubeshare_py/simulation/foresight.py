@@ -8,6 +8,7 @@ question.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count, islice
 from typing import Any
 
 from kubeshare_py.domain.cluster_objects import PodGroupObject
@@ -21,6 +22,7 @@ from kubeshare_py.domain.events import (
     PodGroupSeen,
     PodSeen,
 )
+from kubeshare_py.domain.gpu import Gpu
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.pod import Pod
@@ -139,7 +141,7 @@ def _uid_of(machine: Machine, key: PodKey) -> PodUid:
     return uid
 
 
-def _new_nodes(machine: Machine, like: NodeName, count: int) -> Iterator[Event]:
+def _new_nodes(machine: Machine, like: NodeName, wanted: int) -> Iterator[Event]:
     """Copies of a node without its pods: its labels, taints, amounts, cards and drivers."""
     node, objects = _node(machine, like), machine.ledger.columns.objects
     drivers = next((one for one in objects.of(CsiNode).values() if one.name == like), None)
@@ -148,27 +150,21 @@ def _new_nodes(machine: Machine, like: NodeName, count: int) -> Iterator[Event]:
             f"{like} has devices of ResourceSlices: no more of these can be supposed"
         )
     cards = machine.ledger.claims.as_listed.get(like, ())
-    taken, made = set(machine.ledger.columns.row_of), 0
-    for number in range(1, len(taken) + count + 1):
-        name = NodeName(f"{like}-like-{number}")
-        if name in taken or made == count:
-            continue
-        made += 1
+    taken, silent = set(machine.ledger.columns.row_of), tuple(sorted(machine.silent_nodes))
+    numbered = ((number, NodeName(f"{like}-like-{number}")) for number in count(1))
+    for number, name in islice((one for one in numbered if one[1] not in taken), wanted):
         labels = {**node.labels, **({HOSTNAME: str(name)} if HOSTNAME in node.labels else {})}
         yield NodeSeen(replace(_empty(node), name=name, labels=labels))
-        uuids = {card.uuid: GpuUuid(f"{card.uuid[:40]}-like-{number}") for card in cards}
-        copies = tuple(
-            replace(
-                card,
-                uuid=uuids[card.uuid],
-                parent=card.parent and uuids.get(card.parent, card.parent),
-            )
-            for card in cards
-        )
-        silent = tuple(sorted(machine.silent_nodes))
+        copies = tuple(_copy(card, number) for card in cards)
         yield InventoryRead(((name, copies),), silent)
         if drivers is not None:
             yield ObjectSeen(replace(drivers, name=name))
+
+
+def _copy(card: Gpu, number: int) -> Gpu:
+    """The card as another one. A card that two nodes list, also by its parts, counts for neither."""
+    parent = None if card.parent is None else GpuUuid(f"{card.parent}-like-{number}")
+    return replace(card, uuid=GpuUuid(f"{card.uuid}-like-{number}"), parent=parent)
 
 
 def _empty(node: Node) -> Node:
@@ -299,7 +295,7 @@ def capacity(
     cluster.settle(QUIET_S)
     cluster.tell(one for one in objects if not isinstance(one, PodGroupSeen))
     groups = [one.group for one in objects if isinstance(one, PodGroupSeen)]
-    count, each, sets = 0, len(make(0)), 0
+    more, each, sets = 0, len(make(0)), 0
     at_once = _BATCH if each == 1 else 1
     per_node: Counter[str] = Counter()
     first: Pod | None = None
@@ -316,11 +312,11 @@ def capacity(
             if None in nodes:
                 first = first or pods[nodes.index(None)]
                 continue
-            count += 1
+            more += 1
             per_node.update(str(node) for node in nodes)
     found = why(machine, first.key) if first is not None else None
     return CapacityView(
-        more=count,
+        more=more,
         pods_each=each,
         is_limit=first is None,
         nodes=tuple(NodeCount(name, number) for name, number in sorted(per_node.items())),

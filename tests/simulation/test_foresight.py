@@ -7,8 +7,15 @@ from typing import Any
 import pytest
 
 from kubeshare_py.domain.cluster_objects import GroupApi, GroupReference, PodGroupObject
-from kubeshare_py.domain.events import NodeSeen, PodGone, PodGroupSeen, PodGroupsListed, PodSeen
-from kubeshare_py.domain.identity import NodeName, PodKey, PodUid
+from kubeshare_py.domain.events import (
+    InventoryRead,
+    NodeSeen,
+    PodGone,
+    PodGroupSeen,
+    PodGroupsListed,
+    PodSeen,
+)
+from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.values import replace
 from kubeshare_py.simulation.cluster import SimulatedCluster
@@ -22,7 +29,7 @@ from kubeshare_py.simulation.foresight import (
     what_if,
     when,
 )
-from tests.making import FREE, PREEMPTION, Driver, a_group, a_machine, a_share, members
+from tests.making import FREE, PREEMPTION, Driver, a_gpu, a_group, a_machine, a_share, members
 from tests.scale import seeds
 from tests.simulation.test_cluster import GoesOn, copied, some_pods
 
@@ -143,6 +150,32 @@ def test_new_nodes_are_like_the_one_and_empty() -> None:
     added = columns.nodes[columns.row_of[NodeName("n1-like-2")]]
     assert added is not None
     assert added.labels == {"kubernetes.io/hostname": "n1-like-2", "zone": "z"}
+
+
+def test_the_parts_of_a_card_in_mig_mode_are_as_many_on_a_new_node() -> None:
+    driver = Driver({"n1": 1}, PREEMPTION)
+    card = GpuUuid("GPU-6b5a1d3e-93a1-4fd2-8e0c-6c9d2f1b7a55")
+    # As drivers before R470 name them, and as newer ones do.
+    parts = (*(f"MIG-{card}/{number}/0" for number in range(1, 4)), "MIG-0", "MIG-1")
+    gpus = tuple(a_gpu(uuid, index=at, parent=card) for at, uuid in enumerate(parts))
+    driver.tell(InventoryRead(((NodeName("n1"), gpus),)))
+    pods = alone(*(a_share(f"c-{number}", 1000) for number in range(11)))
+    view = what_if(
+        cluster_of(driver),
+        Supposition(cordoned=(NodeName("n1"),), added=1, like=NodeName("n1"), pods=pods),
+    )
+    placed = [one for one in view.pods if one.outcome == "placed"]
+    assert [one.node for one in placed] == ["n1-like-1"] * 5
+    assert len({held.uuid for one in placed for held in one.cards}) == 5
+
+
+def test_new_nodes_take_no_name_that_a_node_has() -> None:
+    driver = Driver({"n1": 1, "n1-like-2": 1}, PREEMPTION)
+    given = Supposition(added=3, like=NodeName("n1"))
+    cluster = cluster_of(driver)
+    what_if(cluster, given)
+    names = {f"n1-like-{number}" for number in range(1, 5)}
+    assert set(cluster.machine.ledger.columns.row_of) == {"n1", *names}
 
 
 def test_what_cannot_be_supposed_is_named() -> None:
