@@ -75,7 +75,7 @@ from kubeshare_py.terminal.foresight_report import capacity_lines, what_if_lines
 from kubeshare_py.views.foresight import CapacityView, ForeseenPod, WhatIfView, WhenView
 
 OK, REFUSED_CODE, UNUSABLE, UNASKED, WAITS_CODE = 0, 1, 2, 3, 4
-#: The most pods that a what-if creates.
+#: The most pods that are made of the manifests.
 MOST_NEW = 100_000
 _ELSEWHERE = "elsewhere"
 
@@ -320,10 +320,9 @@ def _what_if(asked: _Asked, out: Console) -> int:
         replaced, used = _other_profiles(question.profile, known)
     schedulers = known_schedulers(used, are_configured=True)
     templates, namespace, notes = _templates(asked, schedulers)
+    _check_number(templates)
     planned = list(_planned(templates, known, schedulers.dialects))
     new = tuple(one for one in planned if isinstance(one, NewPod))
-    if len(new) > MOST_NEW:
-        raise ImpossibleSupposition(f"these are {len(new)} pods, of {MOST_NEW} at most")
     given = Supposition(
         profiles=replaced,
         added=question.add_nodes,
@@ -384,6 +383,8 @@ def _capacity(asked: _Asked, out: Console) -> int:
         if one.outcome:
             raise ImpossibleSupposition(f"{one.template.owner}: {one.message}")
     is_single = _is_single(templates, known, schedulers.dialects)
+    if not is_single:
+        _check_number(templates)
 
     def make(number: int) -> list[NewPod]:
         pods: list[NewPod] = []
@@ -400,6 +401,13 @@ def _capacity(asked: _Asked, out: Console) -> int:
     view = capacity(cluster, make, _objects(asked.documents, namespace), notes)
     _print(question, view, capacity_lines(view, _width(out)), out)
     return OK if view.more else WAITS_CODE
+
+
+def _check_number(templates: Iterable[_Template]) -> None:
+    """Raises ImpossibleSupposition for too many pods, before any is made."""
+    number = sum(one.template.copies for one in templates if not one.outcome)
+    if number > MOST_NEW:
+        raise ImpossibleSupposition(f"these are {number} pods, and {MOST_NEW} are the most")
 
 
 def _is_single(templates: Sequence[_Template], known: _Known, dialects: Dialects) -> bool:
