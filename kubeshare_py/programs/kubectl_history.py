@@ -77,12 +77,15 @@ def answer(
     question: HistoryQuestion, in_tree: Mapping[str, PluginFactory], out: Console, err: Console
 ) -> int:
     """0 if anything happened, 1 if the log shows nothing, 2 if it cannot be used."""
+    damage: list[str] = []
     try:
         subject = subject_of(question.subject, question.namespace)
-        entries = list(_entries(question, subject, with_entry_points(in_tree), err))
-    except (UnusableLog, ConfigurationError, ValueError) as error:
+        entries = list(_entries(question, subject, with_entry_points(in_tree), damage))
+    except (UnusableLog, ValueError) as error:
         err.print(Text(f"Error: {printable(str(error))}", style="red"), soft_wrap=True)
         return UNUSABLE
+    for one in damage:
+        err.print(Text(f"Warning: {printable(one)}", style="yellow"), soft_wrap=True)
     _print(question, entries, out)
     if not entries:
         err.print(Text(f"The log shows nothing of {printable(question.subject)}."))
@@ -93,21 +96,32 @@ def _entries(
     question: HistoryQuestion,
     subject: HistorySubject,
     factories: Mapping[str, PluginFactory],
-    err: Console,
+    damage: list[str],
 ) -> Iterator[HistoryEntry]:
+    """Of all sessions that can be read. Raises UnusableLog if that is none."""
     folder, history = Path(question.log), LoggedHistory(subject)
     names = [question.session] if question.session else [one.name for one in sessions(folder)]
+    read = 0
     for name in names:
         settings = ReplaySettings(
             folder=folder, session=name, until=question.until, progress=_progress
         )
-        session = LoggedSession(settings)
-        replay = Replay(session.header, factories)
+        try:
+            session = LoggedSession(settings)
+            replay = Replay(session.header, factories)
+        except UnusableLog as error:
+            damage.append(str(error))
+            continue
+        except ConfigurationError as error:
+            damage.append(f"{folder / name}: {error}")
+            continue
+        read += 1
         for logged in session.events():
             yield from history.play(replay, logged, session.clock.text(logged.now))
         if session.report.damage:
-            text = f"Warning: {printable(session.report.damage)}"
-            err.print(Text(text, style="yellow"), soft_wrap=True)
+            damage.append(session.report.damage)
+    if not read:
+        raise UnusableLog("; ".join(damage))
 
 
 def _progress(line: str) -> None:
