@@ -5,7 +5,7 @@ do with it now.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import msgspec
@@ -37,7 +37,7 @@ from kubeshare_py.manifests.workloads import (
     pod_templates,
     pod_to_ask_about,
 )
-from kubeshare_py.terminal.documents import as_json, as_yaml
+from kubeshare_py.terminal.documents import complain, written
 from kubeshare_py.terminal.pod_table import checked_lines
 from kubeshare_py.terminal.why_report import prospect_lines
 from kubeshare_py.views.view import CheckedPod, CheckedProspect, ProspectView
@@ -144,10 +144,10 @@ def answer(question: CheckQuestion, out: Console, err: Console) -> int:
     try:
         with naming(question.config or None):
             configured_here = _in_file(question.config)
-            found = list(_found(question.files))
+            found = list(templates_of(manifests(question.files)))
         dry_runs = _dry_runs(question)
     except (ConfigurationError, UnreadableManifest, StateError) as error:
-        err.print(Text(f"Error: {printable(str(error))}", style="red"), soft_wrap=True)
+        complain(err, str(error))
         return UNREADABLE
     templates = [one for one in found if isinstance(one, PodTemplate)]
     client = StateClient(question.access)
@@ -166,14 +166,14 @@ def answer(question: CheckQuestion, out: Console, err: Console) -> int:
             given = zip(pods, templates, admissions, strict=True)
             pods = [asked.about(*one) for one in given]
     _show(question, pods, [one for one in found if isinstance(one, NoTemplate)], out, err)
-    _warn(err, f"the API server is not asked: {dry_runs.problem}" if dry_runs.problem else "")
+    if dry_runs.problem:
+        complain(err, f"the API server is not asked: {dry_runs.problem}", "Warning")
     if not pods:
         err.print("No pods found, and no templates of pods.")
     if question.now and len(pods) > 1:
         err.print("Each pod is asked about alone, as if the others were not created.")
     if asked.problem:
-        text = f"Error: the scheduler cannot be asked: {printable(asked.problem)}"
-        err.print(Text(text, style="red"), soft_wrap=True)
+        complain(err, f"the scheduler cannot be asked: {asked.problem}")
     return _code(pods, asked)
 
 
@@ -200,9 +200,7 @@ def _show(
     skipped = [one.owner for one in without if not one.is_known]
     podless = [one.owner for one in without if one.is_known]
     if question.output in ("json", "yaml"):
-        document = {"pods": msgspec.to_builtins(pods), "skipped": skipped}
-        write = as_json if question.output == "json" else as_yaml
-        out.file.write(write(document) + "\n")
+        out.file.write(written({"pods": pods, "skipped": skipped}, question.output))
     else:
         width = out.width if out.is_terminal else None
         for line in prospect_lines(pods, width) if question.now else checked_lines(pods):
@@ -213,12 +211,6 @@ def _show(
         err.print(Text(text, style="yellow"), soft_wrap=True)
     if podless:
         err.print(Text(f"No pods come of: {printable(listed(podless))}"), soft_wrap=True)
-
-
-def _warn(err: Console, sentence: str) -> None:
-    if sentence:
-        text = f"Warning: {printable(sentence)}"
-        err.print(Text(text, style="yellow"), soft_wrap=True)
 
 
 def _dry_runs(question: CheckQuestion) -> DryRuns:
@@ -248,7 +240,8 @@ def _of_cluster(client: StateClient, namespace: str, err: Console, *, ask: bool)
             SchedulerConfiguration(profiles=tuple(profiles)), are_configured=True
         )
     except (StateError, ConfigurationError) as error:
-        _warn(err, f"the scheduler's profiles are not known, so default ones count: {error}")
+        text = f"the scheduler's profiles are not known, so default ones count: {error}"
+        complain(err, text, "Warning")
         return known_schedulers(SchedulerConfiguration(), are_configured=False)
 
 
@@ -264,12 +257,17 @@ def known_schedulers(settings: SchedulerConfiguration, *, are_configured: bool) 
     )
 
 
-def _found(files: tuple[str, ...]) -> Iterator[PodTemplate | NoTemplate]:
-    """Raises UnreadableManifest."""
+def manifests(files: Iterable[str]) -> Iterator[tuple[str, object]]:
+    """The documents of files, each behind its place in words. Raises UnreadableManifest."""
     for path in files:
         for number, document in enumerate(read_manifests(path), 1):
-            try:
-                yield from pod_templates(document)
-            except ValueError as error:
-                text = f"{path}: document {number}: {error}"
-                raise UnreadableManifest(text) from error
+            yield f"{path}: document {number}", document
+
+
+def templates_of(documents: Iterable[tuple[str, object]]) -> Iterator[PodTemplate | NoTemplate]:
+    """What pods are made of these documents. Raises UnreadableManifest."""
+    for place, document in documents:
+        try:
+            yield from pod_templates(document)
+        except ValueError as error:
+            raise UnreadableManifest(f"{place}: {error}") from error

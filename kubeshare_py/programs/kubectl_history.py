@@ -8,9 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import msgspec
 from rich.console import Console
 from rich.text import Text
 
@@ -26,7 +24,7 @@ from kubeshare_py.edges.process.plugin_entry_points import with_entry_points
 from kubeshare_py.event_log.history import HistorySubject, LoggedHistory, SubjectKind
 from kubeshare_py.event_log.replay import Replay
 from kubeshare_py.framework.profile_making import PluginFactory
-from kubeshare_py.terminal.documents import as_json, as_yaml
+from kubeshare_py.terminal.documents import complain, written
 from kubeshare_py.terminal.history_table import history_lines
 from kubeshare_py.views.history import HistoryEntry
 
@@ -82,10 +80,10 @@ def answer(
         subject = subject_of(question.subject, question.namespace)
         entries = list(_entries(question, subject, with_entry_points(in_tree), damage))
     except (UnusableLog, ValueError) as error:
-        err.print(Text(f"Error: {printable(str(error))}", style="red"), soft_wrap=True)
+        complain(err, str(error))
         return UNUSABLE
     for one in damage:
-        err.print(Text(f"Warning: {printable(one)}", style="yellow"), soft_wrap=True)
+        complain(err, one, "Warning")
     _print(question, entries, out)
     if not entries:
         err.print(Text(f"The log shows nothing of {printable(question.subject)}."))
@@ -130,9 +128,7 @@ def _progress(line: str) -> None:
 
 def _print(question: HistoryQuestion, entries: list[HistoryEntry], out: Console) -> None:
     if question.output in ("json", "yaml"):
-        document = {"entries": msgspec.json.decode(msgspec.json.encode(entries), type=list[Any])}
-        write = as_json if question.output == "json" else as_yaml
-        out.file.write(write(document) + "\n")
+        out.file.write(written({"entries": entries}, question.output))
         return
     for line in history_lines(entries, out.width if out.is_terminal else None):
         out.print(line, soft_wrap=True)

@@ -61,7 +61,7 @@ OK, REFUSED, UNREACHABLE = 0, 1, 3
 def fail(error: Exception, err: Console) -> int:
     """Print the error, in kubectl's words where it has some; the exit code."""
     head = "Error from server (NotFound)" if isinstance(error, NotFound) else "Error"
-    err.print(Text(f"{head}: {printable(str(error))}", style="red"), soft_wrap=True)
+    documents.complain(err, str(error), head)
     return UNREACHABLE if isinstance(error, StateUnreachable) else REFUSED
 
 
@@ -450,7 +450,7 @@ def _again(
 
 def _say(shown: Shown, err: Console) -> None:
     for sentence in shown.warnings:
-        err.print(Text(f"Warning: {printable(sentence)}", style="yellow"), soft_wrap=True)
+        documents.complain(err, sentence, "Warning")
     if shown.empty:
         err.print(Text(shown.empty), soft_wrap=True)
 
@@ -462,10 +462,8 @@ def _width(out: Console, question: Question) -> int | None:
 
 def _print(question: Question, shown: Shown, out: Console) -> None:
     # Unformatted: formatting for a terminal takes seconds for a large cluster.
-    if question.output == JSON:
-        out.file.write(documents.as_json(shown.document()) + "\n")
-    elif question.output == YAML:
-        out.file.write(documents.as_yaml(shown.document()) + "\n")
+    if question.output in (JSON, YAML):
+        out.file.write(documents.written(shown.document(), question.output))
     elif question.output == NAME:
         out.file.writelines(f"{name}\n" for name in shown.names)
     elif question.output.startswith(JSONPATH):

@@ -15,7 +15,6 @@ from msgspec import Raw
 from rich.console import Console
 from rich.text import Text
 
-from kubeshare_py.domain.printable import printable
 from kubeshare_py.edges.event_log.log_folder import DamagedFile, Session, UnusableLog, sessions
 from kubeshare_py.event_log.records import LogClock, LoggedEvent, LogHeader
 from kubeshare_py.event_log.usage import (
@@ -27,7 +26,7 @@ from kubeshare_py.event_log.usage import (
     total,
     usage,
 )
-from kubeshare_py.terminal.documents import as_json
+from kubeshare_py.terminal.documents import complain, written
 from kubeshare_py.terminal.grid import NONE, GridColumn, Row, grid
 
 OK, UNUSABLE = 0, 2
@@ -65,12 +64,12 @@ def answer(question: UsageQuestion, out: Console, err: Console) -> int:
     try:
         found = _usage(question)
     except UnusableLog as error:
-        err.print(Text(f"Error: {printable(str(error))}", style="red"), soft_wrap=True)
+        complain(err, str(error))
         return UNUSABLE
     for note in found.notes:
-        err.print(Text(f"Note: {printable(note)}", style="yellow"), soft_wrap=True)
+        complain(err, note, "Note")
     if question.output == "json":
-        out.file.write(as_json(_document(found)) + "\n")
+        out.file.write(written(_document(found), "json"))
     elif question.output == "csv":
         write = csv.writer(out.file, lineterminator="\n").writerow
         if not question.no_headers:

@@ -19,7 +19,7 @@ from kubeshare_py.configuration.scheduler import ConfigurationError, SchedulerCo
 from kubeshare_py.dialects.dialects import Dialects
 from kubeshare_py.domain.events import Event
 from kubeshare_py.domain.identity import NodeName, PodKey
-from kubeshare_py.domain.printable import listed, printable
+from kubeshare_py.domain.printable import listed
 from kubeshare_py.edges.cli.https_client import StateError
 from kubeshare_py.edges.cli.state_client import (
     ApiAccess,
@@ -27,7 +27,6 @@ from kubeshare_py.edges.cli.state_client import (
     StateClient,
     UnreadableManifest,
     known_ends,
-    read_manifests,
 )
 from kubeshare_py.edges.event_log.log_folder import LoggedSession, ReplaySettings, UnusableLog
 from kubeshare_py.edges.process.own_names import own_version
@@ -52,10 +51,9 @@ from kubeshare_py.manifests.pod_check import KnownSchedulers, check
 from kubeshare_py.manifests.workloads import (
     NoTemplate,
     PodTemplate,
-    pod_templates,
     pod_to_ask_about,
 )
-from kubeshare_py.programs.kubectl_check import known_schedulers
+from kubeshare_py.programs.kubectl_check import known_schedulers, manifests, templates_of
 from kubeshare_py.scheduling.machine import Machine, configured_machine, known_events
 from kubeshare_py.simulation.cluster import SimulatedCluster
 from kubeshare_py.simulation.foresight import (
@@ -70,7 +68,7 @@ from kubeshare_py.simulation.foresight import (
     what_if,
     when,
 )
-from kubeshare_py.terminal.documents import as_json, as_yaml
+from kubeshare_py.terminal.documents import complain, written
 from kubeshare_py.terminal.foresight_report import capacity_lines, what_if_lines, when_lines
 from kubeshare_py.views.foresight import CapacityView, ForeseenPod, WhatIfView, WhenView
 
@@ -121,23 +119,18 @@ def answer(
     ask = {"what-if": _what_if, "capacity": _capacity, "when": _when}[question.command]
     try:
         with contextlib.closing(StateClient(question.access)) as client:
-            documents = list(_documents(question.files))
+            documents = list(manifests(question.files))
             known = _known(question, client, with_entry_points(in_tree))
             return ask(_Asked(question, client, known, documents), out)
-    except _UNUSABLE as error:
-        return _failed(error, err, UNUSABLE)
+    except (UnreadableManifest, UnusableLog, ConfigurationError) as error:
+        complain(err, str(error))
+        return UNUSABLE
     except (ImpossibleSupposition, DamagedLog, BadRecord) as error:
-        return _failed(error, err, REFUSED_CODE)
+        complain(err, str(error))
+        return REFUSED_CODE
     except StateError as error:
-        return _failed(error, err, UNASKED)
-
-
-_UNUSABLE = (UnreadableManifest, UnreadableObject, UnusableLog, ConfigurationError)
-
-
-def _failed(error: Exception, err: Console, code: int) -> int:
-    err.print(Text(f"Error: {printable(str(error))}", style="red"), soft_wrap=True)
-    return code
+        complain(err, str(error))
+        return UNASKED
 
 
 # What the scheduler knows.
@@ -226,7 +219,7 @@ class _Asked:
     question: ForesightQuestion
     client: StateClient
     known: _Known
-    documents: Sequence[object]
+    documents: Sequence[tuple[str, object]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,7 +246,7 @@ def _templates(
     question, found, skipped = asked.question, [], []
     is_offline = question.offline or bool(question.log)
     with DryRuns(question.access, is_offline=is_offline) as dry_runs:
-        for one in _parts(asked.documents):
+        for one in templates_of(asked.documents):
             if isinstance(one, NoTemplate):
                 if not one.is_known and not one.owner.startswith("podgroup/"):
                     skipped.append(one.owner)
@@ -263,14 +256,6 @@ def _templates(
     if skipped:
         notes.append(f"no template of pods was found in {listed(skipped)}")
     return found, dry_runs.namespace, notes
-
-
-def _parts(documents: Iterable[object]) -> Iterator[PodTemplate | NoTemplate]:
-    for document in documents:
-        try:
-            yield from pod_templates(document)
-        except ValueError as error:
-            raise UnreadableManifest(str(error)) from error
 
 
 def _template(template: PodTemplate, dry_runs: DryRuns, schedulers: KnownSchedulers) -> _Template:
@@ -301,13 +286,13 @@ def _made(
         raise ImpossibleSupposition(f"{template.owner}: {error}") from error
 
 
-def _objects(documents: Iterable[object], namespace: str) -> list[Event]:
-    return [event for one in documents for event in created_objects(one, namespace)]
-
-
-def _documents(files: Iterable[str]) -> Iterator[object]:
-    for path in files:
-        yield from read_manifests(path)
+def _objects(documents: Iterable[tuple[str, object]], namespace: str) -> Iterator[Event]:
+    """What else is created of the documents. Raises UnreadableManifest."""
+    for place, document in documents:
+        try:
+            yield from created_objects(document, namespace)
+        except UnreadableObject as error:
+            raise UnreadableManifest(f"{place}: {error}") from error
 
 
 # The questions.
@@ -398,7 +383,7 @@ def _capacity(asked: _Asked, out: Console) -> int:
         raise ImpossibleSupposition("no pods are made of these manifests")
     cluster = SimulatedCluster(known.machine, known.now)
     notes = (*known.notes, *notes)
-    view = capacity(cluster, make, _objects(asked.documents, namespace), notes)
+    view = capacity(cluster, make, tuple(_objects(asked.documents, namespace)), notes)
     _print(question, view, capacity_lines(view, _width(out)), out)
     return OK if view.more else WAITS_CODE
 
@@ -444,9 +429,7 @@ def _print(
     out: Console,
 ) -> None:
     if question.output in ("json", "yaml"):
-        document = msgspec.json.decode(msgspec.json.encode(view), type=dict[str, Any])
-        write = as_json if question.output == "json" else as_yaml
-        out.file.write(write(document) + "\n")
+        out.file.write(written(view, question.output))
         return
     for line in lines:
         out.print(line, soft_wrap=True)

@@ -1,9 +1,15 @@
-"""The machine-readable forms of the commands' output: exact amounts, the endpoint's field names."""
+"""What the commands write besides tables: documents for programs, and sentences on stderr.
+
+Documents have exact amounts, and the endpoint's field names.
+"""
 
 from typing import Any
 
 import msgspec
+from rich.console import Console
+from rich.text import Text
 
+from kubeshare_py.domain.printable import printable
 from kubeshare_py.views.view import ClusterView, NodeView, PodView, WhyView
 
 ViewDocument = dict[str, Any]
@@ -32,14 +38,17 @@ def workload_document(why: WhyView, pods: list[PodView]) -> ViewDocument:
     return _plain(why) | _plain({"pods": pods})
 
 
-def as_json(document: ViewDocument) -> str:
-    """Indented, without a newline at the end."""
-    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+def written(value: object, form: str) -> str:
+    """A document, or a view, in the form `json` (indented) or `yaml`; a newline is at the end."""
+    if form == "yaml":
+        return msgspec.yaml.encode(value).decode()
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
 
 
-def as_yaml(document: ViewDocument) -> str:
-    """The same fields in the same order, without a newline at the end."""
-    return msgspec.yaml.encode(document).decode().rstrip("\n")
+def complain(err: Console, text: str, head: str = "Error") -> None:
+    """Print a sentence on stderr: errors are red, and a Warning or a Note is yellow."""
+    style = "red" if head.startswith("Error") else "yellow"
+    err.print(Text(f"{head}: {printable(text)}", style=style), soft_wrap=True)
 
 
 def _head(view: ClusterView) -> ViewDocument:

@@ -71,3 +71,19 @@ def test_pods_that_are_alike_are_counted_one_by_one_however_many_there_are(
     asked("capacity", log, deployment("web", 10_000_000), code=0)
     found = answered(capsys)
     assert (found["more"], found["podsEach"]) == (8, 1)
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ("no object", "it is no Kubernetes object: it has no kind"),
+        ({"kind": "PersistentVolumeClaim", "spec": "none"}, "persistentvolumeclaim cannot be read"),
+    ],
+)
+def test_a_document_that_cannot_be_read_is_named_with_its_file(
+    log: Path, capsys: Captured, document: object, said: str
+) -> None:
+    asked("what-if", log, deployment("web", 1), document, code=2)
+    assert capsys.readouterr().err.startswith(
+        f"Error: {log.parent / 'asked.yaml'}: document 2: {said}"
+    )

@@ -583,5 +583,5 @@ def test_machine_forms_are_exact() -> None:
     why = documents.why_document(a_why())
     assert why["nodes"][1]["shortfalls"][0]["free"] == 20 << 30
     for document in (gpus, why):
-        assert json.loads(documents.as_json(document)) == document
-        assert yaml.safe_load(documents.as_yaml(document)) == document
+        assert json.loads(documents.written(document, "json")) == document
+        assert yaml.safe_load(documents.written(document, "yaml")) == document
