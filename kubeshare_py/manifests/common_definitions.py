@@ -4,7 +4,7 @@ import msgspec
 
 from kubeshare_py.domain.cluster_objects import Requirement
 
-# The part of `metadata` that the scheduler needs.
+# The part of `metadata` that the scheduler needs, and that of lists.
 
 
 class OwnerReference(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -36,6 +36,12 @@ class ObjectMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
         """The uid of its controller, "" if it has none."""
         owners = self.owner_references or ()
         return next((owner.uid for owner in owners if owner.controller), "")
+
+
+class ListMetadata(msgspec.Struct):
+    """Of a list, the token by which the API server is asked for its next page."""
+
+    next_page: str | None = msgspec.field(default=None, name="continue")
 
 
 # LabelSelector objects, as in the specs of budgets and workloads.

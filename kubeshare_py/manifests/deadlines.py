@@ -11,7 +11,7 @@ from datetime import datetime
 import msgspec
 
 from kubeshare_py.domain.identity import PodUid
-from kubeshare_py.manifests.common_definitions import ObjectMeta
+from kubeshare_py.manifests.common_definitions import ListMetadata, ObjectMeta
 from kubeshare_py.manifests.decoding import decoded
 
 #: A pod's annotation: for how many seconds after its start it is expected to run.
@@ -19,10 +19,6 @@ EXPECTED = "kubeshare.io/expected-seconds"
 _DEADLINE = "activeDeadlineSeconds"
 #: Longer than any pod runs: datetime ends in the year 9999.
 _LONGEST_S = 10 * 366 * 86_400
-
-
-class _ListMetadata(msgspec.Struct):
-    next_page: str | None = msgspec.field(default=None, name="continue")
 
 
 class _Spec(msgspec.Struct, rename="camel"):
@@ -41,7 +37,7 @@ class _Item(msgspec.Struct):
 
 class _Items(msgspec.Struct):
     items: list[_Item] | None = None
-    metadata: _ListMetadata | None = None
+    metadata: ListMetadata | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from kubeshare_py.manifests.api_paths import object_path
-from kubeshare_py.manifests.common_definitions import SelectorFields, query
+from kubeshare_py.manifests.common_definitions import ListMetadata, SelectorFields, query
 from kubeshare_py.manifests.decoding import decoded
 
 # A user's `pod/x`, `job/x` or `deployment/x`: its path, and its pods.
@@ -75,15 +75,11 @@ class _NamedObject(msgspec.Struct):
     metadata: _WorkloadMetadata
 
 
-class _ListMetadata(msgspec.Struct):
-    next_page: str | None = msgspec.field(default=None, name="continue")
-
-
 # Go writes an empty slice without omitempty as null: a kube-apiserver's empty
 # PartialObjectMetadataList has `"items": null`, its empty PodList `"items": []`.
 class _List(msgspec.Struct):
     items: list[_NamedObject] | None
-    metadata: _ListMetadata | None = None
+    metadata: ListMetadata | None = None
 
 
 class _WorkloadCondition(msgspec.Struct):

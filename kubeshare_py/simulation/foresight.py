@@ -162,7 +162,7 @@ def _new_nodes(machine: Machine, like: NodeName, wanted: int) -> Iterator[Event]
 
 
 def _copy(card: Gpu, number: int) -> Gpu:
-    """The card as another one. A card that two nodes list, also by its parts, counts for neither."""
+    """The card as another one: what two nodes list, or parts of it, counts on neither of them."""
     parent = None if card.parent is None else GpuUuid(f"{card.parent}-like-{number}")
     return replace(card, uuid=GpuUuid(f"{card.uuid}-like-{number}"), parent=parent)
 

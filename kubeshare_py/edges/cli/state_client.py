@@ -3,8 +3,9 @@
 import os
 import ssl
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
@@ -37,7 +38,7 @@ from kubeshare_py.edges.kube.kubeconfig import (
 )
 from kubeshare_py.edges.process.document_files import read_bytes
 from kubeshare_py.manifests.api_paths import CORE, collection_path, object_path
-from kubeshare_py.manifests.deadlines import LatestEnd, Timed, latest_ends, timed_objects
+from kubeshare_py.manifests.deadlines import LatestEnd, latest_ends, timed_objects
 from kubeshare_py.manifests.decoding import UNDECODABLE
 from kubeshare_py.manifests.workloads import (
     POD,
@@ -418,6 +419,7 @@ def _scheduler_says(status: int, said: str, via: str, *, has_token: bool) -> Sta
 PodName = tuple[str, str]
 _PAGE = 500
 _JOBS = named("job/x").kind
+_Item = TypeVar("_Item")
 _NAMES_ONLY = f"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSON}"
 
 
@@ -473,40 +475,44 @@ def known_ends(api: ApiServerRoute) -> tuple[Mapping[PodUid, LatestEnd], str]:
     The user must be allowed to list the pods of all namespaces; Jobs help. Raises StateError.
     """
     running = {"fieldSelector": "status.phase=Running"}
-    pods = [*_timed(api, collection_path(POD.api, POD.plural), "spec", running)]
+    of_pods, of_jobs = (partial(timed_objects, kind=kind) for kind in ("spec", "Job"))
+    pods = list(_pages(api, collection_path(POD.api, POD.plural), of_pods, running))
     try:
-        jobs, problem = [*_timed(api, collection_path(_JOBS.api, _JOBS.plural), "Job", {})], ""
+        jobs = list(_pages(api, collection_path(_JOBS.api, _JOBS.plural), of_jobs, {}))
+        problem = ""
     except StateRefused as refused:
         jobs, problem = [], f"deadlines of Jobs are not known: {refused}"
     return latest_ends(pods, jobs), problem
 
 
-def _timed(api: ApiServerRoute, path: str, kind: str, asked: Mapping[str, str]) -> Iterator[Timed]:
+def _matching(api: ApiServerRoute, path: str, selector: str = "") -> set[PodName]:
+    """Names only: the API server sends only metadata if asked to."""
+    asked = {"labelSelector": selector} if selector else {}
+    return set(_pages(api, path, names_in_list, asked, accept=_NAMES_ONLY))
+
+
+def _pages(
+    api: ApiServerRoute,
+    path: str,
+    read: Callable[[bytes], tuple[Iterable[_Item], str]],
+    asked: Mapping[str, str],
+    *,
+    accept: str = JSON,
+) -> Iterator[_Item]:
+    """The items of all pages of a list. `read` finds those of one, and the next one's token.
+
+    Raises StateError.
+    """
     query = {**asked, "limit": str(_PAGE)}
     while True:
-        answer = _got(api, f"{path}?{urlencode(query)}")
+        answer = _got(api, f"{path}?{urlencode(query)}", accept=accept)
         try:
-            found, query["continue"] = timed_objects(answer.body, kind)
+            found, query["continue"] = read(answer.body)
         except UNDECODABLE as error:
             raise _strange(api, error) from error
         yield from found
         if not query["continue"]:
             return
-
-
-def _matching(api: ApiServerRoute, path: str, selector: str = "") -> set[PodName]:
-    """All pages of a list, names only: the API server sends only metadata if asked to."""
-    query = {"limit": str(_PAGE), **({"labelSelector": selector} if selector else {})}
-    found: set[PodName] = set()
-    while True:
-        answer = _got(api, f"{path}?{urlencode(query)}", accept=_NAMES_ONLY)
-        try:
-            names, query["continue"] = names_in_list(answer.body)
-        except UNDECODABLE as error:
-            raise _strange(api, error) from error
-        found.update(names)
-        if not query["continue"]:
-            return found
 
 
 def _object(api: ApiServerRoute, kind: Workload, namespace: str, name: str) -> bytes:
