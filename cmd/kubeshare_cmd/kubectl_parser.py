@@ -448,7 +448,8 @@ def _add_shared(name: str, parser: UsageParser) -> None:
     if name == "usage":
         add_usage(parser.add_argument)
         return
-    parser.add_argument("-n", "--namespace", metavar="NS", help="default: the context's")
+    default = "default" if name == "history" else "the context's"
+    parser.add_argument("-n", "--namespace", metavar="NS", help=f"default: {default}")
     if name not in ("check", *HERE):
         add_output(parser.add_argument)
     add_connection(parser.connection.add_argument)

@@ -8,6 +8,7 @@ its scheduler are asked once, and nothing in them changes.
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +58,6 @@ from kubeshare_py.programs.kubectl_check import known_schedulers, manifests, tem
 from kubeshare_py.scheduling.machine import Machine, configured_machine, known_events
 from kubeshare_py.simulation.cluster import SimulatedCluster
 from kubeshare_py.simulation.foresight import (
-    REFUSED,
-    WAITS,
     Deadline,
     ImpossibleSupposition,
     KnownEnds,
@@ -70,12 +69,17 @@ from kubeshare_py.simulation.foresight import (
 )
 from kubeshare_py.terminal.documents import complain, written
 from kubeshare_py.terminal.foresight_report import capacity_lines, what_if_lines, when_lines
-from kubeshare_py.views.foresight import CapacityView, ForeseenPod, WhatIfView, WhenView
+from kubeshare_py.views.foresight import (
+    CapacityView,
+    ForeseenOutcome,
+    ForeseenPod,
+    WhatIfView,
+    WhenView,
+)
 
-OK, REFUSED_CODE, UNUSABLE, UNASKED, WAITS_CODE = 0, 1, 2, 3, 4
+OK, REFUSED, UNUSABLE, UNASKED, WAITS = 0, 1, 2, 3, 4
 #: The most pods that are made of the manifests.
 MOST_NEW = 100_000
-_ELSEWHERE = "elsewhere"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +131,7 @@ def answer(
         return UNUSABLE
     except (ImpossibleSupposition, DamagedLog, BadRecord) as error:
         complain(err, str(error))
-        return REFUSED_CODE
+        return REFUSED
     except StateError as error:
         complain(err, str(error))
         return UNASKED
@@ -232,7 +236,7 @@ class _Template:
     template: PodTemplate
     namespace: str
     pod: Mapping[str, Any] | None = None
-    outcome: str = ""
+    outcome: ForeseenOutcome | None = None
     message: str = ""
 
 
@@ -262,14 +266,13 @@ def _template(template: PodTemplate, dry_runs: DryRuns, schedulers: KnownSchedul
     admission = dry_runs.admission(template)
     checked = check(template, schedulers, dry_runs.namespace, admission)
     namespace = template.namespace or dry_runs.namespace
+    made = partial(_Template, template=template, namespace=namespace)
     if checked.refused:
-        said = "; ".join(checked.refused)
-        return _Template(template=template, namespace=namespace, outcome=REFUSED, message=said)
+        return made(outcome=ForeseenOutcome.REFUSED, message="; ".join(checked.refused))
     if checked.scheduler not in schedulers.names:
         said = f"{checked.scheduler} decides, and is not asked"
-        return _Template(template=template, namespace=namespace, outcome=_ELSEWHERE, message=said)
-    pod = pod_to_ask_about(template, admission, checked.scheduler)
-    return _Template(template=template, namespace=namespace, pod=pod)
+        return made(outcome=ForeseenOutcome.ELSEWHERE, message=said)
+    return made(pod=pod_to_ask_about(template, admission, checked.scheduler))
 
 
 def _made(
@@ -324,7 +327,9 @@ def _what_if(asked: _Asked, out: Console) -> int:
     )
     _print(question, view, what_if_lines(view, _width(out)), out)
     outcomes = {one.outcome for one in view.pods}
-    return REFUSED_CODE if REFUSED in outcomes else WAITS_CODE if WAITS in outcomes else OK
+    if ForeseenOutcome.REFUSED in outcomes:
+        return REFUSED
+    return WAITS if ForeseenOutcome.WAITS in outcomes else OK
 
 
 def _planned(
@@ -341,7 +346,7 @@ def _planned(
         names = pod_names(one.template, namespace, taken)
         if not one.template.path and PodKey(namespace, name) in taken:
             said = f'pods "{name}" already exists'
-            yield ForeseenPod(namespace, name, owner, REFUSED, message=said)
+            yield ForeseenPod(namespace, name, owner, ForeseenOutcome.REFUSED, message=said)
             continue
         taken.update(PodKey(namespace, name) for name in names)
         yield from _made(one, names, known, dialects)
@@ -385,7 +390,7 @@ def _capacity(asked: _Asked, out: Console) -> int:
     notes = (*known.notes, *notes)
     view = capacity(cluster, make, tuple(_objects(asked.documents, namespace)), notes)
     _print(question, view, capacity_lines(view, _width(out)), out)
-    return OK if view.more else WAITS_CODE
+    return OK if view.more else WAITS
 
 
 def _check_number(templates: Iterable[_Template]) -> None:
@@ -405,8 +410,6 @@ def _is_single(templates: Sequence[_Template], known: _Known, dialects: Dialects
 
 def _when(asked: _Asked, out: Console) -> int:
     question, known = asked.question, asked.known
-    if question.log:
-        raise ImpossibleSupposition("an event log does not say when pods must end")
     api = asked.client.api
     latest, problem = known_ends(api)
     deadlines = {uid: Deadline(in_s=end.at - known.wall, by=end.by) for uid, end in latest.items()}
@@ -415,7 +418,7 @@ def _when(asked: _Asked, out: Console) -> int:
     cluster = SimulatedCluster(known.machine, known.now)
     view = when(cluster, _key(question.pod, api.namespace()), ends, notes)
     _print(question, view, when_lines(view, _width(out)), out)
-    return WAITS_CODE if view.state == "unknown" else OK
+    return WAITS if view.state == "unknown" else OK
 
 
 def _width(out: Console) -> int | None:

@@ -25,7 +25,7 @@ from kubeshare_py.domain.events import (
     WriteOutcome,
 )
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
-from kubeshare_py.domain.node import Node, NodeLock
+from kubeshare_py.domain.node import Node
 from kubeshare_py.domain.storage import (
     ClaimReference,
     ClaimVolume,
@@ -103,6 +103,12 @@ class SimulatedCluster:
             self.tell((BindSlotsFree(MAX_UNANSWERED),))
         raise NeverSettles(f"it is not over after {_MAX_TURNS} turns")
 
+    def node(self, name: NodeName) -> Node | None:
+        """A node as the machine knows it."""
+        columns = self.machine.ledger.columns
+        row = columns.row_of.get(name)
+        return None if row is None else columns.nodes[row]
+
     def _moves(self) -> tuple[int, int]:
         return len(self.placed), len(self.evicted)
 
@@ -149,8 +155,7 @@ class SimulatedCluster:
         write = effect.write
         match write:
             case LockNode():
-                owner = PodKey(write.namespace, write.pod)
-                yield from self._locked(write, owner, f"{write.namespace}/{write.pod}")
+                yield from self._locked(write)
             case ReserveDevices():
                 yield from self._reserved(write)
             case ClaimVolume():
@@ -158,20 +163,19 @@ class SimulatedCluster:
             case SelectNode():
                 yield from self._provisioned(write)
 
-    def _node(self, name: str) -> Node | None:
-        columns = self.machine.ledger.columns
-        row = columns.row_of.get(NodeName(name))
-        return None if row is None else columns.nodes[row]
-
-    def _locked(self, write: LockNode, owner: PodKey | None, text: str) -> Iterator[Event]:
-        node = self._node(write.node)
+    def _locked(self, write: LockNode) -> Iterator[Event]:
+        node = self.node(NodeName(write.node))
         if node is not None:
-            locks = (_with(one, write.key, owner, text) for one in node.locks)
+            owner = PodKey(write.namespace, write.pod)
+            locks = (
+                replace(one, owner=owner, text=str(owner)) if one.key == write.key else one
+                for one in node.locks
+            )
             yield NodeSeen(replace(node, locks=tuple(locks)))
 
     def _freed(self, bind: Bind) -> Iterator[Event]:
         """The device plugin has given the pod its devices: the locks that it has are free."""
-        node = self._node(bind.node)
+        node = self.node(bind.node)
         if node is None or all(one.owner != bind.key for one in node.locks):
             return
         locks = (
@@ -237,10 +241,6 @@ class SimulatedCluster:
                     version=_later(claim.version),
                 )
             )
-
-
-def _with(lock: NodeLock, key: str, owner: PodKey | None, text: str) -> NodeLock:
-    return replace(lock, owner=owner, text=text) if lock.key == key else lock
 
 
 def _later(version: str) -> str:

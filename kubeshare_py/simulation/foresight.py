@@ -8,6 +8,7 @@ question.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count, islice
 from typing import Any
 
@@ -37,6 +38,7 @@ from kubeshare_py.views.foresight import (
     CapacityView,
     ForeseenCard,
     ForeseenEviction,
+    ForeseenOutcome,
     ForeseenPod,
     NodeCount,
     PodEnd,
@@ -49,7 +51,6 @@ from kubeshare_py.views.view import WhyView
 #: A cluster is settled once nothing moved for so long (s) of simulated time: refused pods are tried
 #: again within 10 s by default, and cards are reserved for those that waited for a minute.
 QUIET_S = 75.0
-PLACED, WAITS, REFUSED = "placed", "waits", "refused"
 HOSTNAME = "kubernetes.io/hostname"
 _WITHOUT_PLACE = (PodState.WAITING, PodState.BACKOFF, PodState.GATED, PodState.DELEGATED)
 
@@ -99,14 +100,15 @@ class Supposition:
             yield f"{key} ends"
 
 
-def _supposed(machine: Machine, given: Supposition) -> Iterator[ProfilesReplaced | Event]:
+def _supposed(cluster: SimulatedCluster, given: Supposition) -> Iterator[ProfilesReplaced | Event]:
     """The events of the changes. Raises ImpossibleSupposition."""
+    machine = cluster.machine
     if given.profiles is not None:
         yield _replaced(machine, given.profiles)
     if given.added and given.like is not None:
-        yield from _new_nodes(machine, given.like, given.added)
+        yield from _new_nodes(cluster, given.like, given.added)
     for name in given.cordoned:
-        yield NodeSeen(replace(_node(machine, name), unschedulable=True))
+        yield NodeSeen(replace(_node(cluster, name), unschedulable=True))
     for key in given.without:
         yield PodGone(_uid_of(machine, key), stopped=True)
     yield from given.objects
@@ -124,10 +126,8 @@ def _replaced(machine: Machine, event: ProfilesReplaced) -> ProfilesReplaced:
     return event
 
 
-def _node(machine: Machine, name: NodeName) -> Node:
-    columns = machine.ledger.columns
-    row = columns.row_of.get(name)
-    node = None if row is None else columns.nodes[row]
+def _node(cluster: SimulatedCluster, name: NodeName) -> Node:
+    node = cluster.node(name)
     if node is None:
         raise ImpossibleSupposition(f"the scheduler knows no node {name}")
     return node
@@ -141,9 +141,10 @@ def _uid_of(machine: Machine, key: PodKey) -> PodUid:
     return uid
 
 
-def _new_nodes(machine: Machine, like: NodeName, wanted: int) -> Iterator[Event]:
+def _new_nodes(cluster: SimulatedCluster, like: NodeName, wanted: int) -> Iterator[Event]:
     """Copies of a node without its pods: its labels, taints, amounts, cards and drivers."""
-    node, objects = _node(machine, like), machine.ledger.columns.objects
+    machine, node = cluster.machine, _node(cluster, like)
+    objects = machine.ledger.columns.objects
     drivers = next((one for one in objects.of(CsiNode).values() if one.name == like), None)
     if any(one.pool == like for one in objects.of(ResourceSlice).values()):
         raise ImpossibleSupposition(
@@ -184,7 +185,7 @@ def what_if(cluster: SimulatedCluster, given: Supposition, notes: Sequence[str] 
     cluster.settle(QUIET_S)
     soon = [uid for uid in waited if uid in cluster.placed]
     still, evicted_anyhow = _waiting(machine), len(cluster.evicted)
-    cluster.tell(_supposed(machine, given))
+    cluster.tell(_supposed(cluster, given))
     cluster.settle(QUIET_S)
     evicted = cluster.evicted[evicted_anyhow:]
     new = {one.pod.uid for one in given.pods}
@@ -220,19 +221,20 @@ def _new_pods(
     explained: dict[str, str] = {}
     for one in pods:
         key, owner = one.pod.key, one.owner
+        waits = partial(ForeseenPod, key.namespace, key.name, owner, ForeseenOutcome.WAITS)
         record = machine.records.get(one.pod.uid)
         if record is None:
             gone = evicted.get(one.pod.uid)
             message = "it would be evicted again" + (f": {gone.message}" if gone else "")
-            yield ForeseenPod(key.namespace, key.name, owner, WAITS, message=message)
+            yield waits(message=message)
         elif record.node is not None:
             yield _placed(machine, record, owner)
         elif owner in explained:
-            yield ForeseenPod(key.namespace, key.name, owner, WAITS, message=explained[owner])
+            yield waits(message=explained[owner])
         else:
             found = why(machine, key)
             message = explained[owner] = found.message if found is not None else ""
-            yield ForeseenPod(key.namespace, key.name, owner, WAITS, message=message, why=found)
+            yield waits(message=message, why=found)
 
 
 def _placed(machine: Machine, record: Record, owner: str = "") -> ForeseenPod:
@@ -245,7 +247,7 @@ def _placed(machine: Machine, record: Record, owner: str = "") -> ForeseenPod:
         key.namespace,
         key.name,
         owner or f"pod/{key.name}",
-        PLACED,
+        ForeseenOutcome.PLACED,
         node=node,
         cards=_cards(machine, node, uuids),
         message=message,

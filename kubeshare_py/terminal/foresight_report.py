@@ -15,14 +15,19 @@ from kubeshare_py.views.foresight import (
     CapacityView,
     ForeseenCard,
     ForeseenEviction,
+    ForeseenOutcome,
     ForeseenPod,
     PodEnd,
     WhatIfView,
     WhenView,
 )
 
-_PLACED, _WAITS, _REFUSED = "placed", "waits", "refused"
-_STYLES = {_PLACED: "green", _WAITS: "yellow", _REFUSED: "red"}
+_STYLES = {
+    ForeseenOutcome.PLACED: "green",
+    ForeseenOutcome.WAITS: "yellow",
+    ForeseenOutcome.REFUSED: "red",
+    ForeseenOutcome.ELSEWHERE: "",
+}
 #: More pods of one object with one outcome are one line, and more lines of a list are a number.
 _MOST_ROWS, _MOST_LINES = 12, 20
 _COLUMNS = (GridColumn(header="POD", least=16), GridColumn(header="WOULD BE"))
@@ -59,13 +64,13 @@ def _rows(pods: Sequence[ForeseenPod]) -> Iterator[tuple[Row, ForeseenPod]]:
             yield from ((_row(one), one) for one in alike)
             continue
         name = f"{_owner(told)} ({len(alike)} pods)"
-        cells, style = [name, told.outcome], _STYLES.get(told.outcome, "")
+        cells, style = [name, told.outcome], _STYLES[told.outcome]
         yield Row(cells=cells, style=style, flow=_many(alike)), told
 
 
 def _row(pod: ForeseenPod) -> Row:
     cells = [f"{pod.namespace}/{pod.name}", pod.outcome]
-    return Row(cells=cells, style=_STYLES.get(pod.outcome, ""), flow=_where(pod))
+    return Row(cells=cells, style=_STYLES[pod.outcome], flow=_where(pod))
 
 
 def _owner(pod: ForeseenPod) -> str:
@@ -73,7 +78,7 @@ def _owner(pod: ForeseenPod) -> str:
 
 
 def _many(pods: Sequence[ForeseenPod]) -> str:
-    if pods[0].outcome != _PLACED:
+    if pods[0].outcome is not ForeseenOutcome.PLACED:
         return pods[0].message
     counts = Counter(pod.node for pod in pods)
     shown = [f"{node}: {count}" for node, count in sorted(counts.items())]
@@ -83,7 +88,7 @@ def _many(pods: Sequence[ForeseenPod]) -> str:
 
 
 def _where(pod: ForeseenPod) -> str:
-    if pod.outcome != _PLACED:
+    if pod.outcome is not ForeseenOutcome.PLACED:
         return pod.message
     place = _place(pod.node, pod.cards)
     return f"{place}; {pod.message}" if pod.message else place

@@ -3,9 +3,20 @@
 Amounts are as in `views.view`; times are RFC 3339.
 """
 
+from enum import StrEnum
+
 import msgspec
 
 from kubeshare_py.views.view import WhyView
+
+
+class ForeseenOutcome(StrEnum):
+    """What would become of a new pod; `elsewhere`: another scheduler decides."""
+
+    PLACED = "placed"
+    WAITS = "waits"
+    REFUSED = "refused"
+    ELSEWHERE = "elsewhere"
 
 
 class ForeseenCard(msgspec.Struct, frozen=True, rename="camel"):
@@ -16,17 +27,17 @@ class ForeseenCard(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ForeseenPod(msgspec.Struct, frozen=True, rename="camel"):
-    """A pod, and what would become of it: `placed`, `waits`, or `refused`.
+    """A pod, and what would become of it.
 
     `object` is what makes it, as `job/train`; it is the pod itself for a pod of its own. A pod that
-    is placed has a node and cards. `message` says why it waits or is refused, and also what a
+    is placed has a node and cards. `message` says why it has no place here, and also what a
     placement would still wait for. `why` is set for the first pod of an object that waits.
     """
 
     namespace: str
     name: str
     object: str
-    outcome: str
+    outcome: ForeseenOutcome
     node: str = ""
     cards: tuple[ForeseenCard, ...] = ()
     message: str = ""

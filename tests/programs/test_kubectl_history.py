@@ -87,3 +87,13 @@ def test_without_one_session_that_can_be_read_there_is_no_answer(
     assert all(str(file) in said for file in files)
     told, said = pods(capsys, log, "--session", "other", code=2)
     assert "no session other" in said
+
+
+def test_pods_without_a_namespace_are_of_the_one_that_help_names(
+    log: Path, capsys: Captured
+) -> None:
+    with pytest.raises(SystemExit):
+        main(("history", "--help"))
+    assert "--namespace NS   default: default\n" in capsys.readouterr().out
+    assert main(("history", "train-0", "--log", str(log))) == 1
+    assert main(("history", "train-0", "-n", "ml", "--log", str(log))) == 0
