@@ -31,7 +31,7 @@ import uvloop
 
 from benchmarks.contest.cluster import Cluster, cluster
 from benchmarks.followed_pods import LONGEST_S, FollowedPods
-from benchmarks.hami_grounds import CARD_MIB, NODES, ground
+from benchmarks.hami_grounds import CARD_MIB, NODES, allow_annotations, ground
 from kubeshare_py.dialects.hami.annotations import HAMI, NVIDIA_KEYS, SUCCESS, SYSTEMS, decode
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.embedded_cluster.controllers.unstructured import UnstructuredObject
@@ -154,6 +154,7 @@ async def run(chosen: argparse.Namespace, folder: Path) -> list[Figures]:
     home.mkdir()
     found: list[Figures] = []
     async with cluster(home) as plane:
+        await allow_annotations(plane)
         for locks in {"yes": (True,), "no": (False,), "both": (False, True)}[chosen.lock]:
             for kind in KINDS:
                 own = folder / f"{kind}-{locks}"

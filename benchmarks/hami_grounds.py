@@ -3,27 +3,31 @@
 import asyncio
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import yaml
 
-from benchmarks.contest.cluster import Cluster
+from benchmarks.contest.cluster import IN_FORCE, Cluster
 from kubeshare_py.dialects.hami.annotations import HAMI, NVIDIA_KEYS, RegisteredCard, write_json
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.credentials import load
-from kubeshare_py.edges.kube.errors import KubeError
 from kubeshare_py.embedded_cluster.serving.server import SCHEDULER
 from tests.controlplane.processes import process
+from tests.controlplane.shipped import ABOUT_BINDINGS
 from tests.stories.hami_plugin import allow_node_patches
 
 SPLIT, CARD_MIB = 10, 40_960
 NODES = "/api/v1/nodes"
-BINDING_POLICY = (
-    "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
-    "/kubeshare-token-bindings"
-)
 _READY = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "no kubelet"}
+
+
+async def allow_annotations(plane: Cluster) -> None:
+    """Let Bindings with HAMi's annotations pass, as the chart does with `hami` in a profile.
+
+    The plain manifests know the default dialects alone.
+    """
+    await plane.client.delete(f"{IN_FORCE}/{ABOUT_BINDINGS}")
 
 
 @asynccontextmanager
@@ -38,10 +42,6 @@ async def ground(
     ]  # fmt: skip
     async with KubeClient(load(str(plane.plane.kubeconfig))) as client:
         await allow_node_patches(client)
-        # The plain manifests know the default dialects; with `hami` in a profile, the chart's
-        # policy lets its annotations pass.
-        with suppress(KubeError):
-            await client.delete(BINDING_POLICY)
         names = [f"n{number}" for number in range(nodes)]
         await asyncio.gather(*(_register(client, name, cards) for name in names))
         with process(command, folder / "scheduler.log"):

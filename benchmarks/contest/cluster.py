@@ -28,7 +28,8 @@ from tests.controlplane.shipped import (
 
 T = TypeVar("T")
 
-_IN_FORCE = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
+#: What puts policies in force.
+IN_FORCE = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
 PODS = "/api/v1/namespaces/default/pods"
 CARDS = 8
 IN_FLIGHT = 32
@@ -157,7 +158,7 @@ async def cluster(folder: Path, *, policies: bool = True) -> AsyncIterator[Clust
                 about_pods = [one for one in shipped(*MUTATING, *POLICIES) if not limits_token(one)]
                 plane.create(write([RUNTIME_CLASS, *about_pods], folder / "policies.yaml"))
                 for name in TOKEN_PARTS:  # which these have too
-                    await client.delete(f"{_IN_FORCE}/{name}")
+                    await client.delete(f"{IN_FORCE}/{name}")
                 await asyncio.sleep(_IN_FORCE_S)
             yield Cluster(plane, client, folder)
 
