@@ -45,12 +45,15 @@ class HistorySubject:
 
 @dataclass(slots=True)
 class _Known:
-    """A pod as it was seen last: where it is, its cards, and what it was last said to wait for."""
+    """A pod as it was seen last: where it is, its cards, and what it was last said to wait for.
+
+    `token` is that of the last decision about it.
+    """
 
     key: str
-    namespace: str
     node: str = ""
     cards: tuple[str, ...] = ()
+    token: str = ""
     waits: str = ""
 
 
@@ -61,6 +64,8 @@ class LoggedHistory:
     subject: HistorySubject
     _pods: dict[PodUid, _Known] = field(default_factory=dict)
     _nodes: dict[str, bool] = field(default_factory=dict)
+    #: The nodes of a list that comes in several events, so far.
+    _listed: set[str] = field(default_factory=set)
 
     def play(self, replay: Replay, logged: LoggedEvent, time: str) -> Iterator[HistoryEntry]:
         """Run the next event of a session."""
@@ -80,9 +85,7 @@ class LoggedHistory:
         placed = (line.split(" ") for line in logged.placements if line.startswith("Bind "))
         places = {key: (node, cards) for _, key, node, *cards in placed}
         wanted = {
-            key: node
-            for key, (node, cards) in places.items()
-            if self._is_about(key, key.partition("/")[0], node, cards)
+            key: node for key, (node, cards) in places.items() if self._is_about(key, node, cards)
         }
         if not wanted:
             return {}
@@ -109,36 +112,54 @@ class LoggedHistory:
         match event:
             case events.PodSeen(pod=pod):
                 yield from self._seen(pod, time)
-            case events.PodsListed(pods=pods):
-                for pod in pods:
-                    yield from self._seen(pod, time)
+            case events.PodsListed():
+                yield from self._pods_listed(event, time)
             case events.PodGone(uid=uid):
                 yield from self._gone(uid, time)
-            case events.BindAnswered(uid=uid, outcome=outcome):
-                if not isinstance(outcome, events.Bound):
-                    yield from self._entry(uid, time, "refused", message=outcome.message)
+            case events.BindAnswered():
+                yield from self._answered(event, time)
             case events.EvictionFailed(uid=uid, answer=answer):
                 message = f"not evicted: {answer}"
                 yield from self._entry(uid, time, "refused", message=message)
-            case events.NodeSeen() | events.NodesListed() | events.NodeGone():
-                yield from self._nodes_changed(event, time)
+            case events.NodeSeen(node=node):
+                yield from self._node(node.name, time, closed=node.unschedulable)
+            case events.NodeGone(name=name):
+                yield from self._node(name, time, closed=None)
+            case events.NodesListed():
+                yield from self._nodes_listed(event, time)
             case _:
                 pass
 
-    def _nodes_changed(
-        self, event: events.NodeSeen | events.NodesListed | events.NodeGone, time: str
-    ) -> Iterator[HistoryEntry]:
-        if isinstance(event, events.NodeGone):
-            yield from self._node(event.name, time, closed=None)
-            return
-        for node in event.nodes if isinstance(event, events.NodesListed) else (event.node,):
+    def _answered(self, event: events.BindAnswered, time: str) -> Iterator[HistoryEntry]:
+        outcome, known = event.outcome, self._pods.get(event.uid)
+        if not isinstance(outcome, events.Bound):
+            yield from self._entry(event.uid, time, "refused", message=outcome.message)
+        if isinstance(outcome, events.BindRefused) and known and known.token == event.token:
+            known.node, known.cards = "", ()
+
+    def _nodes_listed(self, event: events.NodesListed, time: str) -> Iterator[HistoryEntry]:
+        self._listed |= {*(node.name for node in event.nodes), *event.unreadable}
+        for node in event.nodes:
             yield from self._node(node.name, time, closed=node.unschedulable)
+        if not event.more:
+            for name in [one for one in self._nodes if one not in self._listed]:
+                yield from self._node(name, time, closed=None)
+            self._listed.clear()
+
+    def _pods_listed(self, event: events.PodsListed, time: str) -> Iterator[HistoryEntry]:
+        """A list also says what is gone since the session before, or while the watch was broken."""
+        if not event.continues:
+            there = {pod.uid for pod in event.pods} | event.to_come | event.unreadable
+            for uid in [one for one in self._pods if one not in there]:
+                yield from self._gone(uid, time)
+        for pod in event.pods:
+            yield from self._seen(pod, time)
 
     def _seen(self, pod: Pod, time: str) -> Iterator[HistoryEntry]:
         known, node = self._pods.get(pod.uid), str(pod.node_name or "")
         cards = tuple(card.uuid for card in pod.allocation.cards) if pod.allocation else ()
         if known is None:
-            self._pods[pod.uid] = _Known(str(pod.key), pod.key.namespace, node, cards)
+            self._pods[pod.uid] = _Known(str(pod.key), node, cards)
             yield from self._entry(pod.uid, time, "seen")
         elif node and not known.node:
             known.node, known.cards = node, cards
@@ -169,9 +190,14 @@ class LoggedHistory:
             case Bind(uid=uid, node=node, allocation=allocation) if uid in self._pods:
                 known = self._pods[uid]
                 cards = tuple(card.uuid for card in allocation.cards)
-                if (known.node, known.cards) == (node, cards):
+                if known.token == allocation.token:
                     return  # the same Binding is sent again
-                known.node, known.cards, known.waits = node, cards, ""
+                known.node, known.cards, known.token, known.waits = (
+                    node,
+                    cards,
+                    allocation.token,
+                    "",
+                )
                 chosen, runner_up = scored.get(uid, (None, None))
                 yield from self._entry(uid, time, "placed", chosen=chosen, runner_up=runner_up)
             case Evict(uid=uid, message=message, note=note):
@@ -184,7 +210,7 @@ class LoggedHistory:
                     known.waits = diagnosis.message
                     yield from self._entry(uid, time, "waits", message=diagnosis.message)
             case ReportCardChange(node=node, uuid=uuid, card=card, change=change):
-                if self._is_about("", "", node, (uuid,)):
+                if self._is_about("", node, (uuid,)):
                     message = f"{change}: {card}"
                     yield HistoryEntry(time, "card", node=node, cards=(uuid,), message=message)
             case _:
@@ -194,7 +220,7 @@ class LoggedHistory:
         self, uid: PodUid, node: NodeName | None, cards: Sequence[str], time: str
     ) -> Iterator[HistoryEntry]:
         known = self._pods.get(uid)
-        if known is None or not self._is_about(known.key, known.namespace, node or "", cards):
+        if known is None or not self._is_about(known.key, node or "", cards):
             return
         message = "" if node else "no longer"
         yield HistoryEntry(time, "nominated", known.key, node or "", tuple(cards), message)
@@ -213,7 +239,7 @@ class LoggedHistory:
         known = self._pods.get(uid)
         if known is None:
             return
-        if self._is_about(known.key, known.namespace, known.node, known.cards):
+        if self._is_about(known.key, known.node, known.cards):
             yield HistoryEntry(
                 time,
                 what,
@@ -225,13 +251,13 @@ class LoggedHistory:
                 runner_up,
             )
 
-    def _is_about(self, key: str, namespace: str, node: str, cards: Sequence[str]) -> bool:
+    def _is_about(self, key: str, node: str, cards: Sequence[str]) -> bool:
         subject = self.subject
         match subject.kind:
             case SubjectKind.POD:
                 return key == subject.name
             case SubjectKind.NAMESPACE:
-                return namespace == subject.name
+                return key.partition("/")[0] == subject.name
             case SubjectKind.NODE:
                 return node == subject.name
             case SubjectKind.GPU:

@@ -7,6 +7,8 @@ import pytest
 from kubeshare_plugins import IN_TREE
 from kubeshare_py.configuration.scheduler import read
 from kubeshare_py.domain.effects import Bind, Effect, Evict
+from kubeshare_py.domain.events import BindRefused, NodesListed, PodsListed, Refusal
+from kubeshare_py.domain.values import replace
 from kubeshare_py.event_log.history import HistorySubject, LoggedHistory, SubjectKind
 from kubeshare_py.event_log.records import (
     LoggedEvent,
@@ -82,7 +84,8 @@ class Recorder(Driver):
         return found
 
     def history(self, kind: SubjectKind, name: str) -> list[HistoryEntry]:
-        header = a_header(run(0), read(PREEMPTION))
+        # The machine's name is in the tokens of its decisions.
+        header = replace(a_header(run(0), read(PREEMPTION)), name=self.machine.name)
         return history_of(Replay(header, IN_TREE), logged(self.log), HistorySubject(kind, name))
 
 
@@ -155,3 +158,32 @@ def test_evictions_and_what_follows_are_told() -> None:
         "nominated",
         "placed",
     ]
+
+
+def test_a_placement_after_a_refused_one_is_told_though_it_is_the_same() -> None:
+    driver = Recorder({"n1": 1})
+    (first,) = driver.show(a_share("a", 900))
+    driver.answer(first, BindRefused(Refusal.DENIED, "a policy says no"))
+    (again,) = driver.later(60.0)
+    assert (again.node, again.key.name) == ("n1", "a")
+    told = driver.history(SubjectKind.POD, "default/a")
+    assert [one.what for one in told if one.what != "waits"] == [
+        "seen",
+        "placed",
+        "refused",
+        "placed",
+    ]
+
+
+def test_pods_and_nodes_that_a_list_does_not_name_are_gone() -> None:
+    driver = Recorder({"n1": 1, "n2": 1})
+    driver.fill(a_share("a", 900), a_share("b", 900))
+    left, other = driver.record("a").pod, driver.node("n2")
+    driver.tell(PodsListed((left,), 1.0, to_come=frozenset(), more=True))
+    driver.tell(PodsListed((a_share("c", 900),), 1.0, continues=True))
+    driver.tell(NodesListed((), more=True), NodesListed((other,)))
+    assert [one.what for one in driver.history(SubjectKind.POD, "default/b")][-1] == "gone"
+    assert "gone" not in [one.what for one in driver.history(SubjectKind.POD, "default/a")]
+    nodes = {name: driver.history(SubjectKind.NODE, name)[-1] for name in ("n1", "n2")}
+    assert (nodes["n1"].what, nodes["n1"].message) == ("node", "gone")
+    assert nodes["n2"].message != "gone"
