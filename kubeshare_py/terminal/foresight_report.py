@@ -122,8 +122,12 @@ def _list(heading: str, entries: Iterable[str], width: int | None) -> Iterator[T
 
 def _notes(notes: Iterable[str], width: int | None) -> Iterator[Text]:
     for note in notes:
-        for line in wrapped(printable(note), width):
-            yield Text(line, style="yellow")
+        yield from _sentence(note, width, "yellow")
+
+
+def _sentence(text: str, width: int | None, style: str = "") -> Iterator[Text]:
+    for line in wrapped(printable(text), width):
+        yield Text(line, style=style)
 
 
 def capacity_lines(view: CapacityView, width: int | None) -> Iterator[Text]:
@@ -136,10 +140,10 @@ def capacity_lines(view: CapacityView, width: int | None) -> Iterator[Text]:
     if view.scarce:
         first, *others = view.scarce
         text = f"What runs out first: {first.reason} ({_on(first.nodes)})."
-        yield from (Text(line) for line in wrapped(printable(text), width))
+        yield from _sentence(text, width)
         yield from _list("Then:", (f"{one.reason} ({_on(one.nodes)})" for one in others), width)
     elif view.message:
-        yield from (Text(line) for line in wrapped(printable(view.message), width))
+        yield from _sentence(view.message, width)
     yield from _list("One more would fit like this:", view.advice, width)
     yield from _notes(view.notes, width)
 
@@ -161,7 +165,7 @@ def when_lines(view: WhenView, width: int | None) -> Iterator[Text]:
             answer = f"{name} is placed by {time}, at the latest: {place}."
         case _:
             answer = f"When {name} is placed is not known."
-    yield from (Text(line, style="bold") for line in wrapped(printable(answer), width))
+    yield from _sentence(answer, width, "bold")
     yield from _list("Once these have ended:", map(_end, view.ends), width)
     if view.state == "unknown":
         known = counted(view.with_deadline, "running pod")
@@ -169,7 +173,7 @@ def when_lines(view: WhenView, width: int | None) -> Iterator[Text]:
             f"{known} must end by a time, and {view.without_deadline} may run for ever. "
             f"Once the former have ended, it still waits: {view.message}"
         )
-        yield from (Text(line) for line in wrapped(printable(text), width))
+        yield from _sentence(text, width)
         if view.why is not None:
             yield from advice_lines(view.why, width)
     yield from _notes(view.notes, width)

@@ -61,7 +61,8 @@ class TopScreen:
     is_typing: bool = False
     pod_sort: str = _POD_SORTS[0]
     why: WhyView | None = None
-    #: The first node or line that is shown, and the chosen pod, by its place among those shown.
+    #: How many nodes are above the screen, the place of the chosen pod among those that the filter
+    #: lets through, and how many lines of the reason are above the screen.
     skip: int = 0
     chosen_at: int = 0
     lines_skipped: int = 0
@@ -153,7 +154,7 @@ class TopScreen:
         if not pods:
             return [Text("no pods of the scheduler match" if self.filter else "no pods")]
         self.chosen_at = min(self.chosen_at, len(pods) - 1)
-        # As little as may be scrolled, with the chosen pod in sight.
+        # The chosen pod is in the middle, except near both ends.
         room = max(1, height - 1)
         first = max(0, min(self.chosen_at - room // 2, len(pods) - room))
         table = pod_table(pods[first : first + room], self.now, with_namespace=True)
