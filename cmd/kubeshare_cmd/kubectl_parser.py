@@ -86,7 +86,7 @@ CHECK_OUTPUTS = ("table", "json", "yaml")
 #: Of `usage`, which asks no cluster, and by what it adds up; those of `event_log.usage`, whose
 #: import would make --help slow.
 USAGE_OUTPUTS = ("table", "json", "csv")
-USAGE_COLUMNS = ("namespace", "pod", "owner", "model", "node", "card")
+USAGE_COLUMNS = ("namespace", "pod", "owner", "queue", "model", "node", "card")
 #: The commands that run the scheduler's machine themselves, and the most nodes that they add.
 FORESIGHT, MOST_NODES = ("what-if", "capacity", "when"), 5000
 #: All that need the scheduler's machine.

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from kubeshare_py.domain.allocation import CardCharge
+from kubeshare_py.domain.cluster_objects import Labels
 from kubeshare_py.domain.events import (
     BindAnswered,
     BindAsked,
@@ -35,6 +36,12 @@ from kubeshare_py.scheduling.explain.held_time import FollowedHoldings, Holding
 from kubeshare_py.scheduling.machine import Machine
 
 _MS = 1000
+#: The labels by which Kueue, KAI and Volcano know a pod's queue; the first one that it has counts.
+QUEUE_LABELS = (
+    "kueue.x-k8s.io/queue-name",
+    "kai.scheduler/queue",
+    "scheduling.volcano.sh/queue-name",
+)
 #: How long (ms) the first reading of the cards is waited for once pods and nodes are known. Some
 #: pods name their cards by index, and of others only the node's agent knows the cards.
 INVENTORY_MS = 60_000
@@ -45,11 +52,13 @@ class HeldInterval:
     """A pod held this of a card from `begin_ms` until before `end_ms`.
 
     `owner` is the kind and name of its controller, "" if it has none or the log does not say.
+    `queue` is the one that its labels name (QUEUE_LABELS), "" for none.
     """
 
     uid: PodUid
     key: PodKey
     owner: str
+    queue: str
     node: NodeName
     card: GpuUuid
     model: str
@@ -94,6 +103,7 @@ class _Begun:
             uid=held.uid,
             key=held.key,
             owner=held.owner,
+            queue=_queue(held.labels),
             node=held.node,
             card=card.uuid,
             model=card.model,
@@ -219,6 +229,11 @@ def _as_seen(logged: LoggedEvent, machine: Machine) -> Event | None:
     return event
 
 
+def _queue(labels: Labels) -> str:
+    there = dict(labels)
+    return next((there[name] for name in QUEUE_LABELS if there.get(name)), "")
+
+
 # Sums of intervals, by what they are asked for.
 
 
@@ -227,6 +242,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "namespace": ("namespace",),
     "pod": ("namespace", "pod"),
     "owner": ("namespace", "owner"),
+    "queue": ("queue",),
     "model": ("model",),
     "node": ("node",),
     "card": ("node", "card", "model"),
@@ -235,6 +251,7 @@ _VALUES: Mapping[str, Callable[[HeldInterval], str]] = {
     "namespace": lambda one: one.key.namespace,
     "pod": lambda one: one.key.name,
     "owner": lambda one: one.owner,
+    "queue": lambda one: one.queue,
     "model": lambda one: one.model,
     "node": lambda one: one.node,
     "card": lambda one: one.card,

@@ -89,7 +89,7 @@ _FILES = (
 #: Commands with fewer forms of answers.
 _FEW_OUTPUTS = ("check", "what-if", "capacity", "when", "history")
 #: The words of `usage --by`; those of `event_log.usage`, which the command alone leaves out.
-USAGE_COLUMNS = ("namespace", "pod", "owner", "model", "node", "card")
+USAGE_COLUMNS = ("namespace", "pod", "owner", "queue", "model", "node", "card")
 
 
 def candidates(line: CommandLine) -> tuple[list[str], int]:

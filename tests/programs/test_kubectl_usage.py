@@ -11,6 +11,7 @@ import pytest
 from kubeshare_cmd import kubectl_parser
 from kubeshare_cmd.kubectl_kubeshare import main
 from kubeshare_py.domain.events import BindSlotsFree, PodSeen
+from kubeshare_py.domain.values import replace
 from kubeshare_py.event_log.records import LoggedEvent, LogHeader, event_record, header_record
 from kubeshare_py.event_log.usage import COLUMNS
 from kubeshare_py.programs import kubectl_completion
@@ -98,6 +99,29 @@ def test_csv_and_json_are_exact(log: Path, capsys: Captured) -> None:
     assert gap["at_most"]["card_seconds"] == 5
 
 
+def test_queues_are_those_of_the_labels(tmp_path: Path, capsys: Captured) -> None:
+    pods = [
+        replace(bound(f"p{number}", 500, card=number), labels=labels)
+        for number, labels in enumerate(
+            (
+                (("app", "x"), ("kueue.x-k8s.io/queue-name", "speech")),
+                (("kai.scheduler/queue", "vision"), ("kueue.x-k8s.io/queue-name", "speech")),
+                (("scheduling.volcano.sh/queue-name", "vision"),),
+                (("app", "x"),),
+            )
+        )
+    ]
+    session = a_session((0.0, seen(*pods)), (10.0, BindSlotsFree(1)))
+    write(tmp_path, "20231114T221320Z-s-0001", session)
+    out, _ = shown(capsys, tmp_path, "--by", "queue", "-o", "csv")
+    assert [row[:2] + row[3:] for row in csv.reader(out.splitlines())] == [
+        ["queue", "card_seconds", "pods"],
+        ["", "5", "1"],
+        ["speech", "10", "2"],
+        ["vision", "5", "1"],
+    ]
+
+
 @pytest.mark.parametrize(
     ("since", "seconds"),
     [
@@ -153,7 +177,7 @@ def test_what_cannot_be_read_is_said(
     ("line", "said"),
     [
         ("", "usage reads an event log: --log DIR"),
-        ("--by team", "--by: 'team' is not one of namespace, pod, owner, model, node, card"),
+        ("--by team", "--by: 'team' is not one of namespace, pod, owner, queue, model, node, card"),
         ("-o yaml", '-o/--output: "yaml" is none of its values: table, json, csv'),
         ("--context x", "unknown option --context"),
         ("x", 'unexpected word "x"'),

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kubeshare_py.cluster.charge import Charge
 from kubeshare_py.domain.allocation import CardCharge
-from kubeshare_py.domain.cluster_objects import WatchedKind
+from kubeshare_py.domain.cluster_objects import Labels, WatchedKind
 from kubeshare_py.domain.events import (
     BindAnswered,
     BindSlotsFree,
@@ -43,11 +43,15 @@ _NEVER = (BindSlotsFree, BindAnswered, TimePassed)
 
 
 class Holding(NamedTuple):
-    """What a pod, or a ResourceClaim, holds of the cards of its node; `owner` as `job a`."""
+    """What a pod, or a ResourceClaim, holds of the cards of its node; `owner` as `job a`.
+
+    `labels` are the pod's when it was first seen to hold this.
+    """
 
     uid: PodUid
     key: PodKey
     owner: str
+    labels: Labels
     node: NodeName
     cards: tuple[CardCharge, ...]
 
@@ -141,7 +145,9 @@ class FollowedHoldings:
             if before is not None and before.cards == cards and before.node == charge.node:
                 return before
             pod = record.pod
-            return Holding(uid, pod.key, pod.owner_title, charge.node, cards) if cards else None
+            if not cards:
+                return None
+            return Holding(uid, pod.key, pod.owner_title, pod.labels, charge.node, cards)
         return self._held_without_record(uid, before)
 
     def _held_without_record(self, uid: PodUid, before: Holding | None) -> Holding | None:
@@ -157,7 +163,7 @@ class FollowedHoldings:
         if before is not None:
             return before._replace(cards=cards)
         assert claim is not None
-        return Holding(uid, claim, "", charge.node, cards)
+        return Holding(uid, claim, "", (), charge.node, cards)
 
 
 def _nodes_of(event: MachineEvent) -> Iterable[NodeName]:
