@@ -3,11 +3,16 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from kubeshare_cmd.ports import port
-from kubeshare_plugins import IN_TREE
 from kubeshare_py.edges.dashboard.server import PORT
 from kubeshare_py.programs.dashboard import DashboardSettings, run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kubeshare_py.framework.profile_making import PluginFactory
 
 EXAMPLES = """examples:
   kubeshare-dashboard                        the API server of the kubeconfig, on http://127.0.0.1:9008
@@ -57,8 +62,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             log_level=given.log_level,
             event_log=given.event_log,
         ),
-        IN_TREE,
+        _in_tree,
     )
+
+
+def _in_tree() -> "Mapping[str, PluginFactory]":
+    from kubeshare_plugins import IN_TREE  # noqa: PLC0415
+
+    return IN_TREE
 
 
 if __name__ == "__main__":

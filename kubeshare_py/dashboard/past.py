@@ -9,7 +9,7 @@ from kubeshare_py.dashboard.page_state import PageState
 from kubeshare_py.views.view import ClusterView, WhyView
 
 #: Whether pods of this namespace may be named to the viewer.
-Sees = Callable[[str], bool]
+MayName = Callable[[str], bool]
 
 
 class PastUnknown(Exception):
@@ -53,15 +53,15 @@ class PastMoment(Protocol):
         """Those of all pods that were there."""
         ...
 
-    def view(self, sees: Sees) -> ClusterView:
+    def view(self, may_name: MayName) -> ClusterView:
         """The whole cluster."""
         ...
 
-    def why(self, namespace: str, name: str, sees: Sees) -> WhyView | None:
+    def why(self, namespace: str, name: str, may_name: MayName) -> WhyView | None:
         """Why that pod was where it was; None if there was none."""
         ...
 
-    def marks(self, sees: Sees) -> list[PastMark]:
+    def marks(self, may_name: MayName) -> list[PastMark]:
         """The last placements and evictions by then, the newest first."""
         ...
 
@@ -81,15 +81,15 @@ class PastLog(Protocol):
         ...
 
 
-def page_of(moment: PastMoment, sees: Sees) -> Iterator[bytes]:
+def page_of(moment: PastMoment, may_name: MayName) -> Iterator[bytes]:
     """The answer to the page in pieces: the rows as of now, and what happened before."""
     state = PageState()
-    for _ in state.take(msgspec.json.encode(moment.view(sees))):
+    for _ in state.take(msgspec.json.encode(moment.view(may_name))):
         pass
     past = {
         "at": moment.at_ms,
         "note": moment.note,
-        "marks": moment.marks(sees),
+        "marks": moment.marks(may_name),
     }
     yield b'{"version":"past","whole":true,"problem":"","past":' + msgspec.json.encode(past) + b","
     yield from state.whole()

@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kubeshare_py.configuration.scheduler import ConfigurationError
 from kubeshare_py.dashboard.past import PastLog
 from kubeshare_py.edges.dashboard.server import serve
-from kubeshare_py.edges.event_log.past import LogOfPast
 from kubeshare_py.edges.kube.certificates import CertificateFiles
 from kubeshare_py.edges.kube.credentials import Credentials
 from kubeshare_py.edges.kube.errors import KubeConfigError
@@ -20,9 +20,12 @@ from kubeshare_py.edges.kube.kubeconfig import (
     KubeReading,
 )
 from kubeshare_py.edges.process import decision_log
-from kubeshare_py.edges.process.plugin_entry_points import with_entry_points
 from kubeshare_py.edges.process.run_until_signal import until_signal
-from kubeshare_py.framework.profile_making import PluginFactory
+
+if TYPE_CHECKING:
+    from kubeshare_py.framework.profile_making import PluginFactory
+
+    InTree = Callable[[], Mapping[str, PluginFactory]]
 
 OK, BAD_USAGE, NOT_STARTED = 0, 2, 3
 
@@ -46,7 +49,7 @@ class DashboardSettings:
     event_log: str = ""
 
 
-def run(settings: DashboardSettings, in_tree: Mapping[str, PluginFactory]) -> int:
+def run(settings: DashboardSettings, in_tree: "InTree") -> int:
     """Serve until SIGINT or SIGTERM; the exit code."""
     decision_log.set_up(settings.log_level)
     try:
@@ -76,12 +79,20 @@ def _location(options: KubectlOptions) -> KubeReading:
     return replace(Configured(options).location(), valid_s=REREAD_S)
 
 
-def past_of(folder: str, in_tree: Mapping[str, PluginFactory]) -> PastLog | None:
+def past_of(folder: str, in_tree: "InTree") -> PastLog | None:
     """What a folder of event logs tells, by these plugins and those of installed packages.
 
-    Raises ConfigurationError if these cannot be used.
+    `in_tree` is called if there is a folder. Raises ConfigurationError if these cannot be used.
     """
-    return LogOfPast(Path(folder), with_entry_points(in_tree)) if folder else None
+    if not folder:
+        return None
+    # The machine and its plugins, which the page of the present needs nothing of.
+    from kubeshare_py.edges.event_log.past import LogOfPast  # noqa: PLC0415
+    from kubeshare_py.edges.process.plugin_entry_points import (  # noqa: PLC0415
+        with_entry_points,
+    )
+
+    return LogOfPast(Path(folder), with_entry_points(in_tree()))
 
 
 async def show(

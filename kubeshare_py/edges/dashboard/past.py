@@ -2,14 +2,12 @@
 
 import asyncio
 import gzip
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import TypeVar
 
 from kubeshare_py.dashboard.fan_out import ViewerId
-from kubeshare_py.dashboard.past import PastLog, PastMoment, PastSpan, Sees, page_of
+from kubeshare_py.dashboard.past import MayName, PastLog, PastMoment, PastSpan, page_of
 from kubeshare_py.dashboard.viewers import Viewer
 from kubeshare_py.views.view import WhyView
 
@@ -40,68 +38,69 @@ class StillReading(Exception):
 
 
 class Past:
-    """Asks a log about one viewer's moment after the other's, on a thread of its own."""
+    """Asks a log about one viewer's moment after the other's, on threads."""
 
     def __init__(self, log: PastLog, may_list: MayList, clock: Callable[[], float]) -> None:
         self._log, self._may_list, self._clock = log, may_list, clock
         self._turn = asyncio.Lock()
         self._waiting = 0
-        #: A question that nobody waits for any more ends before the next one begins.
-        self._thread = ThreadPoolExecutor(1, "past")
         self._rights: dict[tuple[ViewerId, str], tuple[float, bool]] = {}
 
     async def spans(self) -> list[PastSpan]:
         """The times that the log covers. Raises PastUnknown and TooMany."""
-        async with self._alone():
-            return list(await self._on_thread(self._log.spans))
+        return list(await self._in_turn(partial(asyncio.to_thread, self._log.spans)))
 
     async def state(self, at_ms: int, viewer: Viewer, token: str, *, compressed: bool) -> bytes:
         """The whole state at that time, as JSON.
 
         Raises PastUnknown, StillReading and TooMany.
         """
-        async with self._moment(at_ms, viewer, token) as (moment, sees):
-            made = await self._on_thread(lambda: b"".join(page_of(moment, sees)))
-        return (
-            await asyncio.to_thread(partial(gzip.compress, made, 1, mtime=0))
-            if compressed
-            else made
-        )
+
+        def page(moment: PastMoment, may_name: MayName) -> bytes:
+            made = b"".join(page_of(moment, may_name))
+            return gzip.compress(made, 1, mtime=0) if compressed else made
+
+        return await self._in_turn(partial(self._read, at_ms, viewer, token, page))
 
     async def why(
         self, at_ms: int, viewer: Viewer, token: str, namespace: str, name: str
     ) -> WhyView | None:
         """Why a pod was where it was; None if the viewer sees none. Raises as `state` does."""
-        async with self._moment(at_ms, viewer, token) as (moment, sees):
-            if not sees(namespace):
-                return None
-            return await self._on_thread(lambda: moment.why(namespace, name, sees))
 
-    @asynccontextmanager
-    async def _moment(
-        self, at_ms: int, viewer: Viewer, token: str
-    ) -> AsyncIterator[tuple[PastMoment, Sees]]:
-        async with self._alone():
-            found = await self._on_thread(lambda: self._log.moment(at_ms, READ_S))
-            if isinstance(found, int):
-                raise StillReading(found)
-            yield found, await self._sees(viewer, token, found.namespaces())
+        def found(moment: PastMoment, may_name: MayName) -> WhyView | None:
+            return moment.why(namespace, name, may_name) if may_name(namespace) else None
 
-    @asynccontextmanager
-    async def _alone(self) -> AsyncIterator[None]:
+        return await self._in_turn(partial(self._read, at_ms, viewer, token, found))
+
+    async def _read(
+        self,
+        at_ms: int,
+        viewer: Viewer,
+        token: str,
+        read: Callable[[PastMoment, MayName], R],
+    ) -> R:
+        found = await asyncio.to_thread(self._log.moment, at_ms, READ_S)
+        if isinstance(found, int):
+            raise StillReading(found)
+        may_name = await self._may_name(viewer, token, found.namespaces())
+        return await asyncio.to_thread(read, found, may_name)
+
+    async def _in_turn(self, answer: Callable[[], Awaitable[R]]) -> R:
+        """The answer, once those before it are made.
+
+        It is made even if its viewer is gone: handlers of aiohttp go on, and so no two threads are
+        at the log.
+        """
         if self._waiting >= MAX_WAITING:
             raise TooMany("others are looking at the past; try again")
         self._waiting += 1
         try:
             async with self._turn:
-                yield
+                return await answer()
         finally:
             self._waiting -= 1
 
-    async def _on_thread(self, read: Callable[[], R]) -> R:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, read)
-
-    async def _sees(self, viewer: Viewer, token: str, names: Iterable[str]) -> Sees:
+    async def _may_name(self, viewer: Viewer, token: str, names: Iterable[str]) -> MayName:
         """By rights of now: those of the past are not in the log."""
         if viewer.sees_all:
             return lambda namespace: True

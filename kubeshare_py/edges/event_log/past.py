@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kubeshare_py.configuration.scheduler import ConfigurationError
-from kubeshare_py.dashboard.past import PastMark, PastSpan, PastUnknown, Sees
+from kubeshare_py.dashboard.past import MayName, PastMark, PastSpan, PastUnknown
 from kubeshare_py.domain.identity import PodKey
 from kubeshare_py.edges.event_log.log_folder import (
     DamagedFile,
@@ -77,18 +77,18 @@ class RunAgain:
         """Those of all pods that were there."""
         return namespaces(self._replay.machine)
 
-    def view(self, sees: Sees) -> ClusterView:
+    def view(self, may_name: MayName) -> ClusterView:
         """The whole cluster."""
-        portions = cluster_portions(self._replay.machine, topology=True, sees=sees)
+        portions = cluster_portions(self._replay.machine, topology=True, sees=may_name)
         return whole_view(list(portions))
 
-    def why(self, namespace: str, name: str, sees: Sees) -> WhyView | None:
+    def why(self, namespace: str, name: str, may_name: MayName) -> WhyView | None:
         """Why that pod was where it was; None if there was none."""
-        return why(self._replay.machine, PodKey(namespace, name), sees)
+        return why(self._replay.machine, PodKey(namespace, name), may_name)
 
-    def marks(self, sees: Sees) -> list[PastMark]:
+    def marks(self, may_name: MayName) -> list[PastMark]:
         """The last placements and evictions by then, the newest first."""
-        return [one for one in reversed(self._marks) if sees(one.namespace)]
+        return [one for one in reversed(self._marks) if may_name(one.namespace)]
 
     def _ahead(self) -> LoggedEvent | None:
         """The next event, which stays the next one."""

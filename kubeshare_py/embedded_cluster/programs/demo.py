@@ -261,7 +261,7 @@ async def main(
     nodes = read_nodes(options.cluster)
     workloads = _workloads(options, configuration)
     with own_folder(options.directory) as directory:
-        past = past_of(str(events_folder(directory)), in_tree)
+        past = past_of(str(events_folder(directory)), lambda: in_tree)
         async with (
             demo_cluster(directory, nodes, configuration, in_tree, port=options.port) as (
                 cluster,
