@@ -5,21 +5,20 @@ restarts and changes of the leader neither lose nor count anything twice.
 """
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Raw
 from rich.console import Console
 from rich.text import Text
 
-from kubeshare_py.edges.event_log.log_folder import DamagedFile, Session, UnusableLog, sessions
-from kubeshare_py.event_log.records import LogClock, LoggedEvent, LogHeader
+from kubeshare_py.edges.event_log.held_log import SHORT_MS, HeldLog, gap_notes, time_of
+from kubeshare_py.edges.event_log.log_folder import UnusableLog
 from kubeshare_py.event_log.usage import (
     HeldHistory,
-    HeldInterval,
     HeldSum,
     LogGap,
     columns_of,
@@ -31,8 +30,6 @@ from kubeshare_py.terminal.grid import NONE, GridColumn, Row, grid
 
 OK, UNUSABLE = 0, 2
 _MS, _HOUR_S, _GIB = 1000, 3600, 2**30
-#: Gaps shorter than this (ms), in which no pod began or ended, are only in JSON.
-_SHORT_MS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,27 +95,15 @@ class _Usage:
     notes: Sequence[str]
 
 
-class _Span(NamedTuple):
-    """A session with its header, and from when to when it is (ms since 1970)."""
-
-    session: Session
-    header: LogHeader
-    begin_ms: int
-    end_ms: int
-
-
 def _usage(question: UsageQuestion) -> _Usage:
     """Raises UnusableLog."""
-    damage: list[str] = []
-    spans = list(_spans(Path(question.log), damage))
-    if not spans:
-        raise UnusableLog("; ".join(damage))
-    to_ms = _moment(question.until, "--until") or max(one.end_ms for one in spans)
+    log = HeldLog(Path(question.log))
+    to_ms = _moment(question.until, "--until") or log.end_ms
     from_ms = _moment(question.since, "--since")
     if question.last_s:
         from_ms = to_ms - round(question.last_s * _MS)
     history = HeldHistory()
-    held = _intervals(history, _needed(spans, from_ms, to_ms), to_ms, damage)
+    held = log.intervals(history, from_ms, to_ms)
     columns = columns_of(question.by)
     rows = usage(held, columns, from_ms, to_ms, question.namespace)
     begin_ms, end_ms = history.begin_ms, history.end_ms
@@ -131,51 +116,8 @@ def _usage(question: UsageQuestion) -> _Usage:
         max(from_ms, begin_ms),
         min(to_ms, end_ms),
         gaps,
-        [*_notes(question, (from_ms, to_ms), (begin_ms, end_ms)), *_of_gaps(gaps), *damage],
+        [*_notes(question, (from_ms, to_ms), (begin_ms, end_ms)), *gap_notes(gaps), *log.damage],
     )
-
-
-def _spans(folder: Path, damage: list[str]) -> Iterator[_Span]:
-    for session in sessions(folder):
-        try:
-            header, last = session.span()
-        except DamagedFile as error:
-            damage.append(str(error))
-            continue
-        begin_ms = round(header.wall * _MS)
-        yield _Span(session, header, begin_ms, begin_ms + round((last - header.now) * _MS))
-
-
-def _needed(spans: Sequence[_Span], from_ms: int, to_ms: int) -> list[_Span]:
-    """The sessions that say anything about this time.
-
-    Of those that ended before it, the last one: what it knew at its end may have gone on.
-    """
-    last = max((one.end_ms for one in spans if one.end_ms < from_ms), default=from_ms)
-    return [one for one in spans if one.end_ms >= last and one.begin_ms <= to_ms]
-
-
-def _intervals(
-    history: HeldHistory, spans: Iterable[_Span], to_ms: int, damage: list[str]
-) -> Iterator[HeldInterval]:
-    """What was held until then; nothing after that is read."""
-    for one in spans:
-        yield from history.session(one.header, _events(one, to_ms, damage))
-    yield from history.rest()
-
-
-def _events(span: _Span, to_ms: int, damage: list[str]) -> Iterator[LoggedEvent]:
-    """The events of a session; one that is damaged ends there."""
-    header = span.header
-    last = header.now + (to_ms - span.begin_ms) / _MS
-    try:
-        for one in span.session.records():
-            if isinstance(one, LoggedEvent):
-                yield one
-                if one.now > last:
-                    return
-    except DamagedFile as error:
-        damage.append(str(error))
 
 
 def _moment(text: str, option: str) -> int:
@@ -199,31 +141,10 @@ def _notes(
     question: UsageQuestion, asked: tuple[int, int], known: tuple[int, int]
 ) -> Iterator[str]:
     (from_ms, to_ms), (begin_ms, end_ms) = asked, known
-    if (question.since or question.last_s) and begin_ms - from_ms >= _SHORT_MS:
-        yield f"the log begins at {_time(begin_ms)}: nothing before that counts"
-    if question.until and to_ms - end_ms >= _SHORT_MS:
-        yield f"the log ends at {_time(end_ms)}: nothing after that counts"
-
-
-def _of_gaps(gaps: Iterable[LogGap]) -> Iterator[str]:
-    for one in gaps:
-        if one.ended or one.began or one.end_ms - one.begin_ms >= _SHORT_MS:
-            yield _gap(one)
-
-
-def _gap(gap: LogGap) -> str:
-    cards = HeldSum(gap.milli_ms, gap.byte_ms).card_seconds
-    said = f"no log from {_time(gap.begin_ms)} to {_time(gap.end_ms)}"
-    if not (gap.ended or gap.began):
-        return f"{said}: no pod is known to have begun or ended in it"
-    return (
-        f"{said}: {gap.ended} pods ended in it and {gap.began} began, which held up to "
-        f"{cards:f} card-seconds more than is counted"
-    )
-
-
-def _time(at_ms: int) -> str:
-    return LogClock(0.0, 0.0).text(at_ms / _MS)
+    if (question.since or question.last_s) and begin_ms - from_ms >= SHORT_MS:
+        yield f"the log begins at {time_of(begin_ms)}: nothing before that counts"
+    if question.until and to_ms - end_ms >= SHORT_MS:
+        yield f"the log ends at {time_of(end_ms)}: nothing after that counts"
 
 
 # The forms of the answer.
@@ -231,8 +152,8 @@ def _time(at_ms: int) -> str:
 
 def _document(found: _Usage) -> dict[str, Any]:
     return {
-        "from": _time(found.from_ms),
-        "to": _time(found.to_ms),
+        "from": time_of(found.from_ms),
+        "to": time_of(found.to_ms),
         "usage": [
             {**dict(zip(found.columns, values, strict=True)), **_sums(held)}
             for values, held in found.rows.items()
@@ -240,8 +161,8 @@ def _document(found: _Usage) -> dict[str, Any]:
         "total": _sums(total(found.rows.values())),
         "gaps": [
             {
-                "from": _time(one.begin_ms),
-                "to": _time(one.end_ms),
+                "from": time_of(one.begin_ms),
+                "to": time_of(one.end_ms),
                 "pods_ended": one.ended,
                 "pods_began": one.began,
                 "at_most": _seconds(HeldSum(one.milli_ms, one.byte_ms)),
