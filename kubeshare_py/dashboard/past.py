@@ -1,6 +1,6 @@
 """What the page asks of the past: which times a log covers, and what was known at one of them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -66,6 +66,26 @@ class PastMoment(Protocol):
         ...
 
 
+class HeldRow(NamedTuple):
+    """What a pod held of the cards of a model on a node, over some time."""
+
+    namespace: str
+    pod: str
+    model: str
+    node: str
+    card_hours: float
+    gib_hours: float
+
+
+class HeldUsage(NamedTuple):
+    """What was held from `from_ms` to `to_ms` (since 1970), and what is not known of that time."""
+
+    from_ms: int
+    to_ms: int
+    rows: Sequence[HeldRow]
+    notes: Sequence[str]
+
+
 class PastLog(Protocol):
     """An event log. Its methods take long, and are called by one thread at a time."""
 
@@ -78,6 +98,10 @@ class PastLog(Protocol):
 
         The next call goes on from there. Raises PastUnknown.
         """
+        ...
+
+    def usage(self, from_ms: int, to_ms: int) -> HeldUsage:
+        """What was held between these times. Raises PastUnknown."""
         ...
 
 
@@ -94,3 +118,41 @@ def page_of(moment: PastMoment, may_name: MayName) -> Iterator[bytes]:
     yield b'{"version":"past","whole":true,"problem":"","past":' + msgspec.json.encode(past) + b","
     yield from state.whole()
     yield b"}"
+
+
+#: What the page adds usage up by, and what the rows of its table are called by then.
+USAGE_BY: Mapping[str, Callable[[HeldRow], str]] = {
+    "team": lambda one: one.namespace,
+    "pod": lambda one: one.namespace and f"{one.namespace}/{one.pod}",
+    "model": lambda one: one.model,
+    "node": lambda one: one.node,
+}
+
+
+class UsageSum(msgspec.Struct):
+    """A row of the page's table; `pods` that may not be named count as well."""
+
+    key: str
+    namespace: str
+    card_hours: float = 0.0
+    gib_hours: float = 0.0
+    pods: int = 0
+
+
+def usage_by(rows: Iterable[HeldRow], by: str, may_name: MayName) -> list[UsageSum]:
+    """The sums by a word of USAGE_BY, the most cards first; what may not be named is "" together.
+
+    Raises KeyError for another word.
+    """
+    key_of, found = USAGE_BY[by], dict[str, UsageSum]()
+    pods: dict[str, set[tuple[str, str]]] = {}
+    for one in rows:
+        shown = one if may_name(one.namespace) else one._replace(namespace="", pod="")
+        key = key_of(shown)
+        total = found.setdefault(key, UsageSum(key, shown.namespace))
+        total.card_hours += one.card_hours
+        total.gib_hours += one.gib_hours
+        pods.setdefault(key, set()).add((one.namespace, one.pod))
+    for key, total in found.items():
+        total.pods = len(pods[key])
+    return sorted(found.values(), key=lambda one: (-one.card_hours, -one.gib_hours, one.key))

@@ -78,3 +78,17 @@ async def test_before_the_log_there_is_a_sentence_and_the_present_goes_on_to_be_
     await sight.tab.click("#past-bar button")
     await sight.tab.expect_text("Live", "#live")
     assert len(sight.tab.errors) == 1, "the 404 alone"
+
+
+async def test_usage_is_added_up_over_a_time(sight: Sight) -> None:
+    # A whole card for four minutes, and half a card for five.
+    await sight.open(f"#/usage?by=pod&over=1h&{at(ENDED)}")
+    await sight.tab.expect_text("a whole card held for an hour is one card-hour", "main")
+    await sight.tab.expect_text("< 0.1", "main")
+    rows = await sight.tab.run(
+        "[...document.querySelectorAll('main .long .row')].map((e) => e.innerText)"
+    )
+    assert [row.split()[0] for row in rows] == ["default/blocker", "default/train"]
+    await sight.tab.click("[data-over='']")
+    await sight.tab.expect_text("What pods hold of cards at this moment", "main")
+    await sight.expect_no_errors()

@@ -58,6 +58,8 @@ export const whatIf = (namespace, manifest) => ask(`what-if?${new URLSearchParam
 
 const PAUSES = [1000, 2000, 4000, 8000, 15000];
 
+export const pastUsage = (from, to, by, signal) => ask(`past/usage?${new URLSearchParams({ from, to, by })}`, { signal, within: 300000 });
+
 // The whole state of a time in the past. A long log is read on with each question; `reading` gets how far it is.
 export async function pastState(at, { signal, reading }) {
   while (true) {

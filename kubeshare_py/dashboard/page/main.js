@@ -242,7 +242,7 @@ class Page {
       const isFirst = !this.viewName;
       this.end();
       this.viewName = this.url.view;
-      this.view = new VIEWS[this.viewName]({ state: this.state, url: this.url });
+      this.view = new VIEWS[this.viewName]({ state: this.state, url: this.url, past: this.past });
       fill(this.main, this.view.element);
       if (!isFirst) {
         scrollTo(0, 0);

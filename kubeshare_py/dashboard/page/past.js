@@ -40,6 +40,10 @@ export class PastBar {
     this.button.hidden = !there;
   }
 
+  get isThere() {
+    return !this.button.hidden;
+  }
+
   get at() {
     return this.button.hidden ? 0 : ofAddress(this.url.get("at"));
   }

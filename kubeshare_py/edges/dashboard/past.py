@@ -7,7 +7,16 @@ from functools import partial
 from typing import TypeVar
 
 from kubeshare_py.dashboard.fan_out import ViewerId
-from kubeshare_py.dashboard.past import MayName, PastLog, PastMoment, PastSpan, page_of
+from kubeshare_py.dashboard.past import (
+    HeldUsage,
+    MayName,
+    PastLog,
+    PastMoment,
+    PastSpan,
+    UsageSum,
+    page_of,
+    usage_by,
+)
 from kubeshare_py.dashboard.viewers import Viewer
 from kubeshare_py.views.view import WhyView
 
@@ -18,6 +27,8 @@ READ_S = 4.0
 MAX_NAMESPACES = 256
 #: For how long (s) rights are believed, and the most of them that are remembered.
 KEPT_S, MAX_KEPT = 10.0, 10_000
+#: For how long (s) the last sums are kept.
+USAGE_KEPT_S = 60.0
 #: The most viewers who wait while the log is read for another one.
 MAX_WAITING = 16
 
@@ -44,6 +55,8 @@ class Past:
         self._log, self._may_list, self._clock = log, may_list, clock
         self._turn = asyncio.Lock()
         self._waiting = 0
+        #: The times that were asked for last, until when (s) the answer is kept, and the answer.
+        self._usage: tuple[tuple[int, int], float, HeldUsage | None] = ((0, 0), 0.0, None)
         self._rights: dict[tuple[ViewerId, str], tuple[float, bool]] = {}
 
     async def spans(self) -> list[PastSpan]:
@@ -71,6 +84,29 @@ class Past:
             return moment.why(namespace, name, may_name) if may_name(namespace) else None
 
         return await self._in_turn(partial(self._read, at_ms, viewer, token, found))
+
+    async def usage(
+        self, times: tuple[int, int], by: str, viewer: Viewer, token: str
+    ) -> tuple[HeldUsage, list[UsageSum]]:
+        """What was held between these times (ms), and its sums by a word of USAGE_BY.
+
+        Raises PastUnknown and TooMany.
+        """
+
+        async def read() -> tuple[HeldUsage, list[UsageSum]]:
+            held = await self._held(times)
+            may_name = await self._may_name(viewer, token, {one.namespace for one in held.rows})
+            return held, usage_by(held.rows, by, may_name)
+
+        return await self._in_turn(read)
+
+    async def _held(self, times: tuple[int, int]) -> HeldUsage:
+        """The last answer is kept: the page asks for it by team, then by pod."""
+        asked, kept_until, held = self._usage
+        if asked != times or held is None or self._clock() >= kept_until:
+            held = await asyncio.to_thread(self._log.usage, *times)
+            self._usage = times, self._clock() + USAGE_KEPT_S, held
+        return held
 
     async def _read(
         self,

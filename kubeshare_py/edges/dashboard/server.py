@@ -39,7 +39,7 @@ from kubeshare_py.dashboard.fan_out import (
     ViewerSeen,
 )
 from kubeshare_py.dashboard.page_state import BadState, PageState, Version
-from kubeshare_py.dashboard.past import PastLog, PastUnknown
+from kubeshare_py.dashboard.past import USAGE_BY, PastLog, PastUnknown
 from kubeshare_py.dashboard.viewers import (
     ACCESS_REVIEWS,
     BAD_TOKEN,
@@ -461,6 +461,10 @@ class PastAnswers:
         """Why a pod was where it was at that time."""
         return await self._answered(lambda past: self._pod(past, request, viewer, token))
 
+    async def usage(self, request: web.Request, viewer: Viewer, token: str) -> web.Response:
+        """What was held between `from` and `to` (ms since 1970), `by` a word of USAGE_BY."""
+        return await self._answered(lambda past: self._usage(past, request, viewer, token))
+
     async def _answered(self, answer: Callable[[Past], Awaitable[web.Response]]) -> web.Response:
         if self._past is None:
             message = "there is no event log: see --event-log of kubeshare-dashboard"
@@ -482,18 +486,28 @@ class PastAnswers:
         self, past: Past, request: web.Request, viewer: Viewer, token: str
     ) -> web.Response:
         compressed = _takes_gzip(request)
-        body = await past.state(_moment_of(request), viewer, token, compressed=compressed)
+        body = await past.state(_time_in(request), viewer, token, compressed=compressed)
         return web.Response(body=body, headers=_page_headers(compressed=compressed))
 
     async def _pod(
         self, past: Past, request: web.Request, viewer: Viewer, token: str
     ) -> web.Response:
         namespace, name = request.match_info["namespace"], request.match_info["name"]
-        why = await past.why(_moment_of(request), viewer, token, namespace, name)
+        why = await past.why(_time_in(request), viewer, token, namespace, name)
         if why is None:
             message = f"there was no pod {namespace}/{name} at that time"
             return _refused(ViewerRefusal(HTTPStatus.NOT_FOUND, message))
         return _json({"why": why, "report": why_report(why, None).plain})
+
+    async def _usage(
+        self, past: Past, request: web.Request, viewer: Viewer, token: str
+    ) -> web.Response:
+        by = request.query.get("by", "")
+        if by not in USAGE_BY:
+            raise web.HTTPBadRequest(text=f"by: one of {', '.join(USAGE_BY)} is needed\n")
+        times = _time_in(request, "from"), _time_in(request, "to")
+        held, rows = await past.usage(times, by, viewer, token)
+        return _json({"from": held.from_ms, "to": held.to_ms, "notes": held.notes, "rows": rows})
 
     async def _may_list(self, token: str, namespace: str) -> bool:
         """Whether the token's owner may list the state's pods there. Raises NoAnswer."""
@@ -503,12 +517,12 @@ class PastAnswers:
         return is_allowed(reply.body)
 
 
-def _moment_of(request: web.Request) -> int:
-    """The time that a page asks about (ms since 1970). Raises HTTPBadRequest."""
+def _time_in(request: web.Request, name: str = "at") -> int:
+    """A time in the query (ms since 1970). Raises HTTPBadRequest."""
     try:
-        return int(request.query.get("at", ""))
+        return int(request.query.get(name, ""))
     except ValueError as error:
-        raise web.HTTPBadRequest(text="at: milliseconds since 1970 are needed\n") from error
+        raise web.HTTPBadRequest(text=f"{name}: milliseconds since 1970 are needed\n") from error
 
 
 def _takes_gzip(request: web.Request) -> bool:
@@ -561,6 +575,7 @@ class Dashboard:
             web.post("/api/what-if", self._asked(self._prospects)),
             web.get("/api/past", self._asked(self._past.spans)),
             web.get("/api/past/state", self._asked(self._past.state)),
+            web.get("/api/past/usage", self._asked(self._past.usage)),
             web.get("/api/past/pods/{namespace}/{name}", self._asked(self._past.pod)),
             web.get("/", self._file),
             web.get("/{name}", self._file),

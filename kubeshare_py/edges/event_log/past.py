@@ -10,8 +10,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kubeshare_py.configuration.scheduler import ConfigurationError
-from kubeshare_py.dashboard.past import MayName, PastMark, PastSpan, PastUnknown
+from kubeshare_py.dashboard.past import (
+    HeldRow,
+    HeldUsage,
+    MayName,
+    PastMark,
+    PastSpan,
+    PastUnknown,
+)
+from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import PodKey
+from kubeshare_py.edges.event_log.held_log import HeldLog, gap_notes
 from kubeshare_py.edges.event_log.log_folder import (
     DamagedFile,
     Session,
@@ -20,6 +29,7 @@ from kubeshare_py.edges.event_log.log_folder import (
 )
 from kubeshare_py.event_log.records import LoggedEvent, LogHeader
 from kubeshare_py.event_log.replay import Replay
+from kubeshare_py.event_log.usage import HeldHistory, columns_of, usage
 from kubeshare_py.framework.profile_making import PluginFactory
 from kubeshare_py.scheduling.explain.explanation import cluster_portions, whole_view, why
 from kubeshare_py.scheduling.explain.question import namespaces
@@ -28,6 +38,11 @@ from kubeshare_py.views.view import ClusterView, WhyView
 _MS = 1000
 #: The placements and evictions that are remembered, the newest ones.
 MAX_MARKS = 200
+#: The most bytes of sessions that are read for usage: about a minute.
+MAX_READ = 64 << 20
+#: The fields of a HeldRow by the words of `event_log/usage`: namespace and pod, model, node.
+_COLUMNS = ("pod", "model", "node")
+_CARD_HOUR, _GIB_HOUR = WHOLE_MILLI * 3_600_000, 2**30 * 3_600_000
 _HAPPENED = {"Bind": "placed", "Evict": "evicted", "Nominate": "nominated"}
 #: Events between two looks at the clock.
 _EVERY = 20
@@ -150,6 +165,31 @@ class LogOfPast:
         if not running.run(until_ms, within_s):
             return running.at_ms
         return running
+
+    def usage(self, from_ms: int, to_ms: int) -> HeldUsage:
+        """What was held between these times. Raises PastUnknown, also if that is long to read."""
+        try:
+            log = HeldLog(self._folder)
+        except UnusableLog as error:
+            raise PastUnknown(str(error)) from error
+        to_ms = min(to_ms, log.end_ms)
+        if log.size(from_ms, to_ms) > MAX_READ:
+            raise PastUnknown(
+                f"more than {MAX_READ >> 20} MiB of event logs would have to be read: ask for a "
+                "shorter time, or use `kubectl kubeshare usage --log`"
+            )
+        history = HeldHistory()
+        held = log.intervals(history, from_ms, to_ms)
+        sums = usage(held, columns_of(_COLUMNS), from_ms, to_ms)
+        if history.begin_ms is None or history.end_ms is None:
+            raise PastUnknown("no session saw all pods and nodes before it ended")
+        rows = [
+            HeldRow(namespace, pod, model, node, one.milli_ms / _CARD_HOUR, one.byte_ms / _GIB_HOUR)
+            for (namespace, pod, model, node), one in sums.items()
+        ]
+        gaps = [one for one in history.gaps if one.begin_ms < to_ms and one.end_ms > from_ms]
+        begin_ms, end_ms = max(from_ms, history.begin_ms), min(to_ms, history.end_ms)
+        return HeldUsage(begin_ms, end_ms, rows, [*gap_notes(gaps), *log.damage])
 
     def _found(self) -> list[tuple[Session, PastSpan]]:
         try:
