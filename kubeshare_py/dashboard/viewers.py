@@ -34,6 +34,10 @@ class ViewerRefusal:
     message: str
 
 
+#: Of a user's `extra`, what differs from token to token, not what its user may see:
+#: CredentialIDKey of k8s.io/apiserver/pkg/authentication/user.
+CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
+
 UNAUTHORIZED, FORBIDDEN = 401, 403
 NO_TOKEN = ViewerRefusal(UNAUTHORIZED, "sign in: a token of the cluster is needed")
 BAD_TOKEN = ViewerRefusal(UNAUTHORIZED, "the API server does not accept this token")
@@ -139,5 +143,7 @@ def _is_allowed(status: _ReviewStatus) -> bool:
 
 def _own_audience(user: _User) -> Audience:
     """That of one user with these groups: what others may see may differ, in any namespace."""
-    told = msgspec.json.encode((user.username, user.uid, sorted(user.groups), user.extra))
+    extra = {key: texts for key, texts in user.extra.items() if key != CREDENTIAL_ID}
+    known = (user.username, user.uid, sorted(user.groups), extra)
+    told = msgspec.json.encode(known, order="sorted")
     return Audience(hashlib.sha256(told).hexdigest())

@@ -40,12 +40,18 @@ def test_the_token_is_in_either_header(headers: dict[str, str], found: str | Vie
 
 
 def answers(
-    name: str = "ann", groups: tuple[str, ...] = (), *, cards: bool = True, pods: bool = False
+    name: str = "ann",
+    groups: tuple[str, ...] = (),
+    *,
+    cards: bool = True,
+    pods: bool = False,
+    extra: dict[str, list[str]] | None = None,
 ) -> tuple[bytes, bytes, bytes]:
     def of(status: dict[str, Any]) -> bytes:
         return msgspec.json.encode({"kind": "Review", "status": status})
 
-    about = {"userInfo": {"username": name, "groups": groups}} if name else {}
+    user = {"username": name, "groups": groups, "extra": extra or {}}
+    about = {"userInfo": user} if name else {}
     return of(about), of({"allowed": cards}), of({"allowed": pods})
 
 
@@ -70,6 +76,18 @@ def test_all_others_share_with_themselves_alone() -> None:
 
 def test_the_order_of_groups_says_nothing() -> None:
     assert seen("ann", ("a", "b")).audience == seen("ann", ("b", "a")).audience
+
+
+def test_the_tokens_of_one_user_are_one_audience_unless_more_than_the_token_differs() -> None:
+    def audience(**extra: list[str]) -> str:
+        keys = {f"authentication.kubernetes.io/{key}": one for key, one in extra.items()}
+        found = viewer_of("token", answers(extra=keys))
+        assert isinstance(found, Viewer)
+        return found.audience
+
+    first = audience(**{"credential-id": ["JTI=1"], "pod-name": ["a"]})
+    assert first == audience(**{"pod-name": ["a"], "credential-id": ["JTI=2"]})
+    assert first != audience(**{"pod-name": ["b"], "credential-id": ["JTI=1"]})
 
 
 def test_a_viewer_who_may_list_no_cards_is_told_the_role() -> None:

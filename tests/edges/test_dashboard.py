@@ -8,16 +8,28 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import msgspec
 import pytest
 
-from kubeshare_py.dashboard.fan_out import PRESENT_S
+from kubeshare_py.dashboard.fan_out import PRESENT_S, Audience, ViewerId
 from kubeshare_py.dashboard.past import PastLog
+from kubeshare_py.dashboard.viewers import EVERYTHING, Viewer
 from kubeshare_py.domain.values import replace
-from kubeshare_py.edges.dashboard.server import KEPT_S
+from kubeshare_py.edges.dashboard.server import (
+    KEPT_S,
+    MAX_AUDIENCES,
+    MAX_MADE,
+    ApiAsViewer,
+    Feed,
+    Feeds,
+    NoAnswer,
+)
 from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest
 from kubeshare_py.embedded_cluster.serving.server import ADMIN
 from kubeshare_py.programs.dashboard import DashboardSettings, api_server, show
-from kubeshare_py.views.view import ClusterView
+from kubeshare_py.scheduling.explain.question import completed
+from kubeshare_py.views.view import ClusterView, PodView
+from tests.edges.bare_server import plain
 from tests.edges.served_state import Behind, Served, behind_api_server
 from tests.terminal.views import a_card, a_small_view, a_tenant
 
@@ -236,6 +248,36 @@ async def test_answers_are_compressed_once_for_all_who_want_that(stage: Stage) -
         assert answer.headers["Content-Encoding"] == "gzip"
         assert (await answer.json())["whole"] is True
         assert answer.headers["Cache-Control"] == "no-store"
+
+
+async def test_only_the_answers_used_last_are_kept_made() -> None:
+    feed, pods = Feed(), list[PodView]()
+    for number in range(MAX_MADE + 2):
+        pods.append(PodView(namespace="team", name=f"p{number}", uid=f"u{number}", state="bound"))
+        view = ClusterView(scheduler="s", ready=True, inventory="read", pods=tuple(pods))
+        completed(feed.state.take(msgspec.json.encode(view)))
+        feed.publish("", changed=True)
+    versions = [f"{feed.epoch}-{number}-1" for number in range(1, MAX_MADE + 2)]
+    whole = await feed.answer("", compressed=False)
+    first = await feed.answer(versions[0], compressed=False)
+    for version in versions[1:MAX_MADE]:
+        await feed.answer(version, compressed=False)
+        assert await feed.answer("", compressed=False) is whole
+    assert await feed.answer("", compressed=False) is whole
+    again = await feed.answer(versions[0], compressed=False)
+    assert (again == first, again is first) == (True, False)
+
+
+async def test_a_state_is_kept_for_so_many_viewers_with_rights_of_their_own() -> None:
+    def viewer(name: str, audience: str) -> Viewer:
+        return Viewer(id=ViewerId(name), name=name, audience=Audience(audience), sees_all=False)
+
+    async with ApiAsViewer(plain("http://127.0.0.1:1")) as api, Feeds(api, lambda: 0.0) as feeds:
+        known = [feeds.of(viewer(str(one), str(one)), "") for one in range(MAX_AUDIENCES)]
+        with pytest.raises(NoAnswer, match="no more are shown"):
+            feeds.of(viewer("late", "late"), "")
+        assert feeds.of(viewer("again", "0"), "") is known[0]
+        assert feeds.of(viewer("admin", EVERYTHING), "") not in known
 
 
 async def test_a_pod_is_explained_as_kubectl_does(stage: Stage) -> None:

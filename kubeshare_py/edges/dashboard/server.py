@@ -43,6 +43,7 @@ from kubeshare_py.dashboard.past import USAGE_BY, PastLog, PastUnknown
 from kubeshare_py.dashboard.viewers import (
     ACCESS_REVIEWS,
     BAD_TOKEN,
+    EVERYTHING,
     QUESTIONS,
     Viewer,
     ViewerRefusal,
@@ -76,6 +77,9 @@ ASKED_S, READ_S, WAIT_S, KEPT_S = 15.0, 60.0, 25.0, 10.0
 #: The most viewers whose rights are remembered, and the most questions to the API server at once,
 #: without reads of the state, and with those that wait.
 MAX_KEPT, MAX_ASKED, MAX_WAITING = 1024, 16, 128
+#: The most answers that are kept made for one state, and the most audiences that are read for,
+#: without that of those who may see everything: in the largest cluster each keeps some 10 MB.
+MAX_MADE, MAX_AUDIENCES = 8, 64
 #: The whole state of a very large cluster has some MB. Fifty viewers who begin at once are sent the
 #: same bytes, which are counted for each.
 BOUNDS = Bounds(unread_bytes=256 * 2**20, unread_s=60.0)
@@ -88,7 +92,7 @@ _AWAY = HTTPStatus.SERVICE_UNAVAILABLE
 
 
 class NoAnswer(Exception):
-    """The API server did not answer; the text says why."""
+    """The API server did not answer, or was not asked; the text says why."""
 
 
 class ApiAsViewer:
@@ -203,7 +207,8 @@ class Feed:
     #: The tokens of present viewers, with the time of their last request.
     tokens: dict[ViewerId, tuple[float, str]] = field(default_factory=dict)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
-    #: Answers to pages of one version, plain or compressed: most viewers have the newest.
+    #: Answers to pages of one version, plain or compressed, the one used last at the end: most
+    #: viewers have the newest version, but a request may name any.
     _made: dict[tuple[Version, bool], bytes] = field(default_factory=dict)
     _making: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -240,13 +245,15 @@ class Feed:
         known = int(text) if epoch == self.epoch and text.isdecimal() else 0
         known = known if self.state.knows(known) else 0
         async with self._making:
-            made = self._made.get((known, compressed))
+            serial, made = self.serial, self._made.pop((known, compressed), None)
             if made is None:
-                serial, made = self.serial, b"".join(self._pieces(known))
+                made = b"".join(self._pieces(known))
                 if compressed:
                     made = await asyncio.to_thread(partial(gzip.compress, made, 1, mtime=0))
-                if serial == self.serial:
-                    self._made[known, compressed] = made
+            if serial == self.serial:
+                self._made[known, compressed] = made
+                if len(self._made) > MAX_MADE:
+                    del self._made[next(iter(self._made))]
             return made
 
     def _pieces(self, known: Version) -> Iterator[bytes]:
@@ -280,8 +287,16 @@ class Feeds:
         await self._group.__aexit__(*error)
 
     def of(self, viewer: Viewer, token: str) -> Feed:
-        """What this viewer may see; its token serves to read it."""
-        feed = self._feeds.setdefault(viewer.audience, Feed())
+        """What this viewer may see; its token serves to read it. Raises NoAnswer."""
+        if viewer.audience not in self._feeds:
+            others = len(self._feeds.keys() - {EVERYTHING})
+            if others >= MAX_AUDIENCES and viewer.audience != EVERYTHING:
+                raise NoAnswer(
+                    f"{others} viewers with rights of their own look on, and no more are shown the "
+                    "state: try again later"
+                )
+            self._feeds[viewer.audience] = Feed()
+        feed = self._feeds[viewer.audience]
         feed.tokens[viewer.id] = self._clock(), token
         self._handle(ViewerSeen(viewer.id, viewer.audience))
         return feed
