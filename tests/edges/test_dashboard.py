@@ -19,6 +19,7 @@ from kubeshare_py.edges.dashboard.server import (
     KEPT_S,
     MAX_AUDIENCES,
     MAX_MADE,
+    WAIT_S,
     ApiAsViewer,
     Feed,
     Feeds,
@@ -201,6 +202,22 @@ async def test_a_viewer_who_loses_its_rights_gets_nothing_more(stage: Stage) -> 
     stage.now += KEPT_S
     del stage.behind.server.tokens["bob"]
     assert (await stage.get("me", bob))[0] == 401
+
+
+async def test_a_viewer_who_loses_its_rights_is_told_so_while_nothing_else_happens(
+    stage: Stage,
+) -> None:
+    bob = stage.user("bob", (GPUS, ""), (PODS, ""))
+    _, first = await stage.get("state", bob)
+    stage.now += KEPT_S - 0.05
+    arrived = asyncio.Event()
+    stage.behind.server.audit = lambda _: arrived.set()
+    waiting = asyncio.ensure_future(stage.get(f"state?since={first['version']}", bob))
+    await arrived.wait()  # It makes the state be read once more, and waits.
+    stage.user("bob")
+    stage.now += 0.05
+    async with asyncio.timeout(WAIT_S - 1.0):  # Not only when it has waited for news in vain.
+        assert (await waiting)[0] == 403
 
 
 async def test_a_viewer_who_sees_less_than_before_gets_the_state_anew(stage: Stage) -> None:

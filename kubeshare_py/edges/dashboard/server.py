@@ -171,6 +171,11 @@ class Viewers:
             if not lock.locked():
                 self._asking.pop(key, None)
 
+    def believed_s(self, viewer: Viewer) -> float:
+        """For how long the answer about this viewer is believed from now on."""
+        until, _ = self._kept.get(viewer.id, (0.0, viewer))
+        return until - self._clock()
+
     async def _asked(self, token: str) -> Viewer | ViewerRefusal:
         bodies = []
         try:
@@ -222,16 +227,15 @@ class Feed:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
-    async def newer_than(self, since: str, wait_s: float) -> None:
-        """Return once there is more than a page of this version has, or after that time."""
-        loop = asyncio.get_running_loop()
-        until = loop.time() + wait_s
-        while since == self.version or not (self.serial or self.problem):
-            try:
-                async with asyncio.timeout_at(until):
+    async def newer_than(self, since: str, wait_s: float) -> bool:
+        """Return True once there is more than a page of this version has, False after that time."""
+        try:
+            async with asyncio.timeout(wait_s):
+                while since == self.version or not (self.serial or self.problem):
                     await self._news.wait()
-            except TimeoutError:
-                return
+        except TimeoutError:
+            return False
+        return True
 
     @property
     def version(self) -> str:
@@ -640,15 +644,19 @@ class Dashboard:
     async def _state(self, request: web.Request, viewer: Viewer, token: str) -> web.Response:
         """The rows that the page lacks, once there are any, or after WAIT_S."""
         since = request.query.get("since", "")
-        feed = self._feeds.of(viewer, token)
-        await feed.newer_than(since, WAIT_S)
-        # Rights may have been taken away meanwhile; the state may be another one.
-        now = await self._viewers.of(token)
-        if isinstance(now, ViewerRefusal):
-            return _refused(now)
-        if now.audience != viewer.audience:
-            feed = self._feeds.of(now, token)
-            await feed.newer_than("", WAIT_S)
+        loop = asyncio.get_running_loop()
+        until = loop.time() + WAIT_S
+        while True:
+            feed = self._feeds.of(viewer, token)
+            wait_s = min(until - loop.time(), self._viewers.believed_s(viewer))
+            has_news = await feed.newer_than(since, wait_s)
+            # Rights may have been taken away meanwhile; the state may be another one.
+            now = await self._viewers.of(token)
+            if isinstance(now, ViewerRefusal):
+                return _refused(now)
+            if now.audience == viewer.audience and (has_news or loop.time() >= until):
+                break
+            viewer = now
         if not feed.read_at:
             message = feed.problem or "the scheduler's state is being read"
             return _refused(ViewerRefusal(HTTPStatus.SERVICE_UNAVAILABLE, message))
