@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.each import each
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 WIDTH = 120
@@ -76,6 +78,14 @@ def test_the_index_leads_to_every_page() -> None:
     linked = set(re.findall(r"\]\(([^)#]+)\)", index.read_text()))
     pages = {str(page.relative_to(index.parent)) for page in index.parent.rglob("*.md")}
     assert {page for page in pages if "decisions" not in page} - linked == {"README.md"}
+
+
+def test_each_decision_has_a_number_of_its_own_and_its_heading_says_it() -> None:
+    pages = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
+    numbers = [page.name.partition("-")[0] for page in pages]
+    assert sorted(set(numbers)) == numbers
+    for page, number in each(zip(pages, numbers, strict=True)):
+        assert page.read_text().startswith(f"# {number}: "), page.name
 
 
 def test_every_path_that_contributors_are_shown_is_there() -> None:
