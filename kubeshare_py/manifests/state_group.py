@@ -1,6 +1,7 @@
 """The scheduler's state as an API group behind kube-apiserver: discovery, objects and tables.
 
-Which proxies may name the user of a request is in the API server's settings, which are read here.
+Which proxies may name the user of a request is in the API server's settings, which are read here,
+and what the API server says of a user.
 """
 
 import json
@@ -12,12 +13,14 @@ import msgspec
 
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.printable import printable
+from kubeshare_py.manifests.api_paths import collection_path
 from kubeshare_py.views.view import (
     CardView,
     ClusterView,
     ContainerView,
     NodeView,
     PodView,
+    ProspectView,
     SchedulerView,
     TenantView,
 )
@@ -367,6 +370,42 @@ def scheduler_list(schedulers: Iterable[SchedulerView]) -> Json:
     return {**head, "items": items}
 
 
+class _Named(msgspec.Struct):
+    name: str = ""
+
+
+class _ListedScheduler(msgspec.Struct):
+    metadata: _Named
+    dialects: tuple[str, ...] = ()
+    extender: bool = False
+
+
+class SchedulerList(msgspec.Struct):
+    """A `scheduler_list` as a client reads it."""
+
+    items: tuple[_ListedScheduler, ...]
+
+    @property
+    def schedulers(self) -> tuple[SchedulerView, ...]:
+        """The scheduler's profiles."""
+        return tuple(
+            SchedulerView(name=one.metadata.name, dialects=one.dialects, extender=one.extender)
+            for one in self.items
+        )
+
+
+def placement_review(namespace: str, pod: Mapping[str, Any]) -> tuple[str, Json]:
+    """The path and the body of the question what would become of a pod."""
+    body = {"kind": REVIEW, "apiVersion": API_VERSION, "spec": {"pod": pod}}
+    return collection_path(ROOT, REVIEWS, namespace), body
+
+
+class AnsweredReview(msgspec.Struct):
+    """The answer to it."""
+
+    status: ProspectView
+
+
 def openapi_v3_schema() -> Json:
     """The schema of a GPU, for `kubectl explain gpus`."""
     pod = {"type": "object", "properties": _properties(_POD_FIELDS)}
@@ -483,3 +522,62 @@ def _list(data: Mapping[str, str], key: str, default: tuple[str, ...]) -> tuple[
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
         raise BadRequestHeader(f"{key} is no list of texts: {text!r}")
     return tuple(found) or default
+
+
+# What the API server says of users: of a token's owner, and of the user that asks.
+#
+# https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-api-access
+
+
+#: These are asked with a user's own token.
+SELF_REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+SELF_ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+class UserInfo(msgspec.Struct, frozen=True):
+    """UserInfo of the API server; what the user may do can depend on all of it."""
+
+    username: str = ""
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: dict[str, tuple[str, ...]] = {}
+
+
+class Reviewed(msgspec.Struct):
+    """The status of any review: `user` of a TokenReview, `self_user` of a SelfSubjectReview."""
+
+    authenticated: bool = False
+    user: UserInfo = UserInfo()
+    self_user: UserInfo = msgspec.field(default=UserInfo(), name="userInfo")
+    error: str = ""
+    allowed: bool = False
+    denied: bool = False
+
+    @property
+    def is_allowed(self) -> bool:
+        """What a review of access says."""
+        return self.allowed and not self.denied
+
+
+class _Review(msgspec.Struct):
+    status: Reviewed
+
+
+def reviewed(body: bytes) -> Reviewed:
+    """Read a review that was answered. Raises UNDECODABLE."""
+    return msgspec.json.decode(body, type=_Review).status
+
+
+def self_review() -> Json:
+    """The question which user asks."""
+    return {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+
+
+def self_access_review(resource: str, namespace: str = "") -> Json:
+    """Whether the user may list these objects of the state, in all namespaces for ""."""
+    asked = {"verb": "list", "group": GROUP, "version": VERSION, "resource": resource}
+    return {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {**asked, "namespace": namespace}},
+    }

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from kubeshare_py.manifests.api_paths import object_path
+from kubeshare_py.manifests.api_paths import CORE, collection_path, object_path
 from kubeshare_py.manifests.common_definitions import ListMetadata, SelectorFields, query
 from kubeshare_py.manifests.decoding import decoded
 
@@ -28,8 +28,8 @@ class Workload:
         return object_path(self.api, self.plural, name, namespace)
 
 
-_BATCH, _APPS, _CORE = "/apis/batch/v1", "/apis/apps/v1", "/api/v1"
-POD = Workload("pods", _CORE, ("pod", "pods", "po"))
+_BATCH, _APPS = "/apis/batch/v1", "/apis/apps/v1"
+POD = Workload("pods", CORE, ("pod", "pods", "po"))
 #: KubeShare 1.0's; its pod has its name.
 SHAREPOD = Workload("sharepods", "/apis/kubeshare.nthu/v1", ("sharepod", "sharepods", "shp"))
 WORKLOADS = (
@@ -38,7 +38,7 @@ WORKLOADS = (
     Workload("replicasets", _APPS, ("replicaset", "replicasets", "rs")),
     Workload("statefulsets", _APPS, ("statefulset", "statefulsets", "sts")),
     Workload("daemonsets", _APPS, ("daemonset", "daemonsets", "ds")),
-    Workload("replicationcontrollers", _CORE, ("replicationcontroller", "rc")),
+    Workload("replicationcontrollers", CORE, ("replicationcontroller", "rc")),
 )
 
 
@@ -233,6 +233,10 @@ class NoTemplate:
     is_known: bool = False
 
 
+#: What is said of the answer about a pod that a template makes.
+ONE_POD = "this is about one of its pods, as if there were no other"
+#: The schedulerName that the API server gives to pods that name none.
+_NONE_CHOSEN = ("", "default-scheduler")
 #: The status of an answer about an object that is not valid.
 _INVALID = 422
 #: Beginnings and parts of the messages by which admission policies and webhooks refuse; others are
@@ -350,6 +354,17 @@ def _templates(path: str, part: object, copies: int = 1) -> Iterator[tuple[str, 
 # https://kubernetes.io/docs/reference/using-api/api-concepts/#dry-run
 
 
+def dry_run(template: PodTemplate, namespace: str) -> tuple[str, dict[str, Any]] | None:
+    """The path and the body of a dry run of the pod's creation, in this namespace.
+
+    None for what is no pod at all, and for SharePods, whose pods a controller makes.
+    """
+    pod = dry_pod(template.pod)
+    if pod is None or template.owner.startswith("sharepod/"):
+        return None
+    return f"{collection_path(CORE, 'pods', namespace)}?dryRun=All", pod
+
+
 def dry_pod(pod: object) -> dict[str, Any] | None:
     """A pod that can be created without a name; None if that is no pod at all."""
     if not isinstance(pod, dict):
@@ -398,3 +413,12 @@ def pod_to_ask_about(
     for key in ("generateName", "namespace", "managedFields"):
         metadata.pop(key, None)
     return {**pod, "metadata": metadata, "spec": {**pod["spec"], "schedulerName": scheduler}}
+
+
+def chosen_scheduler(template: PodTemplate, admission: AdmissionAnswer) -> str:
+    """The schedulerName of the pod as it would be created; "" if it names none."""
+    made = admission.pod
+    pod: object = template.pod if made is None else msgspec.json.decode(made)
+    spec = pod.get("spec") if isinstance(pod, dict) else None
+    named = spec.get("schedulerName") if isinstance(spec, dict) else None
+    return named if isinstance(named, str) and named not in _NONE_CHOSEN else ""

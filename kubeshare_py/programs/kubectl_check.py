@@ -31,6 +31,7 @@ from kubeshare_py.edges.process.plugin_entry_points import configured, known
 from kubeshare_py.edges.scheduler.configuration_file import load, naming
 from kubeshare_py.manifests.pod_check import KnownSchedulers, check
 from kubeshare_py.manifests.workloads import (
+    ONE_POD,
     AdmissionAnswer,
     NoTemplate,
     PodTemplate,
@@ -45,7 +46,6 @@ from kubeshare_py.views.view import CheckedPod, CheckedProspect, ProspectView
 # `kubectl kubeshare check --now`: what would become of each pod if it were created now.
 
 
-_ONE_POD = "this is about one of its pods, as if there were no other"
 _NO_PRIORITY = (
     "its PriorityClass is not known here, so it is asked about with priority 0: the API server did "
     "not say what it would make of it"
@@ -93,7 +93,7 @@ class NowQuestions:
         except StateError as error:
             self.is_refused = True
             return CheckedProspect(None, str(error))
-        notes = [_ONE_POD] if template.path else []
+        notes = [ONE_POD] if template.path else []
         if admission.pod is None and pod["spec"].get("priorityClassName"):
             notes.append(_NO_PRIORITY)
         return _prospect(found, notes)

@@ -97,14 +97,6 @@ def test_a_viewer_who_may_list_no_cards_is_told_the_role() -> None:
     assert "kubeshare-gpu-reader" in found.message
 
 
-def test_a_right_that_is_denied_is_none() -> None:
-    about, cards, _ = answers()
-    pods = msgspec.json.encode({"status": {"allowed": True, "denied": True}})
-    found = viewer_of("token", (about, cards, pods))
-    assert isinstance(found, Viewer)
-    assert not found.sees_all
-
-
 def test_an_unknown_user_is_refused() -> None:
     assert viewer_of("token", answers("")) == BAD_TOKEN
 

@@ -17,11 +17,11 @@ from kubeshare_py.edges.kube.delegated_auth import (
     Denial,
     NonResourceAttributes,
     ResourceAttributes,
-    UserInfo,
     forbidden,
 )
 from kubeshare_py.edges.scheduler.state_access import StateAccess
 from kubeshare_py.edges.scheduler.state_api import StateApi, Views, ViewStreams
+from kubeshare_py.manifests.state_group import UserInfo
 from kubeshare_py.scheduling.explain.question import Sees
 from kubeshare_py.views.view import ClusterView, ProspectView, WhyView
 from tests.edges.answered_pods import OF_REVIEWS, prospect

@@ -6,10 +6,15 @@ from typing import Any
 import pytest
 
 from kubeshare_py.manifests.workloads import (
+    AdmissionAnswer,
+    PodTemplate,
+    chosen_scheduler,
+    dry_run,
     foreign_pod,
     named,
     names_in_list,
     pod_selector,
+    pod_to_ask_about,
     sharepod_message,
 )
 
@@ -128,3 +133,37 @@ def test_a_sharepod_without_a_pod_says_why(conditions: list[Any], message: str) 
     body = json.dumps({"kind": "SharePod", "status": {"conditions": conditions}}).encode()
     assert sharepod_message(body) == message
     assert sharepod_message(b'{"kind": "SharePod"}') == ""
+
+
+NAMED = {"metadata": {"name": "one", "labels": {"a": "b"}}, "spec": {"schedulerName": "mine"}}
+
+
+def test_a_dry_run_creates_a_pod_of_another_name_in_the_namespace() -> None:
+    asked = dry_run(PodTemplate("pod/one", "", NAMED), "team a")
+    assert asked is not None
+    path, pod = asked
+    assert path == "/api/v1/namespaces/team%20a/pods?dryRun=All"
+    assert (pod["metadata"]["labels"], "name" in pod["metadata"]) == ({"a": "b"}, False)
+    assert pod["metadata"]["generateName"]
+
+
+def test_what_a_controller_makes_and_what_is_no_pod_has_no_dry_run() -> None:
+    assert dry_run(PodTemplate("sharepod/one", "", NAMED), "team") is None
+    assert dry_run(PodTemplate("pod/one", "", "text"), "team") is None
+
+
+def test_a_pod_is_asked_about_as_the_api_server_would_make_it() -> None:
+    template = PodTemplate("job/many", "spec.template", {"spec": {}}, "team")
+    made = {"metadata": {"name": "x", "namespace": "team"}, "spec": {"schedulerName": "given"}}
+    admission = AdmissionAnswer(pod=json.dumps(made).encode())
+    scheduler = chosen_scheduler(template, admission)
+    assert scheduler == "given"
+    pod = pod_to_ask_about(template, admission, scheduler)
+    assert pod is not None
+    assert (pod["metadata"], pod["spec"]) == ({"name": "many"}, {"schedulerName": "given"})
+
+
+@pytest.mark.parametrize("name", ["", "default-scheduler", None, 3])
+def test_a_pod_of_kube_scheduler_names_no_other(name: object) -> None:
+    template = PodTemplate("pod/one", "", {"spec": {"schedulerName": name}})
+    assert chosen_scheduler(template, AdmissionAnswer()) == ""

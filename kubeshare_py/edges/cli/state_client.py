@@ -9,7 +9,7 @@ from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
@@ -37,9 +37,20 @@ from kubeshare_py.edges.kube.kubeconfig import (
     tls_context,
 )
 from kubeshare_py.edges.process.document_files import read_bytes
-from kubeshare_py.manifests.api_paths import CORE, collection_path, object_path
-from kubeshare_py.manifests.deadlines import LatestEnd, latest_ends, timed_objects
+from kubeshare_py.manifests.api_paths import collection_path, object_path
 from kubeshare_py.manifests.decoding import UNDECODABLE
+from kubeshare_py.manifests.state_group import (
+    API_SERVICE,
+    CURRENT,
+    GPUS,
+    PODS,
+    ROOT,
+    SCHEDULERS,
+    SNAPSHOTS,
+    AnsweredReview,
+    SchedulerList,
+    placement_review,
+)
 from kubeshare_py.manifests.workloads import (
     POD,
     SHAREPOD,
@@ -48,7 +59,7 @@ from kubeshare_py.manifests.workloads import (
     NamedWorkload,
     PodTemplate,
     Workload,
-    dry_pod,
+    dry_run,
     dry_run_refused,
     foreign_pod,
     named,
@@ -57,6 +68,9 @@ from kubeshare_py.manifests.workloads import (
     sharepod_message,
 )
 from kubeshare_py.views.view import ClusterView, ProspectView, SchedulerView, WhyView
+
+if TYPE_CHECKING:
+    from kubeshare_py.manifests.deadlines import LatestEnd
 
 # The ways to the scheduler's state: the servers and the credentials for them.
 #
@@ -212,31 +226,10 @@ def _token_in(file: str) -> str:
     return token
 
 
-#: The scheduler's aggregated API.
-GROUP = "/apis/state.kubeshare.io/v1"
-_API_VERSION, _APISERVICE = "state.kubeshare.io/v1", "v1.state.kubeshare.io"
 _TOKEN_HELP = f"give the scheduler's token with --token-file or {TOKEN_VARIABLE}"
 
 
-class _Metadata(msgspec.Struct):
-    name: str = ""
-
-
-class _Scheduler(msgspec.Struct):
-    metadata: _Metadata
-    dialects: tuple[str, ...] = ()
-    extender: bool = False
-
-
-class _SchedulerList(msgspec.Struct):
-    items: tuple[_Scheduler, ...]
-
-
-class _AnsweredReview(msgspec.Struct):
-    status: ProspectView
-
-
-_StateView = TypeVar("_StateView", ClusterView, WhyView, _SchedulerList, _AnsweredReview)
+_StateView = TypeVar("_StateView", ClusterView, WhyView, SchedulerList, AnsweredReview)
 
 
 class ErrorMessage(msgspec.Struct):
@@ -257,34 +250,29 @@ class StateClient:
     def cards(self, *, topology: bool = False) -> ClusterView:
         """All nodes and pods; with `topology`, how cards are joined. Raises StateError."""
         query = "?topology=1" if topology else ""
-        return self._cluster(f"{GROUP}/gpus{query}")
+        return self._cluster(f"{ROOT}/{GPUS}{query}")
 
     def pods(self, namespace: str | None) -> ClusterView:
         """The pods of one namespace, or of all (None), by namespace and name. Raises StateError."""
-        return self._cluster(collection_path(GROUP, "pods", namespace))
+        return self._cluster(collection_path(ROOT, PODS, namespace))
 
     def why(self, namespace: str, pod: str) -> WhyView:
         """Why a pod is where it is. Raises NotFound if the scheduler does not know it."""
-        return self._fetch(object_path(GROUP, "pods", pod, namespace), WhyView)
+        return self._fetch(object_path(ROOT, PODS, pod, namespace), WhyView)
 
     def schedulers(self, namespace: str) -> tuple[SchedulerView, ...]:
         """The scheduler's profiles, for a user of this namespace. Raises StateError."""
-        path = collection_path(GROUP, "schedulers", namespace)
-        found = self._fetch(path, _SchedulerList)
-        return tuple(
-            SchedulerView(name=one.metadata.name, dialects=one.dialects, extender=one.extender)
-            for one in found.items
-        )
+        path = collection_path(ROOT, SCHEDULERS, namespace)
+        return self._fetch(path, SchedulerList).schedulers
 
     def prospect(self, namespace: str, pod: Mapping[str, Any]) -> ProspectView:
         """What would become of this pod if it were created now.
 
         Raises StateError; StateUnreachable if the scheduler is too old to say.
         """
-        path = collection_path(GROUP, "placementreviews", namespace)
-        review = {"kind": "PlacementReview", "apiVersion": _API_VERSION, "spec": {"pod": pod}}
+        path, review = placement_review(namespace, pod)
         try:
-            return self._fetch(path, _AnsweredReview, msgspec.json.encode(review)).status
+            return self._fetch(path, AnsweredReview, msgspec.json.encode(review)).status
         except NotFound as error:
             raise StateUnreachable(
                 f"the kubeshare-scheduler there is of an older version, and does not say what "
@@ -297,7 +285,7 @@ class StateClient:
         StateUnreachable also if the scheduler is too old to have it.
         """
         try:
-            body, _ = self._asked(f"{GROUP}/snapshots/current", accept="*/*")
+            body, _ = self._asked(f"{ROOT}/{SNAPSHOTS}/{CURRENT}", accept="*/*")
         except NotFound as error:
             raise StateUnreachable(
                 f"the kubeshare-scheduler there is of an older version, and gives no snapshot of "
@@ -361,13 +349,13 @@ class StateClient:
         if answer.status == HTTPStatus.SERVICE_UNAVAILABLE:
             return StateUnreachable(
                 f"no scheduler answers through {via}: {said} "
-                f"(kubectl get apiservice {_APISERVICE} says why)"
+                f"(kubectl get apiservice {API_SERVICE} says why)"
             )
         return api_server_says(answer, via)
 
     def _is_served(self) -> bool:
         """Whether the API server knows the scheduler's API at all."""
-        return self.api.get(GROUP).status != HTTPStatus.NOT_FOUND
+        return self.api.get(ROOT).status != HTTPStatus.NOT_FOUND
 
 
 def message_of(answer: HttpAnswer) -> str:
@@ -469,11 +457,14 @@ def names_of(api: ApiServerRoute, namespace: str, kind: Workload) -> set[str]:
     return {name for _, name in _matching(api, collection_path(kind.api, kind.plural, namespace))}
 
 
-def known_ends(api: ApiServerRoute) -> tuple[Mapping[PodUid, LatestEnd], str]:
+def known_ends(api: ApiServerRoute) -> tuple[Mapping[PodUid, "LatestEnd"], str]:
     """When running pods end at the latest, and what could not be read for it, "" if nothing.
 
     The user must be allowed to list the pods of all namespaces; Jobs help. Raises StateError.
     """
+    # `when` alone asks for it.
+    from kubeshare_py.manifests.deadlines import latest_ends, timed_objects  # noqa: PLC0415
+
     running = {"fieldSelector": "status.phase=Running"}
     of_pods, of_jobs = (partial(timed_objects, kind=kind) for kind in ("spec", "Job"))
     pods = list(_pages(api, collection_path(POD.api, POD.plural), of_pods, running))
@@ -586,12 +577,11 @@ class DryRuns:
 
         Never raises: a server that cannot be reached is a `problem`.
         """
-        pod = dry_pod(template.pod)
-        if not self._left or pod is None or template.owner.startswith("sharepod/"):
+        asked = dry_run(template, template.namespace or self.namespace)
+        if not self._left or asked is None:
             return AdmissionAnswer()
         self._left -= 1
-        namespace = template.namespace or self.namespace
-        path = f"{collection_path(CORE, 'pods', namespace)}?dryRun=All"
+        path, pod = asked
         try:
             answer = self._api.post(path, msgspec.json.encode(pod))
         except StateUnreachable as error:

@@ -41,14 +41,11 @@ from kubeshare_py.dashboard.fan_out import (
 from kubeshare_py.dashboard.page_state import BadState, PageState, Version
 from kubeshare_py.dashboard.past import USAGE_BY, PastLog, PastUnknown
 from kubeshare_py.dashboard.viewers import (
-    ACCESS_REVIEWS,
     BAD_TOKEN,
     EVERYTHING,
     QUESTIONS,
     Viewer,
     ViewerRefusal,
-    access_review,
-    is_allowed,
     token_of,
     viewer_id,
     viewer_of,
@@ -63,10 +60,29 @@ from kubeshare_py.edges.process import decision_log, probes
 from kubeshare_py.edges.process.bounded_server import Bounds, HeldBodies, listening
 from kubeshare_py.edges.process.build import running_build, say_listening, url
 from kubeshare_py.edges.process.probes import HealthCheck
-from kubeshare_py.manifests.api_paths import object_path
+from kubeshare_py.manifests.api_paths import collection_path, object_path
 from kubeshare_py.manifests.decoding import UNDECODABLE
-from kubeshare_py.manifests.state_group import GPUS, PODS, ROOT
-from kubeshare_py.manifests.workloads import AdmissionAnswer, PodTemplate, dry_run_refused
+from kubeshare_py.manifests.state_group import (
+    GPUS,
+    PODS,
+    ROOT,
+    SCHEDULERS,
+    SELF_ACCESS_REVIEWS,
+    AnsweredReview,
+    SchedulerList,
+    placement_review,
+    reviewed,
+    self_access_review,
+)
+from kubeshare_py.manifests.workloads import (
+    ONE_POD,
+    AdmissionAnswer,
+    PodTemplate,
+    chosen_scheduler,
+    dry_run,
+    dry_run_refused,
+    pod_to_ask_about,
+)
 from kubeshare_py.terminal.why_report import why_report
 from kubeshare_py.views.view import WhyView
 
@@ -384,6 +400,10 @@ def _problem_of(reply: Reply) -> str:
     return f"the API server answers {error}"
 
 
+def _other_version(error: Exception) -> str:
+    return f"the scheduler does not answer as one of this version does: {error}"
+
+
 # What would become of pasted pods.
 
 
@@ -407,10 +427,14 @@ class WhatIfQuestions:
 
     async def _schedulers(self, token: str, namespace: str) -> tuple[str, ...] | str:
         """The scheduler's names; why they are not known, as a text."""
-        reply = await self._api.asked(token, what_if.schedulers_path(namespace))
+        reply = await self._api.asked(token, collection_path(ROOT, SCHEDULERS, namespace))
         if reply.status != HTTPStatus.OK:
             return _problem_of(reply)
-        return what_if.scheduler_names(reply.body)
+        try:
+            found = msgspec.json.decode(reply.body, type=SchedulerList)
+        except UNDECODABLE as error:
+            return _other_version(error)
+        return tuple(one.name for one in found.schedulers)
 
     async def _one(
         self, token: str, template: PodTemplate, namespace: str, known: tuple[str, ...] | str
@@ -419,23 +443,24 @@ class WhatIfQuestions:
         if isinstance(known, str):
             return msgspec.structs.replace(answer, message=known)
         admission = await self._admission(token, template, namespace)
-        scheduler = what_if.chosen_scheduler(admission, template)
+        scheduler = chosen_scheduler(template, admission)
         answer = msgspec.structs.replace(
             answer,
             scheduler=scheduler,
             refused=admission.refusal,
-            notes=(*(what_if.ONE_POD if template.path else ()), *admission.notes),
+            notes=(*((ONE_POD,) if template.path else ()), *admission.notes),
             message=what_if.not_asked(scheduler, known),
         )
-        asked = what_if.review(template, admission, scheduler, namespace)
-        if admission.refusal or answer.message or asked is None:
+        pod = pod_to_ask_about(template, admission, scheduler)
+        if admission.refusal or answer.message or pod is None:
             return answer
-        reply = await self._api.asked(token, *asked)
+        reply = await self._api.asked(token, *placement_review(namespace, pod))
         if reply.status != HTTPStatus.CREATED:
             return msgspec.structs.replace(answer, message=_problem_of(reply))
-        prospect = what_if.prospect(reply.body)
-        if isinstance(prospect, str):
-            return msgspec.structs.replace(answer, message=prospect)
+        try:
+            prospect = msgspec.json.decode(reply.body, type=AnsweredReview).status
+        except UNDECODABLE as error:
+            return msgspec.structs.replace(answer, message=_other_version(error))
         return msgspec.structs.replace(
             answer, prospect=prospect, notes=(*answer.notes, *prospect.notes)
         )
@@ -443,8 +468,8 @@ class WhatIfQuestions:
     async def _admission(
         self, token: str, template: PodTemplate, namespace: str
     ) -> AdmissionAnswer:
-        asked = what_if.dry_run(template, namespace)
-        if asked is None or template.owner.startswith("sharepod/"):
+        asked = dry_run(template, namespace)
+        if asked is None:
             return AdmissionAnswer()
         reply = await self._api.asked(token, *asked)
         if reply.status == HTTPStatus.CREATED:
@@ -530,10 +555,12 @@ class PastAnswers:
 
     async def _may_list(self, token: str, namespace: str) -> bool:
         """Whether the token's owner may list the state's pods there. Raises NoAnswer."""
-        reply = await self._api.asked(token, ACCESS_REVIEWS, access_review(PODS, namespace))
+        reply = await self._api.asked(
+            token, SELF_ACCESS_REVIEWS, self_access_review(PODS, namespace)
+        )
         if reply.status != HTTPStatus.CREATED:
             raise NoAnswer(f"the API server does not say what you may see: {_error_of(reply)}")
-        return is_allowed(reply.body)
+        return reviewed(reply.body).is_allowed
 
 
 def _time_in(request: web.Request, name: str = "at") -> int:
@@ -675,8 +702,7 @@ class Dashboard:
         try:
             why = msgspec.json.decode(reply.body, type=WhyView)
         except UNDECODABLE as error:
-            message = f"the scheduler does not answer as one of this version does: {error}"
-            return _refused(ViewerRefusal(HTTPStatus.BAD_GATEWAY, message))
+            return _refused(ViewerRefusal(HTTPStatus.BAD_GATEWAY, _other_version(error)))
         return _json({"why": why, "report": why_report(why, None).plain})
 
     async def _prospects(self, request: web.Request, _viewer: Viewer, token: str) -> web.Response:

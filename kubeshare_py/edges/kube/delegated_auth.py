@@ -18,6 +18,7 @@ import msgspec
 
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.errors import KubeError, KubeFailure
+from kubeshare_py.manifests.state_group import Reviewed, UserInfo, reviewed
 
 TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -48,15 +49,6 @@ class Denial:
 
 NOT_VALID = Denial(HTTPStatus.UNAUTHORIZED, "a valid bearer token is needed")
 _TOO_MANY = Denial(HTTPStatus.SERVICE_UNAVAILABLE, "too many tokens are being checked")
-
-
-class UserInfo(msgspec.Struct, frozen=True):
-    """UserInfo of the API server; all of it is part of the second review."""
-
-    username: str = ""
-    uid: str = ""
-    groups: tuple[str, ...] = ()
-    extra: dict[str, tuple[str, ...]] = {}
 
 
 class NonResourceAttributes(msgspec.Struct, frozen=True):
@@ -91,20 +83,6 @@ class ResourceAttributes(msgspec.Struct, frozen=True, omit_defaults=True):
         """In kube-apiserver's words: k8s.io/apiserver/pkg/endpoints/handlers/responsewriters."""
         where = f'in the namespace "{self.namespace}"' if self.namespace else "at the cluster scope"
         return f'{self.verb} resource "{self.resource}" in API group "{self.group}" {where}'
-
-
-class _Reviewed(msgspec.Struct):
-    """The status of either review."""
-
-    authenticated: bool = False
-    user: UserInfo = UserInfo()
-    error: str = ""
-    allowed: bool = False
-    denied: bool = False
-
-
-class _AuthReview(msgspec.Struct):
-    status: _Reviewed
 
 
 class _ReviewCache(Generic[V]):
@@ -214,13 +192,13 @@ class DelegatedAuth:
         access = await self._review(
             ACCESS_REVIEWS, "authorization.k8s.io/v1", "SubjectAccessReview", spec
         )
-        return access.allowed and not access.denied
+        return access.is_allowed
 
-    async def _review(self, path: str, version: str, kind: str, spec: dict[str, Any]) -> _Reviewed:
+    async def _review(self, path: str, version: str, kind: str, spec: dict[str, Any]) -> Reviewed:
         body = {"apiVersion": version, "kind": kind, "spec": spec}
         answer = await self._client.request("POST", path, body=body, timeout_s=TIMEOUT_S)
         try:
-            return msgspec.json.decode(answer.body, type=_AuthReview).status
+            return reviewed(answer.body)
         except msgspec.MsgspecError as error:
             raise KubeError(answer.status, "", f"not a {kind}: {error}") from error
 

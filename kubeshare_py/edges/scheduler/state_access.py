@@ -23,7 +23,6 @@ from kubeshare_py.edges.kube.delegated_auth import (
     Denial,
     NonResourceAttributes,
     ResourceAttributes,
-    UserInfo,
 )
 from kubeshare_py.edges.kube.errors import KubeFailure
 from kubeshare_py.edges.process import decision_log
@@ -34,6 +33,7 @@ from kubeshare_py.manifests.state_group import (
     VERSION,
     BadRequestHeader,
     RequestHeader,
+    UserInfo,
     read_request_header,
 )
 from kubeshare_py.scheduling.explain.question import Sees, sees_all, sees_none

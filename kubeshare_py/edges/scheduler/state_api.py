@@ -27,7 +27,7 @@ from kubeshare_py.domain.identity import PodKey, PodUid
 from kubeshare_py.domain.pod import Pod
 from kubeshare_py.domain.printable import MAX_TEXT, beginning, listed, printable
 from kubeshare_py.domain.values import replace
-from kubeshare_py.edges.kube.delegated_auth import Denial, UserInfo
+from kubeshare_py.edges.kube.delegated_auth import Denial
 from kubeshare_py.edges.process.bounded_server import HeldBodies
 from kubeshare_py.edges.process.connection_abort import abort
 from kubeshare_py.edges.process.question_turns import (
@@ -52,6 +52,7 @@ from kubeshare_py.manifests.state_group import (
     ROOT,
     SCHEDULERS,
     SNAPSHOTS,
+    UserInfo,
     card_objects,
     card_rows,
     pod_objects,

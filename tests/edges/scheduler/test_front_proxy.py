@@ -19,7 +19,6 @@ from aiohttp.test_utils import TestServer
 from kubeshare_py.edges.kube.certificates import make_certificates
 from kubeshare_py.edges.kube.client import KubeClient
 from kubeshare_py.edges.kube.credentials import Credentials
-from kubeshare_py.edges.kube.delegated_auth import UserInfo
 from kubeshare_py.edges.kube.kubeconfig import KubeReading
 from kubeshare_py.edges.scheduler.state_access import CHECK_S, RETRY_S, FrontProxy
 from kubeshare_py.embedded_cluster.serving.credentials import ClientAuthority, make_client_authority
@@ -27,6 +26,7 @@ from kubeshare_py.manifests.state_group import (
     PATH,
     BadRequestHeader,
     RequestHeader,
+    UserInfo,
     read_request_header,
 )
 
