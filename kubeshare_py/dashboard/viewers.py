@@ -5,9 +5,10 @@ that is and what it may do, and reads the state with that token.
 """
 
 import hashlib
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -24,10 +25,14 @@ from kubeshare_py.manifests.state_group import (
     self_review,
 )
 
+V = TypeVar("V")
 #: The page's own header. kube-apiserver's proxy of Services takes `Authorization` for itself.
 TOKEN_HEADER = "Kubeshare-Token"
 #: The longest token: a service account's with many audiences has some kilobytes.
 MAX_TOKEN = 16 * 1024
+#: For how long (s) an answer about a viewer is believed, and of how many viewers and refused tokens
+#: it is remembered.
+KEPT_S, MAX_KEPT, MAX_REFUSED = 10.0, 1024, 1024
 
 #: Of all who may list cards, and pods in all namespaces: the state API names every pod to them.
 EVERYTHING = Audience("everything")
@@ -113,3 +118,54 @@ def _own_audience(user: UserInfo) -> Audience:
     known = (user.username, user.uid, sorted(user.groups), extra)
     told = msgspec.json.encode(known, order="sorted")
     return Audience(hashlib.sha256(told).hexdigest())
+
+
+class KnownViewers:
+    """What was found out about viewers, believed for KEPT_S. Times are monotonic seconds.
+
+    Of viewers and of refused tokens the newest are remembered, each on their own: however many
+    tokens are made up, no viewer is forgotten for them.
+    """
+
+    def __init__(self) -> None:
+        self._viewers: _Newest[Viewer] = _Newest(MAX_KEPT)
+        self._refused: _Newest[ViewerRefusal] = _Newest(MAX_REFUSED)
+
+    def answer(self, viewer: ViewerId, now: float) -> Viewer | ViewerRefusal | None:
+        """What is believed of it; None if nothing is."""
+        for kept in (self._viewers.kept.get(viewer), self._refused.kept.get(viewer)):
+            if kept is not None and now < kept[0]:
+                return kept[1]
+        return None
+
+    def is_known(self, viewer: ViewerId) -> bool:
+        """Whether it was let in when it was last asked about, however long ago."""
+        return viewer in self._viewers.kept
+
+    def believed_s(self, viewer: ViewerId, now: float) -> float:
+        """For how long it is let in from now on; negative if it is not."""
+        kept = self._viewers.kept.get(viewer)
+        return -1.0 if kept is None else kept[0] - now
+
+    def keep(self, viewer: ViewerId, found: Viewer | ViewerRefusal, now: float) -> None:
+        """Remember an answer, unless it is only that there was none."""
+        if isinstance(found, Viewer):
+            self._refused.kept.pop(viewer, None)
+            self._viewers.keep(viewer, found, now + KEPT_S)
+        elif found.status in (UNAUTHORIZED, FORBIDDEN):
+            self._viewers.kept.pop(viewer, None)
+            self._refused.keep(viewer, found, now + KEPT_S)
+
+
+class _Newest(Generic[V]):
+    """Answers with the time until which they are believed; beyond `most` the oldest is dropped."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.kept: OrderedDict[ViewerId, tuple[float, V]] = OrderedDict()
+
+    def keep(self, viewer: ViewerId, answer: V, until: float) -> None:
+        self.kept[viewer] = until, answer
+        self.kept.move_to_end(viewer)
+        if len(self.kept) > self._most:
+            self.kept.popitem(last=False)

@@ -2,8 +2,8 @@
 
 import pytest
 
+from kubeshare_py.dashboard.viewers import KEPT_S
 from kubeshare_py.domain.values import replace
-from kubeshare_py.edges.dashboard.server import KEPT_S
 from kubeshare_py.views.view import ClusterView, PodView, TenantView
 from tests.browser.conftest import Sight
 from tests.browser.sights import CREATED, a_cluster, why_pretrain

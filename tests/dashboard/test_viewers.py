@@ -5,12 +5,17 @@ from typing import Any
 import msgspec
 import pytest
 
+from kubeshare_py.dashboard.fan_out import ViewerId
 from kubeshare_py.dashboard.viewers import (
     BAD_TOKEN,
     EVERYTHING,
+    KEPT_S,
+    MAX_KEPT,
+    MAX_REFUSED,
     MAX_TOKEN,
     NO_TOKEN,
     QUESTIONS,
+    KnownViewers,
     Viewer,
     ViewerRefusal,
     token_of,
@@ -113,3 +118,37 @@ def test_questions_are_about_oneself() -> None:
     assert [(one["verb"], one["resource"], one["namespace"]) for one in asked] == [
         ("list", "gpus", ""), ("list", "pods", ""),
     ]  # fmt: skip
+
+
+def test_an_answer_is_believed_for_a_while_and_whom_it_let_in_is_known_for_longer() -> None:
+    known, ann = KnownViewers(), seen("ann")
+    known.keep(ann.id, ann, 5.0)
+    assert known.answer(ann.id, 5.0 + KEPT_S - 0.1) == ann
+    assert known.believed_s(ann.id, 6.0) == KEPT_S - 1.0
+    assert known.answer(ann.id, 5.0 + KEPT_S) is None
+    assert known.is_known(ann.id)
+    known.keep(ann.id, BAD_TOKEN, 50.0)
+    assert (known.answer(ann.id, 51.0), known.is_known(ann.id)) == (BAD_TOKEN, False)
+    known.keep(ann.id, ann, 52.0)
+    assert known.answer(ann.id, 53.0) == ann
+
+
+def test_that_nothing_was_found_out_is_not_remembered() -> None:
+    known, ann = KnownViewers(), seen("ann")
+    known.keep(ann.id, ann, 0.0)
+    known.keep(ann.id, ViewerRefusal(503, "away"), 1.0)
+    assert known.answer(ann.id, 2.0) == ann
+
+
+def test_made_up_tokens_are_remembered_and_make_no_viewer_forgotten() -> None:
+    known, ann = KnownViewers(), seen("ann")
+    known.keep(ann.id, ann, 0.0)
+    made_up = [ViewerId(str(number)) for number in range(MAX_REFUSED + 1)]
+    for one in made_up:
+        known.keep(one, BAD_TOKEN, 0.0)
+    assert known.answer(ann.id, 1.0) == ann
+    answers = [known.answer(one, 1.0) for one in made_up]
+    assert answers == [None, *[BAD_TOKEN] * MAX_REFUSED]
+    for number in range(MAX_KEPT):
+        known.keep(ViewerId(f"viewer {number}"), ann, 0.0)
+    assert not known.is_known(ann.id)

@@ -10,26 +10,30 @@ from typing import Any
 import aiohttp
 import msgspec
 import pytest
+from aiohttp import web
 
 from kubeshare_py.dashboard.fan_out import PRESENT_S, Audience, ViewerId
 from kubeshare_py.dashboard.past import PastLog
-from kubeshare_py.dashboard.viewers import EVERYTHING, Viewer
+from kubeshare_py.dashboard.viewers import BAD_TOKEN, EVERYTHING, KEPT_S, Viewer, ViewerRefusal
 from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.dashboard.server import (
-    KEPT_S,
+    MAX_ASKED,
     MAX_AUDIENCES,
     MAX_MADE,
+    MAX_STRANGERS,
     WAIT_S,
     ApiAsViewer,
     Feed,
     Feeds,
     NoAnswer,
+    Viewers,
 )
 from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest
 from kubeshare_py.embedded_cluster.serving.server import ADMIN
 from kubeshare_py.programs.dashboard import DashboardSettings, api_server, show
 from kubeshare_py.scheduling.explain.question import completed
 from kubeshare_py.views.view import ClusterView, PodView
+from tests.edges import bare_server
 from tests.edges.bare_server import plain
 from tests.edges.served_state import Behind, Served, behind_api_server
 from tests.terminal.views import a_card, a_small_view, a_tenant
@@ -295,6 +299,84 @@ async def test_a_state_is_kept_for_so_many_viewers_with_rights_of_their_own() ->
             feeds.of(viewer("late", "late"), "")
         assert feeds.of(viewer("again", "0"), "") is known[0]
         assert feeds.of(viewer("admin", EVERYTHING), "") not in known
+
+
+async def test_made_up_tokens_keep_no_viewer_waiting() -> None:
+    full, checked, looked_at = asyncio.Event(), asyncio.Event(), set[str]()
+
+    async def review(request: web.Request) -> web.Response:
+        token = request.headers["Authorization"]
+        if "made-up" in token:
+            looked_at.add(token)
+            if len(looked_at) == MAX_STRANGERS:
+                full.set()
+            await checked.wait()
+            return bare_server.status(401)
+        return answered_review()
+
+    async with viewers_before(review) as (viewers, clock):
+        assert isinstance(await viewers.of("ann's"), Viewer)
+        made_up = [f"made-up-{number}" for number in range(4 * MAX_ASKED)]
+        asked = [asyncio.ensure_future(viewers.of(token)) for token in made_up]
+        await full.wait()
+        clock.now += KEPT_S
+        assert isinstance(await viewers.of("ann's"), Viewer)
+        assert len(looked_at) == MAX_STRANGERS
+        checked.set()
+        found = await asyncio.gather(*asked)
+        too_many = ViewerRefusal(503, "too many questions at once; try again")
+        assert {*found} == {BAD_TOKEN, too_many}
+        # The API server is asked again only about those who were sent away.
+        looked_at.clear()
+        assert await viewers.of(made_up[0]) == BAD_TOKEN
+        assert looked_at == set()
+
+
+async def test_one_token_is_looked_at_once_at_a_time_also_after_a_failure() -> None:
+    second, checked, asked = asyncio.Event(), asyncio.Event(), list[str]()
+
+    async def review(request: web.Request) -> web.Response:
+        if request.path.endswith("/selfsubjectreviews"):
+            asked.append(request.path)
+            if len(asked) == 1:
+                return bare_server.status(500)
+            second.set()
+            await checked.wait()
+        return answered_review()
+
+    async with viewers_before(review) as (viewers, _):
+        waiting = [asyncio.ensure_future(viewers.of("ann's")) for _ in range(2)]
+        await second.wait()
+        late = asyncio.ensure_future(viewers.of("ann's"))
+        await asyncio.sleep(0)
+        checked.set()
+        first, *others = await asyncio.gather(*waiting, late)
+        assert isinstance(first, ViewerRefusal)
+        assert [type(one) for one in others] == [Viewer, Viewer]
+        assert len(asked) == 2
+
+
+def answered_review() -> web.Response:
+    status = {"userInfo": {"username": "ann"}, "allowed": True}
+    return web.json_response({"status": status}, status=201)
+
+
+@dataclass
+class Clock:
+    """A clock (s) that a test sets."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@asynccontextmanager
+async def viewers_before(handler: bare_server.Handler) -> AsyncIterator[tuple[Viewers, Clock]]:
+    """Viewers of whom an API server with this handler is asked."""
+    clock = Clock()
+    async with bare_server.serving(handler) as url, ApiAsViewer(plain(url)) as api:
+        yield Viewers(api, clock), clock
 
 
 async def test_a_pod_is_explained_as_kubectl_does(stage: Stage) -> None:

@@ -8,15 +8,15 @@ who may see the same (`dashboard.viewers`), as often as `dashboard.fan_out` lets
 import asyncio
 import gzip
 import ssl
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from importlib import resources
 from secrets import token_hex
 from typing import Any, Self
+from weakref import WeakValueDictionary
 
 import msgspec
 from aiohttp import web
@@ -44,6 +44,7 @@ from kubeshare_py.dashboard.viewers import (
     BAD_TOKEN,
     EVERYTHING,
     QUESTIONS,
+    KnownViewers,
     Viewer,
     ViewerRefusal,
     token_of,
@@ -87,12 +88,13 @@ from kubeshare_py.terminal.why_report import why_report
 from kubeshare_py.views.view import WhyView
 
 PORT = 9008
-#: Seconds: for an answer about one object, for one about all cards, for a request of the page to
-#: wait for news, and for a viewer's rights to be believed.
-ASKED_S, READ_S, WAIT_S, KEPT_S = 15.0, 60.0, 25.0, 10.0
-#: The most viewers whose rights are remembered, and the most questions to the API server at once,
-#: without reads of the state, and with those that wait.
-MAX_KEPT, MAX_ASKED, MAX_WAITING = 1024, 16, 128
+#: Seconds: for an answer about one object, for one about all cards, and for a request of the page
+#: to wait for news.
+ASKED_S, READ_S, WAIT_S = 15.0, 60.0, 25.0
+#: The most questions to the API server at once, without reads of the state, and with those that
+#: wait; of these the most about tokens that showed no rights before.
+MAX_ASKED, MAX_WAITING = 16, 128
+MAX_STRANGERS, MAX_STRANGERS_WAITING = 4, 32
 #: The most answers that are kept made for one state, and the most audiences that are read for,
 #: without that of those who may see everything: in the largest cluster each keeps some 10 MB.
 MAX_MADE, MAX_AUDIENCES = 8, 64
@@ -111,13 +113,32 @@ class NoAnswer(Exception):
     """The API server did not answer, or was not asked; the text says why."""
 
 
+class Gate:
+    """Lets `most` through at once; `waiting` may be there together, those let through included."""
+
+    def __init__(self, most: int, waiting: int) -> None:
+        self._slots = asyncio.Semaphore(most)
+        self._left = waiting
+
+    @asynccontextmanager
+    async def passed(self) -> AsyncIterator[None]:
+        """Entered once it is let through. Raises NoAnswer if too many wait."""
+        if not self._left:
+            raise NoAnswer("too many questions at once; try again")
+        self._left -= 1
+        try:
+            async with self._slots:
+                yield
+        finally:
+            self._left += 1
+
+
 class ApiAsViewer:
     """An async context manager that needs a running event loop. `anonymous` has no token."""
 
     def __init__(self, anonymous: Credentials) -> None:
         self._transport = KubeTransport(anonymous, lambda: True)
-        self._slots = asyncio.Semaphore(MAX_ASKED)
-        self._waiting = 0
+        self._gate = Gate(MAX_ASKED, MAX_WAITING)
 
     async def __aenter__(self) -> Self:
         await self._transport.__aenter__()
@@ -128,14 +149,8 @@ class ApiAsViewer:
 
     async def asked(self, token: str, path: str, body: object = None) -> Reply:
         """GET, or POST of a body that changes nothing, after few others. Raises NoAnswer."""
-        if self._waiting >= MAX_WAITING:
-            raise NoAnswer("too many questions at once; try again")
-        self._waiting += 1
-        try:
-            async with self._slots:
-                return await self.sent(token, path, body, ASKED_S)
-        finally:
-            self._waiting -= 1
+        async with self._gate.passed():
+            return await self.sent(token, path, body, ASKED_S)
 
     async def sent(self, token: str, path: str, body: object, within_s: float) -> Reply:
         """The same at once. Raises NoAnswer."""
@@ -155,44 +170,40 @@ def _error_of(reply: Reply) -> KubeError:
 
 
 class Viewers:
-    """The users of tokens, and what each may see; an answer is believed for KEPT_S."""
+    """The users of tokens, and what each may see."""
 
     def __init__(self, api: ApiAsViewer, clock: Callable[[], float]) -> None:
         self._api = api
         self._clock = clock
-        self._kept: OrderedDict[ViewerId, tuple[float, Viewer | ViewerRefusal]] = OrderedDict()
-        self._asking: dict[ViewerId, asyncio.Lock] = {}
+        self._known = KnownViewers()
+        # A lock is there for as long as requests of its viewer hold it or wait for it.
+        self._asking: WeakValueDictionary[ViewerId, asyncio.Lock] = WeakValueDictionary()
+        self._strangers = Gate(MAX_STRANGERS, MAX_STRANGERS_WAITING)
 
     async def of(self, token: str) -> Viewer | ViewerRefusal:
         """The viewer, or why it may see nothing."""
         key = viewer_id(token)
         lock = self._asking.setdefault(key, asyncio.Lock())
-        try:
-            async with lock:
-                until, known = self._kept.get(key, (0.0, BAD_TOKEN))
-                if self._clock() < until:
-                    return known
-                found = await self._asked(token)
-                if (
-                    isinstance(found, ViewerRefusal)
-                    and found.status >= HTTPStatus.INTERNAL_SERVER_ERROR
-                ):
-                    return found
-                self._kept[key] = self._clock() + KEPT_S, found
-                self._kept.move_to_end(key)
-                if len(self._kept) > MAX_KEPT:
-                    self._kept.popitem(last=False)
-                return found
-        finally:
-            if not lock.locked():
-                self._asking.pop(key, None)
+        async with lock:
+            known = self._known.answer(key, self._clock())
+            if known is not None:
+                return known
+            # Made-up tokens keep no viewer waiting who was let in before.
+            gate = nullcontext() if self._known.is_known(key) else self._strangers.passed()
+            try:
+                async with gate:
+                    found = await self._asked(token)
+            except NoAnswer as error:
+                found = ViewerRefusal(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+            self._known.keep(key, found, self._clock())
+            return found
 
     def believed_s(self, viewer: Viewer) -> float:
         """For how long the answer about this viewer is believed from now on."""
-        until, _ = self._kept.get(viewer.id, (0.0, viewer))
-        return until - self._clock()
+        return self._known.believed_s(viewer.id, self._clock())
 
     async def _asked(self, token: str) -> Viewer | ViewerRefusal:
+        """Raises NoAnswer."""
         bodies = []
         try:
             for path, body in QUESTIONS:
@@ -205,8 +216,6 @@ class Viewers:
                 bodies.append(reply.body)
             about, cards, pods = bodies
             return viewer_of(token, (about, cards, pods))
-        except NoAnswer as error:
-            return ViewerRefusal(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
         except UNDECODABLE as error:
             said = f"the API server does not answer as one: {error}"
             return ViewerRefusal(HTTPStatus.SERVICE_UNAVAILABLE, said)
