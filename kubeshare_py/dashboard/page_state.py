@@ -35,10 +35,6 @@ class _Whole(msgspec.Struct):
 
     nodes: list[msgspec.Raw] = []
     pods: list[msgspec.Raw] = []
-    scheduler: str = ""
-    ready: bool = False
-    inventory: str = ""
-    source: str = ""
     overcommitted: tuple[tuple[str, str], ...] = ()
 
 
@@ -65,16 +61,10 @@ class PageState:
     def __init__(self) -> None:
         self.version: Version = 0
         self._nodes, self._pods = _Rows(), _Rows()
-        self._about = b"{}"
         #: Versions in which rows went away, with the kind and the name of each.
         self._gone: list[tuple[Version, str, str]] = []
         #: Changes since older versions are not known.
         self._oldest: Version = 0
-
-    @property
-    def nodes(self) -> int:
-        """How many nodes there are."""
-        return len(self._nodes.rows)
 
     def take(self, body: bytes) -> Generator[None, None, bool]:
         """Take in an answer in steps, between which others may read; whether anything changed.
@@ -88,7 +78,6 @@ class PageState:
         yield
         after = self.version + 1
         hidden = frozenset(whole.overcommitted)
-        about = _about(whole)
         # The state of a card depends on this list too, so it is part of each node's source.
         salt = msgspec.json.encode(sorted(hidden)) if hidden else b""
         nodes = yield from _taken(
@@ -101,11 +90,10 @@ class PageState:
         ]
         changed = bool(
             gone
-            or about != self._about
             or any(one.since == after for one in nodes.rows.values())
             or any(one.since == after for one in pods.rows.values())
         )
-        self._nodes, self._pods, self._about = nodes, pods, about
+        self._nodes, self._pods = nodes, pods
         if changed:
             self.version = after
             self._remember(gone)
@@ -133,8 +121,7 @@ class PageState:
             yield b',"gone_%bs":' % kind.encode() + msgspec.json.encode(sorted(names))
 
     def _parts(self, since: Version) -> Iterator[bytes]:
-        yield b'"about":' + self._about
-        yield b',"nodes":[' + b",".join(_newer(self._nodes, since)) + b"]"
+        yield b'"nodes":[' + b",".join(_newer(self._nodes, since)) + b"]"
         yield b',"pods":[' + b",".join(_newer(self._pods, since)) + b"]"
 
     def _remember(self, gone: list[tuple[Version, str, str]]) -> None:
@@ -183,17 +170,6 @@ def _read(raw: msgspec.Raw, read: _Read) -> tuple[str, bytes]:
 
 
 # The rows: arrays, whose places page/state.js names.
-
-
-def _about(whole: _Whole) -> bytes:
-    return msgspec.json.encode(
-        {
-            "scheduler": whole.scheduler,
-            "ready": whole.ready,
-            "inventory": whole.inventory,
-            "source": whole.source,
-        }
-    )
 
 
 def _node(raw: msgspec.Raw, overcommitted: frozenset[tuple[str, str]]) -> tuple[str, bytes]:

@@ -113,7 +113,7 @@ async def test_a_dashboard_that_is_away_is_asked_again(sight: Sight) -> None:
         offline=True, latency=0, downloadThroughput=-1, uploadThroughput=-1,
     )  # fmt: skip
     # A request that waits is not cut by this: the answer to it is the last that comes.
-    sight.state.view = replace(a_cluster(), inventory="unread")
+    sight.state.view = replace(a_cluster(), pods=())
     await sight.tab.expect_text("cannot be reached", "#alerts")
     assert await sight.tab.run("document.querySelectorAll('.tile').length") == 56
     await sight.tab.ask(

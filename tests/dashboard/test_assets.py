@@ -50,6 +50,20 @@ def test_every_module_that_is_imported_is_there() -> None:
             assert (FOLDER / name).is_file(), f"{path.name}: {name}"
 
 
+def test_what_a_module_exports_another_one_imports() -> None:
+    texts = {path.name: path.read_text() for path in SCRIPTS}
+    for name, text in each(texts.items()):
+        others = [one for other, one in texts.items() if other != name]
+        imports = re.compile(rf'import (?:{{([^}}]*)}}|\* as (\w+)) from "\./{name}"')
+        imported = set[str]()
+        for one in others:
+            for names, whole in imports.findall(one):
+                imported |= set(re.findall(r"\w+", names) or re.findall(rf"\b{whole}\.(\w+)", one))
+        declared = r"^export (?:async )?(?:function\*?|class|const) (\w+)"
+        assert [one for one in re.findall(declared, text, re.M) if one not in imported] == [], name
+        assert "export {" not in text, "declared where it stands"
+
+
 def test_every_file_is_served_as_what_it_is() -> None:
     for path in each(sorted(FOLDER.iterdir())):
         found = assets.asset(path.name, path.read_bytes())

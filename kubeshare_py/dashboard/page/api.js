@@ -21,7 +21,7 @@ export const session = {
   },
 };
 
-export async function ask(path, { body, signal, within = 20000 } = {}) {
+async function ask(path, { body, signal, within = 20000 } = {}) {
   const headers = session.token ? { [HEADER]: session.token } : {};
   const limit = AbortSignal.timeout(within);
   let answer;

@@ -3,7 +3,7 @@
 import { atNextFrame, fill, h, name, tell } from "./dom.js";
 import { LongList, LongTable } from "./lists.js";
 import { byName, sumOf } from "./state.js";
-import { cards as shareOf, count, memory, model, number, pair, percent, teamColour } from "./words.js";
+import { cards as shareOf, count, model, number, pair, percent, teamColour } from "./words.js";
 
 const TILE = 3.6; // rem: a tile's height, the gap between tiles, a node's head beside or above them
 const GAP = 0.375;
@@ -266,7 +266,7 @@ export class CardsView {
 
 // Whether a card passes the filters of the address.
 function matcher(url) {
-  const wanted = Object.fromEntries(["q", "model", "state", "team", "at"].map((key) => [key, url.get(key)]));
+  const wanted = Object.fromEntries(["q", "model", "state", "team"].map((key) => [key, url.get(key)]));
   const sought = wanted.q.trim().toLowerCase();
   const onlyFree = url.get("free") === "1";
   return (card) =>
@@ -441,5 +441,3 @@ function tenantNames(card) {
 export function rem() {
   return parseFloat(getComputedStyle(document.documentElement).fontSize);
 }
-
-export { memory };

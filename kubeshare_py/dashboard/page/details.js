@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { fill, h, name } from "./dom.js";
 import { inWords, stateChip } from "./cards.js";
-import { age, cards as shareOf, count, memory, model, pair, percent, stateOf, teamColour } from "./words.js";
+import { age, cards as shareOf, count, memory, pair, percent, stateOf, teamColour } from "./words.js";
 
 const AGAIN = 5000; // ms between two looks at a pod that waits
 
@@ -118,7 +118,7 @@ export class Details {
         ["Age", pod ? age(pod.created, this.state.now) : null],
         ["Asks for", pod ? name(pod.asks) : null],
         ["Holds", pod?.holds ? name(pod.holds) : null],
-        ["Where", pod?.node ? [h("a", { href: this.url.open_with({ node: pod.node }) }, name(pod.node)), this.cardsOf(pod)] : null],
+        ["Where", pod?.node ? [h("a", { href: this.url.with({ node: pod.node }) }, name(pod.node)), this.cardsOf(pod)] : null],
         ["Scheduler", pod ? name(pod.profile) : null],
         ["Priority", pod && (pod.priority || pod.labelPriority) ? `${pod.priority}${pod.labelPriority ? `, sharedgpu/priority ${pod.labelPriority}` : ""}` : null],
       ]),
@@ -149,7 +149,7 @@ export class Details {
     if (!pod.cards.length) return null;
     const node = this.state.nodes.get(pod.node);
     const known = pod.cards.map((uuid) => [uuid, node?.cards.find((card) => card.uuid === uuid)]);
-    return known.map(([uuid, card]) => [", ", h("a", { href: this.url.open_with({ card: uuid }) }, card ? card.label : name(uuid))]);
+    return known.map(([uuid, card]) => [", ", h("a", { href: this.url.with({ card: uuid }) }, card ? card.label : name(uuid))]);
   }
 
   placement(why) {
@@ -168,7 +168,7 @@ export class Details {
       found.neighbours.length
         ? [
             h("h4", null, "On the same cards"),
-            h("ul", { class: "plain-list" }, found.neighbours.map((one) => h("li", null, one.name ? h("a", { href: this.url.open_with({ pod: `${one.namespace}/${one.name}` }) }, name(`${one.namespace}/${one.name}`)) : "a pod of another namespace", " ", h("span", { class: "fine" }, one.holds.map((part) => `${part.index >= 0 ? `GPU ${part.index}` : part.uuid}: ${shareOf(part.milli)}, ${memory(part.memory_bytes)}`).join("; "))))),
+            h("ul", { class: "plain-list" }, found.neighbours.map((one) => h("li", null, one.name ? h("a", { href: this.url.with({ pod: `${one.namespace}/${one.name}` }) }, name(`${one.namespace}/${one.name}`)) : "a pod of another namespace", " ", h("span", { class: "fine" }, one.holds.map((part) => `${part.index >= 0 ? `GPU ${part.index}` : part.uuid}: ${shareOf(part.milli)}, ${memory(part.memory_bytes)}`).join("; "))))),
           ]
         : null,
     );
@@ -187,7 +187,7 @@ export class Details {
       facts([
         ["State", [stateChip(card), card.note ? h("span", { class: "fine block" }, name(card.note)) : null]],
         ["Model", name(card.model)],
-        ["Node", h("a", { href: this.url.open_with({ node: card.node.name }) }, name(card.node.name))],
+        ["Node", h("a", { href: this.url.with({ node: card.node.name }) }, name(card.node.name))],
         ["Share held", `${shareOf(card.used)} of ${shareOf(card.capacity)}${card.reserved ? `, ${shareOf(card.reserved)} reserved` : ""}`],
         ["Memory held", pair(card.usedMemory, card.memory)],
         ["Really busy", card.busy === null ? "not measured" : `${percent(card.busy, 1000)} % of the time`],
@@ -202,7 +202,7 @@ export class Details {
               card.tenants.map(([namespace, pod, milli, bytes, exclusive, unheld]) => [
                 [
                   h("i", { class: "swatch", "--colour": teamColour(namespace) }),
-                  namespace ? h("a", { href: this.url.open_with({ pod: `${namespace}/${pod}` }) }, name(`${namespace}/${pod}`)) : h("i", null, "another namespace"),
+                  namespace ? h("a", { href: this.url.with({ pod: `${namespace}/${pod}` }) }, name(`${namespace}/${pod}`)) : h("i", null, "another namespace"),
                   exclusive ? h("span", { class: "fine block" }, "the card is for it alone") : null,
                   unheld.length ? h("span", { class: "fine block" }, `not held to its ${unheld.join(" and ")}`) : null,
                 ],
@@ -243,7 +243,7 @@ export class Details {
           ? table(
               ["Card", "Share", "Memory", "Busy"],
               node.cards.map((card) => [
-                [h("a", { href: this.url.open_with({ card: card.uuid }), title: inWords(card) }, card.label), card.isReady ? null : h("span", { class: "fine block" }, card.state)],
+                [h("a", { href: this.url.with({ card: card.uuid }), title: inWords(card) }, card.label), card.isReady ? null : h("span", { class: "fine block" }, card.state)],
                 `${shareOf(card.used)} of ${shareOf(card.capacity)}`,
                 pair(card.usedMemory, card.memory),
                 card.busy === null ? "–" : `${percent(card.busy, 1000)} %`,
@@ -329,5 +329,3 @@ function amount(value, unit) {
   if (unit === "milli") return shareOf(value);
   return unit === "bytes" ? memory(value) : String(value);
 }
-
-export { model };

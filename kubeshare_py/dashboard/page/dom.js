@@ -3,11 +3,11 @@
 // Control characters, and marks that turn the direction of a text around, are shown and not obeyed.
 const ODD = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
-export function printable(value) {
+function printable(value) {
   return String(value).replace(ODD, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-export function text(value) {
+function text(value) {
   return document.createTextNode(printable(value));
 }
 
@@ -25,7 +25,7 @@ export function h(tag, attributes, ...children) {
   return element;
 }
 
-export function append(element, children) {
+function append(element, children) {
   for (const child of children) {
     if (child === null || child === undefined || child === false) continue;
     if (Array.isArray(child)) append(element, child);

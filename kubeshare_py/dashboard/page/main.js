@@ -53,10 +53,6 @@ class Url {
     return `#/${view}${query ? `?${query}` : ""}`;
   }
 
-  open_with(given) {
-    return this.with(given);
-  }
-
   // Filters replace the address, so that "back" does not lead through every letter.
   set(given) {
     history.replaceState(null, "", this.with(given));

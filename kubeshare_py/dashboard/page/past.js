@@ -14,8 +14,8 @@ export function moment(ms) {
 }
 
 // The time in the address: RFC 3339, so that links mean the same everywhere. 0 is now.
-export const inAddress = (ms) => (ms ? new Date(ms).toISOString() : "");
-export const ofAddress = (text) => Date.parse(text) || 0;
+const inAddress = (ms) => (ms ? new Date(ms).toISOString() : "");
+const ofAddress = (text) => Date.parse(text) || 0;
 
 export class PastBar {
   constructor({ url }) {

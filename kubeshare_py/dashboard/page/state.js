@@ -1,6 +1,6 @@
 // The cluster as the page knows it: rows of the server as objects, with sums over them.
 
-const byName = new Intl.Collator("en", { numeric: true }).compare;
+export const byName = new Intl.Collator("en", { numeric: true }).compare;
 
 class Card {
   constructor(node, row) {
@@ -58,13 +58,11 @@ export class State {
   constructor() {
     this.version = "";
     this.at = 0; // the time in the past that it is of (ms), 0 for now
-    this.about = {};
     this.problem = "";
     this.nodes = new Map();
     this.pods = new Map();
     this.byKey = new Map();
     this.sorted = [];
-    this.changes = 0;
   }
 
   get isRead() {
@@ -80,7 +78,6 @@ export class State {
   take(answer) {
     this.version = answer.version;
     this.problem = answer.problem;
-    this.about = answer.about;
     const before = this.nodes.size;
     if (answer.whole) {
       this.nodes = new Map();
@@ -107,7 +104,6 @@ export class State {
     if (named || before !== this.nodes.size) this.order = [...this.nodes.keys()].sort(byName);
     if (named || answer.nodes.length) this.sorted = this.order.map((one) => this.nodes.get(one));
     if (answer.whole || answer.nodes.length || answer.pods.length || named || answer.gone_pods?.length) {
-      this.changes += 1;
       this.sums = null;
       this.queue = null;
     }
@@ -125,16 +121,13 @@ export class State {
   // Sums over all cards, and the names that can be filtered by.
   totals() {
     if (this.sums) return this.sums;
-    const sums = { ...EMPTY, withCards: 0, models: new Map(), teams: new Map(), states: new Map(), hidden: false };
+    const sums = { ...EMPTY, withCards: 0, models: new Map(), teams: new Map(), states: new Map() };
     for (const node of this.sorted) sums.withCards += node.cards.length ? 1 : 0;
     for (const card of this.cards()) {
       addCard(sums, card);
       bump(sums.models, card.model);
       for (const state of card.state.split(",")) bump(sums.states, state);
-      for (const [namespace] of card.tenants) {
-        if (namespace) bump(sums.teams, namespace);
-        else sums.hidden = true;
-      }
+      for (const [namespace] of card.tenants) if (namespace) bump(sums.teams, namespace);
     }
     this.sums = sums;
     return sums;
@@ -219,5 +212,3 @@ function addCard(sums, card) {
 function bump(counts, key) {
   counts.set(key, (counts.get(key) ?? 0) + 1);
 }
-
-export { byName };

@@ -49,8 +49,6 @@ const STATES = {
   new: "has just been seen",
 };
 export const stateOf = (state) => STATES[state] ?? state;
-// States of pods without a node.
-export const WAITING = new Set(["new", "waiting", "backoff", "gated", "delegated"]);
 
 // A colour of its own for each team: one of 24, by its name.
 export function teamColour(namespace) {

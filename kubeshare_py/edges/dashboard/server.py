@@ -102,8 +102,6 @@ MAX_MADE, MAX_AUDIENCES = 8, 64
 #: same bytes, which are counted for each.
 BOUNDS = Bounds(unread_bytes=256 * 2**20, unread_s=60.0)
 _JSON = {"Content-Type": "application/json"}
-#: Not the viewer's fault: asked again at its next request.
-_AWAY = HTTPStatus.SERVICE_UNAVAILABLE
 
 
 # Requests to the API server, each with the token of a viewer.
@@ -256,7 +254,7 @@ class Feed:
         """Return True once there is more than a page of this version has, False after that time."""
         try:
             async with asyncio.timeout(wait_s):
-                while since == self.version or not (self.serial or self.problem):
+                while since == self.version or not self.serial:
                     await self._news.wait()
         except TimeoutError:
             return False
