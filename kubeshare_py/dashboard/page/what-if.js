@@ -62,6 +62,7 @@ export class WhatIfView {
         this.answers,
         found.pods.map((one) => answer(one)),
         found.pods.length ? null : h("p", { class: "empty" }, "No pods were found, and no templates of pods."),
+        found.pods.length > 1 ? h("p", { class: "fine" }, "Each pod is asked about alone, as if the others were not created.") : null,
         found.skipped.length ? h("p", { class: "fine" }, `Not looked at: ${found.skipped.join(", ")}`) : null,
       );
       tell(found.pods.map((one) => `${one.object}: ${verdict(one)[1]}`).join(". "));
