@@ -1378,6 +1378,22 @@ def test_the_dashboard_has_no_rights_and_no_token() -> None:
     assert rule["from"] == [{"podSelector": {"matchLabels": {"app": "ingress"}}}]
 
 
+def test_the_dashboard_reads_the_schedulers_log_and_cannot_write_it() -> None:
+    log = ("eventLog.enabled=true", 'eventLog.existingClaim="events"')
+    found = rendered("dashboard.enabled=true", "dashboard.past=true", *log)
+    named = {one["kind"]: one for one in found if one["metadata"]["name"] == "kubeshare-dashboard"}
+    pod = named["Deployment"]["spec"]["template"]["spec"]
+    claim = {"claimName": "events", "readOnly": True}
+    assert {"name": "event-log", "persistentVolumeClaim": claim} in pod["volumes"]
+    [container] = pod["containers"]
+    [mount] = [one for one in container["volumeMounts"] if one["name"] == "event-log"]
+    assert mount["readOnly"] is True
+    assert f"--event-log={mount['mountPath']}" in container["args"]
+    for without in (log[:1], log[1:]):
+        answer = refused("dashboard.enabled=true", "dashboard.past=true", *without)
+        assert "dashboard.past: needs eventLog.enabled" in answer
+
+
 @pytest.mark.parametrize(
     ("secret", "scheme", "port"), [("", "HTTP", 80), ("page-tls", "HTTPS", 443)]
 )
