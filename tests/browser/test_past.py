@@ -41,7 +41,7 @@ async def test_a_pod_that_waited_and_ran_does_so_again_on_the_slider(sight: Sigh
     await sight.go(f"#/queue?pod=default/train&{at(TRAIN_CAME + 60)}")
     # Why, and for how long, as of then.
     await tab.expect_text("free 0", "#details")
-    await tab.expect_text("held by", "#details")
+    await tab.expect_text("it fits on n1 when default/blocker ends", "#details")
     await slide(sight, BLOCKER_LEFT)
     await tab.expect_text("runs, or starts", "#details")
     await tab.until("document.querySelector('#queue-count').hidden")

@@ -18,6 +18,8 @@ VIEWS = (
     "#/queue",
     "#/usage",
     "#/what-if",
+    "#/queue?pod=default/train&at=2026-11-30T03:03:00Z",
+    "#/usage?over=1h&at=2026-11-30T03:10:00Z",
 )
 #: The pictures: a name, a view, the size, the colours.
 PICTURES = (
@@ -25,6 +27,7 @@ PICTURES = (
     ("pod-dark", "#/cards?pod=vision/pretrain", (1440, 900), "dark"),
     ("queue", "#/queue", (1280, 500), "light"),
     ("usage-dark", "#/usage?by=team", (1280, 500), "dark"),
+    ("past", "#/queue?pod=default/train&at=2026-11-30T03:03:00Z", (1280, 800), "light"),
     ("phone", "#/cards", (390, 844), "light"),
 )
 
@@ -48,7 +51,13 @@ async def test_axe_finds_nothing(sight: Sight, colours: str) -> None:
 
 async def ready(sight: Sight, view: str) -> None:
     """Return once what the view asks for is there."""
-    if "pod=" in view:
+    if "at=" in view:
+        await sight.tab.expect_text("As of", "#live")
+    if "over=" in view:
+        await sight.tab.expect_text("card-hour", "main")
+    if "pod=default/train" in view:
+        await sight.tab.expect_text("when default/blocker ends", "#details")
+    elif "pod=" in view:
         await sight.tab.expect_text("What would make it fit", "#details")
 
 

@@ -48,6 +48,9 @@ export class Details {
       this.element.hidden = false;
       this.drawn = undefined;
     }
+    // What was asked about another time is no answer.
+    if (this.at !== this.state.at) this.stop();
+    this.at = this.state.at;
     const [kind, value] = shown;
     if (kind === "pod") this.pod(value);
     else if (kind === "card") this.card(value);
