@@ -228,5 +228,6 @@ def _pod(raw: msgspec.Raw) -> tuple[str, bytes]:
         pod.message,
         pod.profile,
         pod.cards,
+        pod.gang,
     )
     return pod.uid, msgspec.json.encode(row)

@@ -261,7 +261,8 @@ class PodView(msgspec.Struct, frozen=True, kw_only=True):
     `unheld` the parts that this does not enforce. `not_ready` are those of its cards on which the
     back-end is not known to work. `holds` is its part of each card; with `asks_for_other` its
     labels ask for something else. `card_name` is as that of a tenant. `unlikely` are
-    sentences about labels that are hardly meant as they are.
+    sentences about labels that are hardly meant as they are. `gang` is the name of its pod group in
+    its namespace, "" if it is in none.
 
     If its containers have claims of their own, `containers` says what each asks for and holds, and
     `relation` how their cards relate: `same card`, `different cards`, or "" if that does not
@@ -297,6 +298,7 @@ class PodView(msgspec.Struct, frozen=True, kw_only=True):
     relation: str = ""
     card_name: str = ""
     unlikely: tuple[str, ...] = ()
+    gang: str = ""
 
 
 class ClusterView(msgspec.Struct, frozen=True, kw_only=True):

@@ -62,6 +62,19 @@ async def test_a_pod_that_waits_says_why_and_what_would_help(sight: Sight) -> No
     await sight.expect_no_errors()
 
 
+async def test_a_pod_of_a_gang_leads_to_the_others(sight: Sight) -> None:
+    view = a_cluster()
+    pods = (
+        replace(pod, gang="run-7") if pod.name.startswith("pretrain") else pod for pod in view.pods
+    )
+    sight.state.view = replace(view, pods=tuple(pods))
+    await sight.open("#/queue?pod=vision/pretrain")
+    await sight.tab.expect_text("Gang run-7", "#details")
+    await sight.tab.expect_text("2 pods, 0 with a node", "#details")
+    await sight.tab.click("#details section td a")
+    await sight.tab.expect_text("pretrain-urgent", "#details h2")
+
+
 async def test_what_is_shown_is_in_the_address(sight: Sight) -> None:
     await sight.open()
     await sight.tab.click("#filter-q")

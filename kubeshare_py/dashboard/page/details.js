@@ -1,10 +1,11 @@
 // One pod, one card or one node: where, why, what would help, and what it shares.
 
 import * as api from "./api.js";
-import { fill, h, name } from "./dom.js";
+import { fill, h, name, printable } from "./dom.js";
 import { inWords, stateChip } from "./cards.js";
-import { age, cards as shareOf, count, memory, pair, percent, stateOf, teamColour } from "./words.js";
+import { age, cards as shareOf, count, memory, number, pair, percent, stateOf, teamColour } from "./words.js";
 
+const MEMBERS = 24; // of a gang that are listed
 const AGAIN = 5000; // ms between two looks at a pod that waits
 
 export class Details {
@@ -109,8 +110,9 @@ export class Details {
       this.draw("claim", "ResourceClaim", title.slice("resourceclaim/".length), h("p", null, "Its cards are allocated to a ResourceClaim of ", name(namespace), "."));
       return;
     }
-    const token = [pod, this.why, this.refused];
-    if (this.drawn && this.drawn.length && token.every((one, at) => one === this.drawn[at])) return;
+    const gang = pod?.gang ? this.state.gangOf(pod) : [];
+    const token = [pod, this.why, this.refused, ...gang];
+    if (this.drawn && this.drawn.length === token.length && token.every((one, at) => one === this.drawn[at])) return;
     this.draw(
       token,
       "Pod",
@@ -125,6 +127,7 @@ export class Details {
         ["Scheduler", pod ? name(pod.profile) : null],
         ["Priority", pod && (pod.priority || pod.labelPriority) ? `${pod.priority}${pod.labelPriority ? `, sharedgpu/priority ${pod.labelPriority}` : ""}` : null],
       ]),
+      gang.length ? members(pod, gang, this.url) : null,
       this.refused ? h("p", { class: "problem" }, this.refused) : null,
       this.why ? [verdicts(this.why.why), this.placement(this.why.why), report(this.why.report)] : this.refused ? null : h("p", { class: "fine" }, "Asking why …"),
     );
@@ -280,6 +283,17 @@ function section(title, ...content) {
 
 function table(titles, rows) {
   return h("table", null, h("thead", null, h("tr", null, titles.map((one) => h("th", { scope: "col" }, one)))), h("tbody", null, rows.map((row) => h("tr", null, row.map((cell) => h("td", null, cell))))));
+}
+
+// The pods that start together with this one, the first ones by name.
+function members(pod, gang, url) {
+  const shown = gang.slice(0, MEMBERS);
+  return section(
+    `Gang ${printable(pod.gang)}`,
+    h("p", { class: "fine" }, `${count(gang.length, "pod")}, ${number(gang.filter((one) => one.node).length)} with a node`),
+    table(["Pod", "Node", "State"], shown.map((one) => [one === pod ? name(one.name) : h("a", { href: url.with({ pod: one.key }) }, name(one.name)), one.node ? name(one.node) : "–", stateOf(one.state)])),
+    gang.length > shown.length ? h("p", { class: "fine" }, `and ${number(gang.length - shown.length)} more`) : null,
+  );
 }
 
 function report(text) {

@@ -3,7 +3,7 @@
 // Control characters, and marks that turn the direction of a text around, are shown and not obeyed.
 const ODD = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
-function printable(value) {
+export function printable(value) {
   return String(value).replace(ODD, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 

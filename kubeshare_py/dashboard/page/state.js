@@ -43,7 +43,7 @@ class Pod {
   constructor(row) {
     [
       this.uid, this.namespace, this.name, this.state, this.node, this.priority, this.labelPriority,
-      this.created, this.asks, this.holds, this.message, this.profile, this.cards,
+      this.created, this.asks, this.holds, this.message, this.profile, this.cards, this.gang,
     ] = row;
   }
 
@@ -107,6 +107,13 @@ export class State {
       this.sums = null;
       this.queue = null;
     }
+  }
+
+  // All pods of a pod's gang that the viewer may see, by name.
+  gangOf(pod) {
+    const found = [];
+    for (const one of this.pods.values()) if (one.gang === pod.gang && one.namespace === pod.namespace) found.push(one);
+    return found.sort((one, other) => byName(one.name, other.name));
   }
 
   card(uuid) {

@@ -242,6 +242,7 @@ def pod_view(
         relation=relation_of(pod.shape),
         card_name=allocation.cards[0].name if allocation and allocation.cards else "",
         unlikely=pod.unlikely,
+        gang=pod.group.name if pod.group is not None else "",
     )
 
 

@@ -39,11 +39,13 @@ from tests.making import (
     GIB,
     Driver,
     a_claim,
+    a_group,
     a_machine,
     a_node,
     a_pod,
     a_shape,
     a_share,
+    members,
     some_gpus,
     whole,
 )
@@ -67,6 +69,14 @@ def test_the_view_lists_nodes_and_pods_by_name() -> None:
         "a",
         "b",
     ]
+
+
+def test_a_pod_of_a_gang_names_it() -> None:
+    driver = Driver({"n1": 1})
+    for pod in (*members(a_group(2), 2), a_share("alone", 500)):
+        driver.tell(PodSeen(pod))
+    named = {pod.name: pod.gang for pod in cluster_view(driver.machine).pods}
+    assert named == {"alone": "", "g-0": "g", "g-1": "g"}
 
 
 def test_portions_add_up_to_all() -> None:
