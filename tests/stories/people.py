@@ -67,6 +67,21 @@ class People:
         path = f"/api/v1/namespaces/{name}/serviceaccounts"
         await self.stage.expect_in(path, "default", lambda _: True)
 
+    def account(self, name: str) -> str:
+        """The user that a ServiceAccount of this name is, whose `token` can be had."""
+        return name if self.plane is None else f"system:serviceaccount:default:{name}"
+
+    async def token(self, name: str) -> str:
+        """A token of that account."""
+        if self.plane is None:
+            return self.stage.cluster.server.add_user(name)
+        await _create(
+            self.stage.client,
+            "/api/v1/namespaces/default/serviceaccounts",
+            {"metadata": {"name": name}},
+        )
+        return self.plane.token_of("default", name)
+
     def certificate(self, user: str) -> Path:
         """A kubeconfig of a user with a client certificate, and without a token."""
         path = self.stage.folder / f"{user}.kubeconfig"
