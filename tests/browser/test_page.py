@@ -71,6 +71,7 @@ async def test_a_pod_of_a_gang_leads_to_the_others(sight: Sight) -> None:
     await sight.open("#/queue?pod=vision/pretrain")
     await sight.tab.expect_text("Gang run-7", "#details")
     await sight.tab.expect_text("2 pods, 0 with a node", "#details")
+    await sight.tab.expect_text("What would make it fit", "#details")
     await sight.tab.click("#details section td a")
     await sight.tab.expect_text("pretrain-urgent", "#details h2")
 

@@ -65,7 +65,7 @@ export class CardsView {
 
   bars() {
     const list = new LongList({
-      heightOf: (item) => this.heightOf(item),
+      heights: () => (item) => this.heightOf(item),
       keyOf: (item) => item.key,
       isSame: (one, other) => isSameItem(one, other) && one.wide === other.wide,
       draw: (item) => (item.node ? this.drawNode(item) : drawGroup(item)),
@@ -101,8 +101,8 @@ export class CardsView {
   // Columns of tiles for the width there is; then all heights are known.
   place() {
     if (!this.list || this.asTable || !this.items || !this.body.isConnected) return;
-    const one = rem();
-    const width = this.body.clientWidth / one;
+    this.rem = rem();
+    const width = this.body.clientWidth / this.rem;
     this.wide = width >= 44;
     const room = width - (this.wide ? HEAD + 1 : 0) - 1.5;
     const most = this.items.reduce((largest, item) => Math.max(largest, item.cards?.length ?? 0), 1);
@@ -115,11 +115,11 @@ export class CardsView {
   }
 
   heightOf(item) {
-    if (!item.node) return 2.75 * rem();
+    if (!item.node) return 2.75 * this.rem;
     const rows = Math.ceil(item.cards.length / this.columns);
     const tiles = rows * (TILE + GAP) - GAP;
     const about = item.node.state ? 4.6 : 3.5;
-    return (this.wide ? Math.max(tiles, about) + 1 : tiles + 3.5) * rem();
+    return (this.wide ? Math.max(tiles, about) + 1 : tiles + 3.5) * this.rem;
   }
 
   drawNode({ node, cards, key }) {
@@ -236,6 +236,10 @@ export class CardsView {
 
   // [title or null, [[node, cards], ...]] for each group, with what the filters leave.
   groups() {
+    if (!this.url.isFiltered && (GROUPS[this.url.get("group")] ?? "node") === "node") {
+      const all = this.state.sorted.filter((node) => node.cards.length).map((node) => [node, node.cards]);
+      return all.length ? [[null, all]] : [];
+    }
     const matches = matcher(this.url);
     const by = GROUPS[this.url.get("group")] ?? "node";
     const groups = new Map();

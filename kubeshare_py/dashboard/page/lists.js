@@ -4,11 +4,11 @@ import { h } from "./dom.js";
 
 const BEYOND = 400; // pixels above and below what is in sight
 
-// `heightOf(item)` in pixels, `keyOf(item)`, `draw(item)` makes an element, `isSame(a, b)` tells
+// `heights()` makes the function from an item to its pixels, `keyOf(item)`, `draw(item)` makes an element, `isSame(a, b)` tells
 // whether an element of one item may stay for the other.
 export class LongList {
-  constructor({ heightOf, keyOf, draw, isSame, attributes = {} }) {
-    Object.assign(this, { heightOf, keyOf, draw, isSame });
+  constructor({ heights, keyOf, draw, isSame, attributes = {} }) {
+    Object.assign(this, { heights, keyOf, draw, isSame });
     this.items = [];
     this.offsets = new Float64Array(1);
     this.shown = new Map();
@@ -26,7 +26,8 @@ export class LongList {
   set(items) {
     this.items = items;
     this.offsets = new Float64Array(items.length + 1);
-    for (let at = 0; at < items.length; at += 1) this.offsets[at + 1] = this.offsets[at] + this.heightOf(items[at]);
+    const heightOf = this.heights();
+    for (let at = 0; at < items.length; at += 1) this.offsets[at + 1] = this.offsets[at] + heightOf(items[at]);
     this.element.style.height = `${this.offsets[items.length]}px`;
     this.show();
   }
@@ -118,7 +119,10 @@ export class LongTable {
   constructor({ label, columns, keyOf, isSame, open, rowHeight }) {
     this.columns = columns;
     this.list = new LongList({
-      heightOf: () => rowHeight(),
+      heights: () => {
+        const height = rowHeight();
+        return () => height;
+      },
       keyOf,
       isSame,
       attributes: { role: "rowgroup" },

@@ -37,6 +37,20 @@ class Node {
     this.islands = islands;
     this.cards = cards.map((card) => new Card(this, card));
   }
+
+  // Sums over its cards, and how many there are of each model, team and state. A node of another
+  // answer is another object, so that they are added up once.
+  get sums() {
+    if (this.summed) return this.summed;
+    const sums = { ...sumOf(this.cards), models: new Map(), teams: new Map(), states: new Map() };
+    for (const card of this.cards) {
+      bump(sums.models, card.model);
+      for (const state of card.state.split(",")) bump(sums.states, state);
+      for (const [namespace] of card.tenants) if (namespace) bump(sums.teams, namespace);
+    }
+    this.summed = sums;
+    return sums;
+  }
 }
 
 class Pod {
@@ -62,6 +76,7 @@ export class State {
     this.nodes = new Map();
     this.pods = new Map();
     this.byKey = new Map();
+    this.unplaced = new Map();
     this.sorted = [];
   }
 
@@ -83,6 +98,7 @@ export class State {
       this.nodes = new Map();
       this.pods = new Map();
       this.byKey = new Map();
+      this.unplaced = new Map();
     }
     let named = answer.whole;
     for (const gone of answer.gone_nodes ?? []) named = this.nodes.delete(gone) || named;
@@ -90,6 +106,7 @@ export class State {
       const pod = this.pods.get(gone);
       if (pod && this.byKey.get(pod.key) === pod) this.byKey.delete(pod.key);
       this.pods.delete(gone);
+      this.unplaced.delete(gone);
     }
     for (const row of answer.nodes) {
       const node = new Node(row);
@@ -100,6 +117,8 @@ export class State {
       const pod = new Pod(row);
       this.pods.set(pod.uid, pod);
       this.byKey.set(pod.key, pod);
+      if (pod.node || pod.state === "bound") this.unplaced.delete(pod.uid);
+      else this.unplaced.set(pod.uid, pod);
     }
     if (named || before !== this.nodes.size) this.order = [...this.nodes.keys()].sort(byName);
     if (named || answer.nodes.length) this.sorted = this.order.map((one) => this.nodes.get(one));
@@ -129,12 +148,10 @@ export class State {
   totals() {
     if (this.sums) return this.sums;
     const sums = { ...EMPTY, withCards: 0, models: new Map(), teams: new Map(), states: new Map() };
-    for (const node of this.sorted) sums.withCards += node.cards.length ? 1 : 0;
-    for (const card of this.cards()) {
-      addCard(sums, card);
-      bump(sums.models, card.model);
-      for (const state of card.state.split(",")) bump(sums.states, state);
-      for (const [namespace] of card.tenants) if (namespace) bump(sums.teams, namespace);
+    for (const { cards, sums: of } of this.sorted) {
+      sums.withCards += cards.length ? 1 : 0;
+      for (const key in EMPTY) sums[key] += of[key];
+      for (const kind of ["models", "teams", "states"]) for (const [key, number] of of[kind]) bump(sums[kind], key, number);
     }
     this.sums = sums;
     return sums;
@@ -144,16 +161,14 @@ export class State {
   waiting() {
     if (this.queue) return this.queue;
     const held = (pod) => (pod.state === "gated" ? 1 : 0);
-    this.queue = [...this.pods.values()]
-      .filter((pod) => !pod.node && pod.state !== "bound")
-      .sort(
-        (one, other) =>
-          held(one) - held(other) ||
-          other.priority - one.priority ||
-          other.labelPriority - one.labelPriority ||
-          (one.created < other.created ? -1 : one.created > other.created ? 1 : 0) ||
-          byName(one.key, other.key),
-      );
+    this.queue = [...this.unplaced.values()].sort(
+      (one, other) =>
+        held(one) - held(other) ||
+        other.priority - one.priority ||
+        other.labelPriority - one.labelPriority ||
+        (one.created < other.created ? -1 : one.created > other.created ? 1 : 0) ||
+        byName(one.key, other.key),
+    );
     return this.queue;
   }
 
@@ -216,6 +231,6 @@ function addCard(sums, card) {
   }
 }
 
-function bump(counts, key) {
-  counts.set(key, (counts.get(key) ?? 0) + 1);
+function bump(counts, key, by = 1) {
+  counts.set(key, (counts.get(key) ?? 0) + by);
 }
