@@ -100,6 +100,8 @@ class Ledger:
         self.capacities = 0
         self._reserved = ReservedPlaces()
         self._lingering = Lingering()
+        #: How many charges of lingering pods and of claims ended, or were replaced; to be read.
+        self.lingering_ended = 0
         #: Pods whose cards by index were looked up since they were taken; to be read.
         self.found: list[PodUid] = []
 
@@ -495,6 +497,7 @@ class Ledger:
         charge = self._lingering.pop(uid)
         if charge is None:
             return
+        self.lingering_ended += 1
         row = self.columns.row_of[charge.node]
         if charge.allocation is not None and charge.allocation.port is not None:
             self._ports[charge.node].give_back(charge.allocation.port)

@@ -87,6 +87,15 @@ class ClaimedDevices:
             None if one is None else PodKey(one.claim.namespace, f"resourceclaim/{one.claim.name}")
         )
 
+    def charges_of(self, claim: ObjectKey) -> list[PodUid]:
+        """What the ledger knows the charges of this claim by."""
+        return [one.uid for one in self._held.get(claim, ())]
+
+    def is_assumed(self, uid: PodUid) -> bool:
+        """Whether this charge is of a claim that the API server has not shown allocated yet."""
+        one = self._by_uid.get(uid)
+        return one is not None and one.claim in self._assumed
+
     def on(self, node: NodeName) -> Iterator[ClaimedCards]:
         """The cards of a node that claims hold, in the order of the claims."""
         for uid in sorted(self._on.get(node, ())):

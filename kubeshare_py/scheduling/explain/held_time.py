@@ -3,16 +3,17 @@
 A part of a card is held from when the watch shows a pod bound with it until the machine frees it:
 when the pod is gone or has finished, and of a pod that was deleted by force once it lingers no
 more. Places that are decided and not yet seen bound do not count. Cards of a ResourceClaim are
-held as long as it is allocated, by the claim in place of a pod.
+held as long as the watch shows it allocated, by the claim in place of a pod.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
 from kubeshare_py.cluster.charge import Charge
 from kubeshare_py.domain.allocation import CardCharge
 from kubeshare_py.domain.cluster_objects import Labels, WatchedKind
+from kubeshare_py.domain.device import ResourceClaim
 from kubeshare_py.domain.events import (
     BindAnswered,
     BindSlotsFree,
@@ -34,12 +35,12 @@ from kubeshare_py.scheduling.machine import Machine, MachineEvent
 from kubeshare_py.scheduling.queue.pod_records import PodState
 from kubeshare_py.views.figures import HeldSeconds
 
-#: The kinds of objects that may change what ResourceClaims hold.
+#: The kinds of objects that may change what any ResourceClaim holds.
 _ABOUT_CLAIMS = (WatchedKind.RESOURCE_CLAIM, WatchedKind.RESOURCE_SLICE)
 
 
 #: Most events: they change nothing of what bound pods hold.
-_NEVER = (BindSlotsFree, BindAnswered, TimePassed)
+_NEVER = frozenset({BindSlotsFree, BindAnswered, TimePassed})
 
 
 class Holding(NamedTuple):
@@ -69,25 +70,29 @@ class FollowedHoldings:
         self.now: dict[PodUid, Holding] = {}
         #: Those of `now` that no record has: of lingering pods and of claims.
         self._without_record: dict[PodUid, None] = {}
+        #: How many charges without a pod had ended at the last look.
+        self._ended = 0
 
-    def changes(self, event: MachineEvent) -> list[HoldingChange]:
+    def changes(self, event: MachineEvent) -> Sequence[HoldingChange]:
         """What is different after this event, which the machine has just handled."""
-        uids: Iterable[PodUid]
-        if isinstance(event, PodSeen):
+        uids: Iterable[PodUid] = ()
+        if type(event) is PodSeen:
             uids = () if self._goes_on(event.pod.uid) else (event.pod.uid,)
-        elif isinstance(event, _NEVER):
-            uids = ()
-        else:
+        elif type(event) is PodGone:
+            uids = (event.uid,) if event.uid in self.now else ()
+        elif type(event) not in _NEVER:
             uids = self._concerned(event)
-        if self._without_record:
+        ledger = self._machine.ledger
+        if ledger.lingering_ended != self._ended:
             # Pods linger until some time is over, whatever the event is about.
-            lingering = self._machine.ledger.lingering
+            self._ended, lingering = ledger.lingering_ended, ledger.lingering
             uids = chain(uids, [uid for uid in self._without_record if uid not in lingering])
         elif not uids:
-            return []
+            return ()
         found: list[HoldingChange] = []
         for uid in uids:
-            before, after = self.now.get(uid), self._holding(uid)
+            before = self.now.get(uid)
+            after = self._holding(uid, before)
             if before != after:
                 found.append((before, after))
                 if after is None:
@@ -98,25 +103,30 @@ class FollowedHoldings:
 
     def _goes_on(self, uid: PodUid) -> bool:
         """Whether a pod that was just seen holds what it held; most hold nothing, or the same."""
-        record, before = self._machine.records.get(uid), self.now.get(uid)
-        if before is None:
+        if uid not in self.now:
+            record = self._machine.records.get(uid)
             return record is None or record.state is not PodState.BOUND
         charge = self._machine.ledger.charge_of(uid)
-        return (
-            charge is not None
-            and charge.allocation is not None
-            and charge.allocation.cards is before.cards
-            and charge.node == before.node
-        )
+        return charge is not None and not self._differs(uid, charge)
+
+    def _differs(self, uid: PodUid, charge: Charge) -> bool:
+        """Whether a charge may be of other cards than those that were held."""
+        cards = charge.allocation.cards if charge.allocation is not None else ()
+        if uid not in self.now:
+            return bool(cards)
+        before = self.now[uid]
+        return before.cards is not cards or before.node != charge.node
 
     def _concerned(self, event: MachineEvent) -> Iterable[PodUid]:
         """The pods and claims that the event can be about."""
         match event:
-            case PodGone(uid=uid):
-                return (uid,)
             case PodsListed(pods=pods, continues=continues):
                 listed = [pod.uid for pod in pods]
                 return listed if continues else dict.fromkeys((*self.now, *listed))
+            case ObjectSeen(object=ResourceClaim(key=key)):
+                return self._machine.devices.charges_of(key)
+            case ObjectGone(kind=WatchedKind.RESOURCE_CLAIM):
+                return ()  # what the claim held has ended
             case _:
                 nodes = list(_nodes_of(event))
                 is_about_claims = _is_about_claims(event)
@@ -125,15 +135,18 @@ class FollowedHoldings:
         return ()
 
     def _on(self, nodes: Iterable[NodeName]) -> Iterator[PodUid]:
-        """The pods and claims that hold something of these nodes."""
+        """The pods and claims that may hold other cards of these nodes than before."""
         for node in nodes:
-            yield from self._machine.ledger.charges_on(node)
+            yield from self._differing(self._machine.ledger.charges_on(node))
 
-    def _of_claims(self) -> Iterable[PodUid]:
-        return dict.fromkeys((*self._machine.ledger.lingering, *self._without_record))
+    def _of_claims(self) -> Iterator[PodUid]:
+        return self._differing(self._machine.ledger.lingering)
 
-    def _holding(self, uid: PodUid) -> Holding | None:
-        machine, before = self._machine, self.now.get(uid)
+    def _differing(self, charges: Mapping[PodUid, Charge]) -> Iterator[PodUid]:
+        return (uid for uid, charge in [*charges.items()] if self._differs(uid, charge))
+
+    def _holding(self, uid: PodUid, before: Holding | None) -> Holding | None:
+        machine = self._machine
         if self._without_record:
             self._without_record.pop(uid, None)
         record = machine.records.get(uid)
@@ -159,6 +172,8 @@ class FollowedHoldings:
         cards = _held(charge)
         if not cards or (claim is None and before is None):
             return None
+        if self._machine.devices.is_assumed(uid):
+            return None  # decided, and not yet seen
         self._without_record[uid] = None
         if before is not None:
             return before._replace(cards=cards)
@@ -196,8 +211,10 @@ def _held(charge: Charge) -> tuple[CardCharge, ...]:
     if charge.allocation is None:
         return ()
     cards = charge.allocation.cards
-    held = tuple([card for card in cards if card.milli or card.memory_bytes])
-    return held if len(held) < len(cards) else cards
+    for card in cards:
+        if not card.milli and not card.memory_bytes:
+            return tuple([card for card in cards if card.milli or card.memory_bytes])
+    return cards
 
 
 # How long cards were held, by namespace and model, while this process decides.
