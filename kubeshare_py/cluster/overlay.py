@@ -542,7 +542,7 @@ class Overlay:
         if held:
             each = index.repeat([len(where) for where in slots])
             where_each = np.array([slot for where in slots for slot in where], np.int64)
-            self._accounting.count_many(each, where_each, held, 1)
+            self._accounting.count_many(each, where_each, held)
 
     def remove(self, row: int, charge: Charge) -> None:
         """Remove what a pod holds of a row."""

@@ -328,23 +328,20 @@ class Accounting:
         self._derive_node(row)
         return enough
 
-    def count_many(
-        self, rows: IntArray, slots: IntArray, cards: Sequence[CardCharge], sign: int
-    ) -> None:
-        """`count_cards` for many cards at once, (n,), on rows without native pods.
+    def count_many(self, rows: IntArray, slots: IntArray, cards: Sequence[CardCharge]) -> None:
+        """Add many cards as `count_cards` does, (n,), on rows without native pods.
 
         `rows` and `slots`, (n,) int64 each, say where the `cards` are, which have no tags. A card
         may be there several times, once for each pod.
         """
         columns, at = self.columns, (rows, slots)
-        milli = sign * np.array([card.milli for card in cards], np.int64)
+        milli = np.array([card.milli for card in cards], np.int64)
         # `ufunc.at`: -= with indices counts a card that is there twice only once.
         np.subtract.at(columns.free_milli, at, milli)
-        memory = sign * np.array([card.memory_bytes for card in cards], np.int64)
-        np.subtract.at(columns.free_bytes, at, memory)
-        np.add.at(columns.tenants, at, sign)
+        np.subtract.at(columns.free_bytes, at, [card.memory_bytes for card in cards])
+        np.add.at(columns.tenants, at, 1)
         if any(card.exclusive for card in cards):
-            np.add.at(columns.exclusive, at, sign * np.array([card.exclusive for card in cards]))
+            np.add.at(columns.exclusive, at, [int(card.exclusive) for card in cards])
         there = columns.flags[at] & ABSENT == 0
         np.subtract.at(columns.gpu_free_milli, rows, milli * there)
         was_idle = columns.idle[at]
@@ -621,15 +618,18 @@ class UsageAccounting(Accounting):
         """Whether all of these pods fit together, by what is free in `columns`.
 
         `rows`, (n,) int64, are those of the pods. False also where that can be said only of one pod
-        after the other: where cards have tags, or come from the kubelet.
+        after the other: where cards have tags, or come from the kubelet. True only if `refusal`
+        says None of each pod after those before it.
         """
         if self.native or self._rows_with_strays:
             return False
         needs = np.zeros((len(rows), columns.free.shape[1]), np.int64)
-        for line, request in enumerate(requests):
+        for line, (request, of_pod) in enumerate(zip(requests, cards, strict=True)):
             vector, unoffered = self._request(*request)
             if unoffered or native_of(request[0]) != NONE:
                 return False
+            if of_pod[1:] and len({card.uuid for card in of_pod}) < len(of_pod):
+                return False  # a plugin chose a card twice for one pod
             needs[line] = vector
         there, line_of = np.unique(rows, return_inverse=True)
         # (different rows, resources): of what is not asked for, more may be held than there is.
@@ -727,7 +727,7 @@ class UsageAccounting(Accounting):
         self.changed.add_all(rows)
         at, held = self._places_of(rows, cards), [card for of_pod in cards for card in of_pod]
         if held:
-            self.count_many(*at, held, 1)
+            self.count_many(*at, held)
         return at
 
     def add_reservation(self, row: int, charge: Charge, sign: int) -> bool:

@@ -1,7 +1,5 @@
 """Many pods at once are charged, reserved for and tried as one after the other."""
 
-from dataclasses import replace
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +9,7 @@ from kubeshare_py.cluster.ledger import Ledger
 from kubeshare_py.cluster.overlay import Overlay
 from kubeshare_py.domain.allocation import Allocation, CardCharge
 from kubeshare_py.domain.identity import DecisionToken, PodUid
+from kubeshare_py.domain.values import replace
 from tests.cluster.history import NAMES, STEPS, History, Step
 from tests.cluster.test_invariant import expect_invariant, shown
 from tests.cluster.test_what_if import COUNTS, after
@@ -132,6 +131,19 @@ def test_a_card_with_a_flag_has_no_room() -> None:
     sick = tuple(replace(gpu, healthy=gpu.index != 1) for gpu in ledger.inventory[NAMES[0]])
     ledger.put_cards(NAMES[0], sick)
     assert not has_room(ledger, wish)
+
+
+def test_a_pod_cannot_take_a_card_twice() -> None:
+    history = History()
+    history.begin()
+    ledger = history.ledger
+    [(uid, charge)] = charges_of(ledger, [(0, 1, 100, False, False)]).items()
+    assert charge.allocation is not None
+    (card,) = charge.allocation.cards
+    twice = replace(charge.allocation, cards=(card, card))
+    charges = {uid: Charge(charge.node, charge.resources, twice)}
+    assert is_refused(ledger, charges[uid])
+    assert not ledger.has_room_for(ledger.columns, charges.values())
 
 
 def test_what_the_kubelet_picks_is_not_decided_at_once() -> None:
