@@ -67,7 +67,10 @@ class PastMoment(Protocol):
 
 
 class HeldRow(NamedTuple):
-    """What a pod held of the cards of a model on a node, over some time."""
+    """What a pod held of the cards of a model on a node, over some time.
+
+    `card_hours` are hours of a whole card, and `gib_hours` hours of a GiB of memory.
+    """
 
     namespace: str
     pod: str
@@ -130,7 +133,10 @@ USAGE_BY: Mapping[str, Callable[[HeldRow], str]] = {
 
 
 class UsageSum(msgspec.Struct):
-    """A row of the page's table; `pods` that may not be named count as well."""
+    """A row of the page's table, with sums of `card_hours` and `gib_hours`.
+
+    `pods` that may not be named count as well.
+    """
 
     key: str
     namespace: str
