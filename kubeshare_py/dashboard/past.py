@@ -25,9 +25,10 @@ class PastSpan(NamedTuple):
 
 
 class PastMark(NamedTuple):
-    """What happened to a pod at `at_ms` (since 1970): it was `placed` on a node, `evicted`, or
+    """What happened to a pod at `at_ms` (since 1970).
 
-    `nominated` to a node whose pods were evicted for it. `pod` is NAMESPACE/NAME.
+    It was `placed` on a node, `evicted`, or `nominated` to a node whose pods were evicted for it.
+    `pod` is NAMESPACE/NAME.
     """
 
     at_ms: int
@@ -90,7 +91,7 @@ class HeldUsage(NamedTuple):
 
 
 class PastLog(Protocol):
-    """An event log. Its methods take long, and are called by one thread at a time."""
+    """An event log. Its methods read files, and one thread at a time may call them."""
 
     def spans(self) -> Sequence[PastSpan]:
         """The times that it covers, the oldest first. Raises PastUnknown."""

@@ -25,6 +25,7 @@ from kubeshare_py.manifests.state_group import (
     self_review,
 )
 
+K = TypeVar("K")
 V = TypeVar("V")
 #: The page's own header. kube-apiserver's proxy of Services takes `Authorization` for itself.
 TOKEN_HEADER = "Kubeshare-Token"
@@ -128,15 +129,12 @@ class KnownViewers:
     """
 
     def __init__(self) -> None:
-        self._viewers: _Newest[Viewer] = _Newest(MAX_KEPT)
-        self._refused: _Newest[ViewerRefusal] = _Newest(MAX_REFUSED)
+        self._viewers: Newest[ViewerId, Viewer] = Newest(MAX_KEPT)
+        self._refused: Newest[ViewerId, ViewerRefusal] = Newest(MAX_REFUSED)
 
     def answer(self, viewer: ViewerId, now: float) -> Viewer | ViewerRefusal | None:
         """What is believed of it; None if nothing is."""
-        for kept in (self._viewers.kept.get(viewer), self._refused.kept.get(viewer)):
-            if kept is not None and now < kept[0]:
-                return kept[1]
-        return None
+        return self._viewers.answer(viewer, now) or self._refused.answer(viewer, now)
 
     def is_known(self, viewer: ViewerId) -> bool:
         """Whether it was let in when it was last asked about, however long ago."""
@@ -157,15 +155,21 @@ class KnownViewers:
             self._refused.keep(viewer, found, now + KEPT_S)
 
 
-class _Newest(Generic[V]):
+class Newest(Generic[K, V]):
     """Answers with the time until which they are believed; beyond `most` the oldest is dropped."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self.kept: OrderedDict[ViewerId, tuple[float, V]] = OrderedDict()
+        self.kept: OrderedDict[K, tuple[float, V]] = OrderedDict()
 
-    def keep(self, viewer: ViewerId, answer: V, until: float) -> None:
-        self.kept[viewer] = until, answer
-        self.kept.move_to_end(viewer)
+    def answer(self, key: K, now: float) -> V | None:
+        """What is believed; None if nothing is."""
+        until, answer = self.kept.get(key, (now, None))
+        return answer if now < until else None
+
+    def keep(self, key: K, answer: V, until: float) -> None:
+        """Remember an answer, believed until then (s)."""
+        self.kept[key] = until, answer
+        self.kept.move_to_end(key)
         if len(self.kept) > self._most:
             self.kept.popitem(last=False)

@@ -1,4 +1,4 @@
-"""Pasted manifests: the pods in them, and what the page is told of each.
+"""Pasted manifests: which pods are in them, and what the server tells the page of each.
 
 As `kubectl kubeshare check --now` asks: what the API server would make of each pod (a dry run of
 its creation), then what would become of that pod now.

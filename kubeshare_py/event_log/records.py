@@ -415,6 +415,10 @@ class LogClock:
         """The clock of a session."""
         return cls(header.now, header.wall)
 
+    def ms(self, now: float) -> int:
+        """A moment in whole milliseconds since 1970."""
+        return round(self.wall * 1000) + round((now - self.now) * 1000)
+
     def text(self, now: float) -> str:
         """A moment, as 2026-11-23T12:00:00.123Z."""
         moment = datetime.fromtimestamp(self.wall + now - self.now, UTC)

@@ -31,7 +31,7 @@ from kubeshare_py.domain.events import (
 )
 from kubeshare_py.domain.gpu import WHOLE_MILLI
 from kubeshare_py.domain.identity import GpuUuid, NodeName, PodKey, PodUid
-from kubeshare_py.event_log.records import LoggedEvent, LogHeader, ProfilesConfigured
+from kubeshare_py.event_log.records import LogClock, LoggedEvent, LogHeader, ProfilesConfigured
 from kubeshare_py.scheduling.explain.held_time import FollowedHoldings, Holding
 from kubeshare_py.scheduling.machine import Machine
 
@@ -138,9 +138,9 @@ class HeldHistory:
             (), header.name, lingering_s=header.configuration.forced_delete_hold_seconds
         )
         held, counts, ready_ms = FollowedHoldings(machine), False, 0
-        began_ms = round(header.wall * _MS)
+        clock = LogClock.of(header)
         for logged in events:
-            now_ms = began_ms + round((logged.now - header.now) * _MS)
+            now_ms = clock.ms(logged.now)
             event = _as_seen(logged, machine)
             if event is not None:
                 machine.handle(event, logged.now)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kubeshare_py.configuration.scheduler import ConfigurationError
-from kubeshare_py.dashboard.past import PastLog
 from kubeshare_py.edges.dashboard.server import serve
 from kubeshare_py.edges.kube.certificates import CertificateFiles
 from kubeshare_py.edges.kube.credentials import Credentials
@@ -23,6 +22,7 @@ from kubeshare_py.edges.process import decision_log
 from kubeshare_py.edges.process.run_until_signal import until_signal
 
 if TYPE_CHECKING:
+    from kubeshare_py.dashboard.past import PastLog
     from kubeshare_py.framework.profile_making import PluginFactory
 
     InTree = Callable[[], Mapping[str, PluginFactory]]
@@ -79,7 +79,7 @@ def _location(options: KubectlOptions) -> KubeReading:
     return replace(Configured(options).location(), valid_s=REREAD_S)
 
 
-def past_of(folder: str, in_tree: "InTree") -> PastLog | None:
+def past_of(folder: str, in_tree: "InTree") -> "PastLog | None":
     """What a folder of event logs tells, by these plugins and those of installed packages.
 
     `in_tree` is called if there is a folder. Raises ConfigurationError if these cannot be used.
@@ -100,7 +100,7 @@ async def show(
     anonymous: Credentials,
     on_ready: Callable[[str], None] = lambda url: None,
     clock: Callable[[], float] | None = None,
-    past: PastLog | None = None,
+    past: "PastLog | None" = None,
 ) -> None:
     """Serve until cancelled; `on_ready` gets the page's URL. `clock` is the loop's by default.
 

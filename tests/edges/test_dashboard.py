@@ -16,16 +16,14 @@ from kubeshare_py.dashboard.fan_out import PRESENT_S, Audience, ViewerId
 from kubeshare_py.dashboard.past import PastLog
 from kubeshare_py.dashboard.viewers import BAD_TOKEN, EVERYTHING, KEPT_S, Viewer, ViewerRefusal
 from kubeshare_py.domain.values import replace
+from kubeshare_py.edges.dashboard.as_viewer import MAX_ASKED, ApiAsViewer, NoAnswer
 from kubeshare_py.edges.dashboard.server import (
-    MAX_ASKED,
     MAX_AUDIENCES,
     MAX_MADE,
     MAX_STRANGERS,
     WAIT_S,
-    ApiAsViewer,
     Feed,
     Feeds,
-    NoAnswer,
     Viewers,
 )
 from kubeshare_py.embedded_cluster.protocol.messages import ApiRequest

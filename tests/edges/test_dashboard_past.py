@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from kubeshare_py.dashboard.past import PastSpan
+from kubeshare_py.dashboard.viewers import KEPT_S
 from kubeshare_py.edges.dashboard import past as past_edge
 from kubeshare_py.edges.event_log.past import LogOfPast, RunAgain
 from kubeshare_py.programs.kubectl_usage import UsageQuestion, answer
@@ -106,7 +107,7 @@ async def test_who_may_not_see_a_namespace_now_is_told_no_names_of_then(
     assert {row[2] for row in body["pods"]} == logged.of_default < logged.pods
     # What it may see is believed for a while, and no longer.
     stage.user("jane", rights)
-    stage.now += past_edge.KEPT_S
+    stage.now += KEPT_S
     code, body = await stage.get(f"past/state?{at}", jane)
     assert (code, body["pods"]) == (200, [])
 
@@ -129,13 +130,13 @@ async def test_questions_of_many_viewers_are_answered_or_refused(
     stage: Stage, logged: Logged
 ) -> None:
     at = f"past/state?at={logged.span.end_ms}"
-    asked = 2 * past_edge.MAX_WAITING
+    asked = 2 * past_edge.MAX_LOOKING
     codes = [
         code
         for code, _ in await asyncio.gather(*(stage.get(at, stage.admin) for _ in range(asked)))
     ]
     assert {*codes} <= {200, 503}
-    assert codes.count(200) >= past_edge.MAX_WAITING
+    assert codes.count(200) >= past_edge.MAX_LOOKING
 
 
 @pytest.mark.parametrize(
@@ -147,6 +148,7 @@ async def test_a_time_that_is_none_is_a_bad_request(stage: Stage, query: str) ->
     url = f"{stage.url}/api/past/{query}"
     async with stage.session.get(url, headers=headers) as answer:
         assert answer.status == 400
+        assert "needed" in (await answer.json())["message"]
 
 
 async def test_usage_over_a_time_is_that_of_the_command(stage: Stage, logged: Logged) -> None:
@@ -161,7 +163,7 @@ async def test_usage_over_a_time_is_that_of_the_command(stage: Stage, logged: Lo
     hours = {one["namespace"]: one["card_seconds"] / 3600 for one in told}
     assert len(hours) > 1
     assert {row["key"]: row["card_hours"] for row in by_team["rows"]} == pytest.approx(hours)
-    # Whoever may not see the namespaces is told their sum, and no more.
+    # A viewer that may not see the namespaces is told their sum, and no more.
     stranger = stage.user("joe", (GPUS, ""))
     for by in ("team", "pod"):
         code, hidden = await stage.get(f"past/usage?{times}&by={by}", stranger)

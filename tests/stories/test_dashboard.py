@@ -40,7 +40,7 @@ class Viewer:
             return answer.status, await answer.json()
 
     async def until(self, path: str, holds: Callable[[Json], bool]) -> Json:
-        """What the page is told, once it is so; it asks again and again as the page does."""
+        """The server's answer, once this holds of it; the viewer asks again as the page does."""
         last: object = None
         try:
             async with asyncio.timeout(PATIENCE_S):

@@ -56,7 +56,7 @@ export class UsageView {
     if (this.shown !== shown) {
       this.shown = shown;
       this.asking?.abort();
-      this.askedAt = -Infinity;
+      this.askedFor = null;
       fill(this.notes);
       if (over) this.beginOver(by, over);
       else this.begin(by);
@@ -75,7 +75,7 @@ export class UsageView {
   // What was held until now, or until the time in the past that is shown.
   async ask(by, over) {
     const at = this.state.at;
-    if (at === this.askedFor && (at || performance.now() - this.askedAt < AGAIN) && this.askedAt > 0) return;
+    if (at === this.askedFor && (at || performance.now() - this.askedAt < AGAIN)) return;
     this.asking?.abort();
     const asking = new AbortController();
     Object.assign(this, { asking, askedFor: at, askedAt: performance.now() });

@@ -15,7 +15,7 @@ from functools import partial
 from http import HTTPStatus
 from importlib import resources
 from secrets import token_hex
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -39,7 +39,6 @@ from kubeshare_py.dashboard.fan_out import (
     ViewerSeen,
 )
 from kubeshare_py.dashboard.page_state import BadState, PageState, Version
-from kubeshare_py.dashboard.past import USAGE_BY, PastLog, PastUnknown
 from kubeshare_py.dashboard.viewers import (
     BAD_TOKEN,
     EVERYTHING,
@@ -53,10 +52,18 @@ from kubeshare_py.dashboard.viewers import (
 )
 from kubeshare_py.dashboard.what_if import WhatIfAnswer
 from kubeshare_py.domain.events import TimePassed
-from kubeshare_py.edges.dashboard.past import Past, StillReading, TooMany
+from kubeshare_py.edges.dashboard.as_viewer import (
+    ApiAsViewer,
+    Gate,
+    NoAnswer,
+    error_of,
+    refused,
+    takes_gzip,
+    told,
+    told_state,
+)
 from kubeshare_py.edges.kube.credentials import Credentials
-from kubeshare_py.edges.kube.errors import KubeError, kube_error
-from kubeshare_py.edges.kube.transport import NO_ANSWER, KubeTransport, Reply, why_unanswered
+from kubeshare_py.edges.kube.transport import Reply
 from kubeshare_py.edges.process import decision_log, probes
 from kubeshare_py.edges.process.bounded_server import Bounds, HeldBodies, listening
 from kubeshare_py.edges.process.build import running_build, say_listening, url
@@ -68,12 +75,9 @@ from kubeshare_py.manifests.state_group import (
     PODS,
     ROOT,
     SCHEDULERS,
-    SELF_ACCESS_REVIEWS,
     AnsweredReview,
     SchedulerList,
     placement_review,
-    reviewed,
-    self_access_review,
 )
 from kubeshare_py.manifests.workloads import (
     ONE_POD,
@@ -87,13 +91,14 @@ from kubeshare_py.manifests.workloads import (
 from kubeshare_py.terminal.why_report import why_report
 from kubeshare_py.views.view import WhyView
 
+if TYPE_CHECKING:
+    from kubeshare_py.dashboard.past import PastLog
+    from kubeshare_py.edges.dashboard.past import PastRoutes
+
 PORT = 9008
-#: Seconds: for an answer about one object, for one about all cards, and for a request of the page
-#: to wait for news.
-ASKED_S, READ_S, WAIT_S = 15.0, 60.0, 25.0
-#: The most questions to the API server at once, without reads of the state, and with those that
-#: wait; of these the most about tokens that showed no rights before.
-MAX_ASKED, MAX_WAITING = 16, 128
+#: Seconds: for an answer about all cards, and for a request of the page to wait for news.
+READ_S, WAIT_S = 60.0, 25.0
+#: The most questions at once about tokens that showed no rights before, and with those that wait.
 MAX_STRANGERS, MAX_STRANGERS_WAITING = 4, 32
 #: The most answers that are kept made for one state, and the most audiences that are read for,
 #: without that of those who may see everything: in the largest cluster each keeps some 10 MB.
@@ -101,70 +106,6 @@ MAX_MADE, MAX_AUDIENCES = 8, 64
 #: The whole state of a very large cluster has some MB. Fifty viewers who begin at once are sent the
 #: same bytes, which are counted for each.
 BOUNDS = Bounds(unread_bytes=256 * 2**20, unread_s=60.0)
-_JSON = {"Content-Type": "application/json"}
-
-
-# Requests to the API server, each with the token of a viewer.
-
-
-class NoAnswer(Exception):
-    """The API server did not answer, or was not asked; the text says why."""
-
-
-class Gate:
-    """Lets `most` through at once; `waiting` may be there together, those let through included."""
-
-    def __init__(self, most: int, waiting: int) -> None:
-        self._slots = asyncio.Semaphore(most)
-        self._left = waiting
-
-    @asynccontextmanager
-    async def passed(self) -> AsyncIterator[None]:
-        """Entered once it is let through. Raises NoAnswer if too many wait."""
-        if not self._left:
-            raise NoAnswer("too many questions at once; try again")
-        self._left -= 1
-        try:
-            async with self._slots:
-                yield
-        finally:
-            self._left += 1
-
-
-class ApiAsViewer:
-    """An async context manager that needs a running event loop. `anonymous` has no token."""
-
-    def __init__(self, anonymous: Credentials) -> None:
-        self._transport = KubeTransport(anonymous, lambda: True)
-        self._gate = Gate(MAX_ASKED, MAX_WAITING)
-
-    async def __aenter__(self) -> Self:
-        await self._transport.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self._transport.__aexit__(*error)
-
-    async def asked(self, token: str, path: str, body: object = None) -> Reply:
-        """GET, or POST of a body that changes nothing, after few others. Raises NoAnswer."""
-        async with self._gate.passed():
-            return await self.sent(token, path, body, ASKED_S)
-
-    async def sent(self, token: str, path: str, body: object, within_s: float) -> Reply:
-        """The same at once. Raises NoAnswer."""
-        headers = {"Authorization": f"Bearer {token}"}
-        data = b"" if body is None else msgspec.json.encode(body)
-        if data:
-            headers |= _JSON
-        method = "POST" if data else "GET"
-        try:
-            return await self._transport.send(method, path, headers, data, within_s)
-        except NO_ANSWER as error:
-            raise NoAnswer(f"the API server does not answer: {why_unanswered(error)}") from error
-
-
-def _error_of(reply: Reply) -> KubeError:
-    return kube_error(reply.status, reply.reason, reply.retry_after, reply.body)
 
 
 class Viewers:
@@ -186,7 +127,7 @@ class Viewers:
             known = self._known.answer(key, self._clock())
             if known is not None:
                 return known
-            # Made-up tokens keep no viewer waiting who was let in before.
+            # A viewer that was let in before does not wait for questions about made-up tokens.
             gate = nullcontext() if self._known.is_known(key) else self._strangers.passed()
             try:
                 async with gate:
@@ -209,7 +150,7 @@ class Viewers:
                 if reply.status == HTTPStatus.UNAUTHORIZED:
                     return BAD_TOKEN
                 if reply.status != HTTPStatus.CREATED:
-                    said = f"the API server does not say who you are: {_error_of(reply)}"
+                    said = f"the API server does not say who you are: {error_of(reply)}"
                     return ViewerRefusal(HTTPStatus.SERVICE_UNAVAILABLE, said)
                 bodies.append(reply.body)
             about, cards, pods = bodies
@@ -396,7 +337,7 @@ def _problem_of(reply: Reply) -> str:
     """Why this is no state, "" if it is one."""
     if reply.status == HTTPStatus.OK:
         return ""
-    error = _error_of(reply)
+    error = error_of(reply)
     if reply.status == HTTPStatus.NOT_FOUND:
         return (
             "the API server does not serve state.kubeshare.io: is kubeshare-scheduler installed, "
@@ -481,111 +422,8 @@ class WhatIfQuestions:
         reply = await self._api.asked(token, *asked)
         if reply.status == HTTPStatus.CREATED:
             return AdmissionAnswer(pod=reply.body)
-        error = _error_of(reply)
+        error = error_of(reply)
         return dry_run_refused(reply.status, error.message or str(error), template)
-
-
-# The past, where there is an event log.
-
-
-class PastAnswers:
-    """Routes about the past; without an event log they answer 404."""
-
-    def __init__(self, api: ApiAsViewer, log: PastLog | None, clock: Callable[[], float]) -> None:
-        self._api = api
-        self._past = None if log is None else Past(log, self._may_list, clock)
-
-    @property
-    def is_there(self) -> bool:
-        """Whether there is an event log."""
-        return self._past is not None
-
-    async def spans(self, _request: web.Request, _viewer: Viewer, _token: str) -> web.Response:
-        """The times that the log covers."""
-        return await self._answered(self._spans)
-
-    async def state(self, request: web.Request, viewer: Viewer, token: str) -> web.Response:
-        """The whole state as of the time in the query, `at` (ms since 1970)."""
-        return await self._answered(lambda past: self._state(past, request, viewer, token))
-
-    async def pod(self, request: web.Request, viewer: Viewer, token: str) -> web.Response:
-        """Why a pod was where it was at that time."""
-        return await self._answered(lambda past: self._pod(past, request, viewer, token))
-
-    async def usage(self, request: web.Request, viewer: Viewer, token: str) -> web.Response:
-        """What was held between `from` and `to` (ms since 1970), `by` a word of USAGE_BY."""
-        return await self._answered(lambda past: self._usage(past, request, viewer, token))
-
-    async def _answered(self, answer: Callable[[Past], Awaitable[web.Response]]) -> web.Response:
-        if self._past is None:
-            message = "there is no event log: see --event-log of kubeshare-dashboard"
-            return _refused(ViewerRefusal(HTTPStatus.NOT_FOUND, message))
-        try:
-            return await answer(self._past)
-        except StillReading as progress:
-            return _json({"read_to": progress.read_to}, HTTPStatus.ACCEPTED)
-        except PastUnknown as error:
-            return _refused(ViewerRefusal(HTTPStatus.NOT_FOUND, str(error)))
-        except TooMany as error:
-            return _refused(ViewerRefusal(HTTPStatus.SERVICE_UNAVAILABLE, str(error)))
-
-    async def _spans(self, past: Past) -> web.Response:
-        spans = [(one.begin_ms, one.end_ms) for one in await past.spans()]
-        return _json({"spans": spans})
-
-    async def _state(
-        self, past: Past, request: web.Request, viewer: Viewer, token: str
-    ) -> web.Response:
-        compressed = _takes_gzip(request)
-        body = await past.state(_time_in(request), viewer, token, compressed=compressed)
-        return web.Response(body=body, headers=_page_headers(compressed=compressed))
-
-    async def _pod(
-        self, past: Past, request: web.Request, viewer: Viewer, token: str
-    ) -> web.Response:
-        namespace, name = request.match_info["namespace"], request.match_info["name"]
-        why = await past.why(_time_in(request), viewer, token, namespace, name)
-        if why is None:
-            message = f"there was no pod {namespace}/{name} at that time"
-            return _refused(ViewerRefusal(HTTPStatus.NOT_FOUND, message))
-        return _json({"why": why, "report": why_report(why, None).plain})
-
-    async def _usage(
-        self, past: Past, request: web.Request, viewer: Viewer, token: str
-    ) -> web.Response:
-        by = request.query.get("by", "")
-        if by not in USAGE_BY:
-            raise web.HTTPBadRequest(text=f"by: one of {', '.join(USAGE_BY)} is needed\n")
-        times = _time_in(request, "from"), _time_in(request, "to")
-        held, rows = await past.usage(times, by, viewer, token)
-        return _json({"from": held.from_ms, "to": held.to_ms, "notes": held.notes, "rows": rows})
-
-    async def _may_list(self, token: str, namespace: str) -> bool:
-        """Whether the token's owner may list the state's pods there. Raises NoAnswer."""
-        reply = await self._api.asked(
-            token, SELF_ACCESS_REVIEWS, self_access_review(PODS, namespace)
-        )
-        if reply.status != HTTPStatus.CREATED:
-            raise NoAnswer(f"the API server does not say what you may see: {_error_of(reply)}")
-        return reviewed(reply.body).is_allowed
-
-
-def _time_in(request: web.Request, name: str = "at") -> int:
-    """A time in the query (ms since 1970). Raises HTTPBadRequest."""
-    try:
-        return int(request.query.get(name, ""))
-    except ValueError as error:
-        raise web.HTTPBadRequest(text=f"{name}: milliseconds since 1970 are needed\n") from error
-
-
-def _takes_gzip(request: web.Request) -> bool:
-    return "gzip" in request.headers.get("Accept-Encoding", "")
-
-
-def _page_headers(*, compressed: bool) -> dict[str, str]:
-    """Of a state as JSON."""
-    encoded = {"Content-Encoding": "gzip"} if compressed else {}
-    return {**assets.PRIVATE, **_JSON, "Vary": "Accept-Encoding", **encoded}
 
 
 # The server.
@@ -605,7 +443,7 @@ class Dashboard:
     """Routes of the page and of its questions."""
 
     def __init__(
-        self, api: ApiAsViewer, feeds: Feeds, past: PastAnswers, clock: Callable[[], float]
+        self, api: ApiAsViewer, feeds: Feeds, past: "PastRoutes | None", clock: Callable[[], float]
     ) -> None:
         self._api = api
         self._feeds = feeds
@@ -626,13 +464,21 @@ class Dashboard:
             web.get("/api/state", self._asked(self._state)),
             web.get("/api/pods/{namespace}/{name}", self._asked(self._pod)),
             web.post("/api/what-if", self._asked(self._prospects)),
-            web.get("/api/past", self._asked(self._past.spans)),
-            web.get("/api/past/state", self._asked(self._past.state)),
-            web.get("/api/past/usage", self._asked(self._past.usage)),
-            web.get("/api/past/pods/{namespace}/{name}", self._asked(self._past.pod)),
+            *(web.get(path, self._asked(answer)) for path, answer in self._past_answers()),
             web.get("/", self._file),
             web.get("/{name}", self._file),
         ]
+
+    def _past_answers(self) -> "list[tuple[str, _Answer]]":
+        if self._past is None:
+            return [("/api/past{rest:.*}", self._no_past)]
+        return self._past.all()
+
+    async def _no_past(
+        self, _request: web.Request, _viewer: Viewer, _token: str
+    ) -> web.StreamResponse:
+        message = "there is no event log: see --event-log of kubeshare-dashboard"
+        return refused(ViewerRefusal(HTTPStatus.NOT_FOUND, message))
 
     async def _file(self, request: web.Request) -> web.StreamResponse:
         found = self._files.get(request.match_info.get("name", assets.INDEX))
@@ -651,27 +497,27 @@ class Dashboard:
         async def handler(request: web.Request) -> web.StreamResponse:
             if assets.is_of_another_site(request.headers.get("Sec-Fetch-Site", "")):
                 message = "this is for the page of the dashboard itself"
-                return _refused(ViewerRefusal(HTTPStatus.FORBIDDEN, message))
+                return refused(ViewerRefusal(HTTPStatus.FORBIDDEN, message))
             token = token_of(request.headers)
             if isinstance(token, ViewerRefusal):
-                return _refused(token)
+                return refused(token)
             viewer = await self._viewers.of(token)
             if isinstance(viewer, ViewerRefusal):
-                return _refused(viewer)
+                return refused(viewer)
             try:
                 return await answer(request, viewer, token)
             except NoAnswer as error:
-                return _refused(ViewerRefusal(HTTPStatus.SERVICE_UNAVAILABLE, str(error)))
+                return refused(ViewerRefusal(HTTPStatus.SERVICE_UNAVAILABLE, str(error)))
 
         return handler
 
     async def _me(self, _request: web.Request, viewer: Viewer, _token: str) -> web.Response:
-        return _json(
+        return told(
             {
                 "user": viewer.name,
                 "sees_all": viewer.sees_all,
                 "version": self._build.version,
-                "has_past": self._past.is_there,
+                "has_past": self._past is not None,
             }
         )
 
@@ -687,44 +533,45 @@ class Dashboard:
             # Rights may have been taken away meanwhile; the state may be another one.
             now = await self._viewers.of(token)
             if isinstance(now, ViewerRefusal):
-                return _refused(now)
+                return refused(now)
             if now.audience == viewer.audience and (has_news or loop.time() >= until):
                 break
             viewer = now
         if not feed.read_at:
             message = feed.problem or "the scheduler's state is being read"
-            return _refused(ViewerRefusal(HTTPStatus.SERVICE_UNAVAILABLE, message))
-        compressed = _takes_gzip(request)
-        headers = _page_headers(compressed=compressed)
-        headers["Kubeshare-Age"] = f"{self._clock() - feed.read_at:.1f}"
-        return web.Response(body=await feed.answer(since, compressed=compressed), headers=headers)
+            return refused(ViewerRefusal(HTTPStatus.SERVICE_UNAVAILABLE, message))
+        compressed = takes_gzip(request)
+        body = await feed.answer(since, compressed=compressed)
+        response = told_state(body, compressed=compressed)
+        response.headers["Kubeshare-Age"] = f"{self._clock() - feed.read_at:.1f}"
+        return response
 
     async def _pod(self, request: web.Request, _viewer: Viewer, token: str) -> web.Response:
         namespace, name = request.match_info["namespace"], request.match_info["name"]
         reply = await self._api.asked(token, object_path(ROOT, PODS, name, namespace))
         if reply.status != HTTPStatus.OK:
-            error = _error_of(reply)
+            error = error_of(reply)
             status = reply.status if reply.status in _PASSED_ON else HTTPStatus.BAD_GATEWAY
-            return _refused(ViewerRefusal(status, error.message or str(error)))
+            return refused(ViewerRefusal(status, error.message or str(error)))
         try:
             why = msgspec.json.decode(reply.body, type=WhyView)
         except UNDECODABLE as error:
-            return _refused(ViewerRefusal(HTTPStatus.BAD_GATEWAY, _other_version(error)))
-        return _json({"why": why, "report": why_report(why, None).plain})
+            return refused(ViewerRefusal(HTTPStatus.BAD_GATEWAY, _other_version(error)))
+        return told({"why": why, "report": why_report(why, None).plain})
 
     async def _prospects(self, request: web.Request, _viewer: Viewer, token: str) -> web.Response:
         namespace = request.query.get("namespace") or "default"
         try:
             async with self._bodies.body_of(request) as text:
-                return _json(await self._what_if.about(token, text, namespace))
+                return told(await self._what_if.about(token, text, namespace))
         except web.HTTPRequestEntityTooLarge:
             message = f"at most {what_if.MAX_BYTES // 1024} KiB are read"
-            return _refused(ViewerRefusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message))
+            return refused(ViewerRefusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message))
         except what_if.Unreadable as error:
-            return _refused(ViewerRefusal(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)))
+            return refused(ViewerRefusal(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)))
         except UNDECODABLE as error:
             message = f"the API server does not answer as one: {error}"
-            return _refused(ViewerRefusal(HTTPStatus.BAD_GATEWAY, message))
+            return refused(ViewerRefusal(HTTPStatus.BAD_GATEWAY, message))
 
 
 _Answer = Callable[[web.Request, Viewer, str], Awaitable[web.StreamResponse]]
@@ -737,19 +584,19 @@ _PASSED_ON = (
 )
 
 
-def _json(value: object, status: int = HTTPStatus.OK) -> web.Response:
-    headers = {**assets.PRIVATE, **_JSON}
-    return web.Response(status=status, body=msgspec.json.encode(value), headers=headers)
-
-
-def _refused(refusal: ViewerRefusal) -> web.Response:
-    headers = {**assets.PRIVATE, **_JSON}
-    body = msgspec.json.encode({"message": refusal.message})
-    return web.Response(status=refusal.status, body=body, headers=headers)
-
-
 async def _with_headers(_request: web.Request, answer: web.StreamResponse) -> None:
     answer.headers.update(assets.HEADERS)
+
+
+def _past_routes(
+    api: ApiAsViewer, log: "PastLog | None", clock: Callable[[], float]
+) -> "PastRoutes | None":
+    if log is None:
+        return None
+    # The page of the present needs nothing of it.
+    from kubeshare_py.edges.dashboard.past import PastRoutes  # noqa: PLC0415
+
+    return PastRoutes(api, log, clock)
 
 
 @asynccontextmanager
@@ -759,7 +606,7 @@ async def serve(
     port: int,
     context: ssl.SSLContext | None = None,
     clock: Callable[[], float] | None = None,
-    past: PastLog | None = None,
+    past: "PastLog | None" = None,
 ) -> AsyncIterator[str]:
     """Serve while entered; yields the URL of the page. Raises OSError if it cannot listen.
 
@@ -771,8 +618,7 @@ async def serve(
     scheme = "https" if context else "http"
     async with ApiAsViewer(anonymous) as api, Feeds(api, clock) as feeds:
         app = web.Application()
-        answers = PastAnswers(api, past, clock)
-        app.add_routes(Dashboard(api, feeds, answers, clock).routes())
+        app.add_routes(Dashboard(api, feeds, _past_routes(api, past, clock), clock).routes())
         app.on_response_prepare.append(_with_headers)
         async with listening(
             app, address, port, context=context, bounds=BOUNDS, shutdown_s=1.0

@@ -50,12 +50,9 @@ class HeldLog:
     def _readable(self, found: Iterable[Session]) -> Iterator[_Span]:
         for session in found:
             try:
-                header, last = session.span()
+                yield _Span(session, *session.times_ms())
             except DamagedFile as error:
                 self.damage.append(str(error))
-                continue
-            begin_ms = round(header.wall * _MS)
-            yield _Span(session, header, begin_ms, begin_ms + round((last - header.now) * _MS))
 
     def _needed(self, from_ms: int, to_ms: int) -> list[_Span]:
         """The sessions that say anything about this time.

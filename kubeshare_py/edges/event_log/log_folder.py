@@ -72,6 +72,12 @@ class Session:
         first, _ = _opened(self.files[0])
         return first, _last_moment(self.files[-1])
 
+    def times_ms(self) -> tuple[LogHeader, int, int]:
+        """The header, and from when to when (ms since 1970) it is. Raises as `span` does."""
+        header, last = self.span()
+        clock = LogClock.of(header)
+        return header, clock.ms(header.now), clock.ms(last)
+
     def drop(self) -> None:
         """Delete its files, and its folder if nothing else is in it. Raises OSError."""
         for file in self.files:

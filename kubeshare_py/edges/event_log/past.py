@@ -27,7 +27,7 @@ from kubeshare_py.edges.event_log.log_folder import (
     UnusableLog,
     sessions,
 )
-from kubeshare_py.event_log.records import LoggedEvent, LogHeader
+from kubeshare_py.event_log.records import LogClock, LoggedEvent, LogHeader
 from kubeshare_py.event_log.replay import Replay
 from kubeshare_py.event_log.usage import HeldHistory, columns_of, usage
 from kubeshare_py.framework.profile_making import PluginFactory
@@ -35,11 +35,10 @@ from kubeshare_py.scheduling.explain.explanation import cluster_portions, whole_
 from kubeshare_py.scheduling.explain.question import namespaces
 from kubeshare_py.views.view import ClusterView, WhyView
 
-_MS = 1000
 #: The placements and evictions that are remembered, the newest ones.
 MAX_MARKS = 200
-#: The most bytes of sessions that are read for usage: about a minute.
-MAX_READ = 64 << 20
+#: The most bytes of sessions that are read for usage: some 350,000 events, which take a minute.
+MAX_READ = 8 << 20
 #: The fields of a HeldRow by the words of `event_log/usage`: namespace and pod, model, node.
 _COLUMNS = ("pod", "model", "node")
 _CARD_HOUR, _GIB_HOUR = WHOLE_MILLI * 3_600_000, 2**30 * 3_600_000
@@ -63,8 +62,9 @@ class RunAgain:
             self._replay = Replay(header, factories)
         except ConfigurationError as error:
             raise PastUnknown(f"{session.name}: {error}") from error
-        self._began_ms, self._began = round(header.wall * _MS), header.now
-        self.at_ms = self._began_ms
+        self._clock = LogClock.of(header)
+        #: The time of the last event that was handled (ms since 1970).
+        self.at_ms = self._clock.ms(header.now)
         self._next: LoggedEvent | None = None
         self._is_at_end = False
         self._marks: deque[PastMark] = deque(maxlen=MAX_MARKS)
@@ -78,7 +78,7 @@ class RunAgain:
         last = time.monotonic() + within_s
         count = 0
         while (logged := self._ahead()) is not None:
-            at_ms = self._began_ms + round((logged.now - self._began) * _MS)
+            at_ms = self._clock.ms(logged.now)
             if at_ms > until_ms:
                 return True
             self._next = None
@@ -201,11 +201,9 @@ class LogOfPast:
             size, known = session.size, self._spans.get(session.name)
             if known is None or known[0] != size:
                 try:
-                    header, last = session.span()
+                    _, begin_ms, end_ms = session.times_ms()
                 except DamagedFile:
                     continue
-                begin_ms = round(header.wall * _MS)
-                end_ms = begin_ms + round((last - header.now) * _MS)
                 known = size, PastSpan(begin_ms, end_ms, session.name)
             self._spans[session.name] = known
             found.append((session, known[1]))
