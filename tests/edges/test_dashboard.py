@@ -390,6 +390,10 @@ async def test_pasted_pods_are_asked_about_as_the_viewer(stage: Stage) -> None:
     assert code == 200
     [pod] = body["pods"]
     assert (pod["object"], pod["refused"], pod["prospect"] is None) == ("pod/new", "", False)
+    broken = MANIFEST.replace("{name: a, image: b}", "{name: A_B, image: b}")
+    code, body = await stage.post("what-if?namespace=default", stage.admin, broken)
+    [pod] = body["pods"]
+    assert (code, "the API server refuses it" in pod["refused"]) == (200, True), pod
     code, body = await stage.post("what-if", stage.admin, "a: [")
     assert (code, "the pasted text" in body["message"]) == (422, True)
     code, body = await stage.post("what-if", stage.admin, "x" * 300_000)
