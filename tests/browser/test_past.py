@@ -70,6 +70,16 @@ async def test_keys_move_the_slider_and_the_address(sight: Sight) -> None:
     await sight.tab.expect_text("default/train", "main")
 
 
+async def test_who_signs_out_leaves_nothing_of_the_past_behind(sight: Sight) -> None:
+    await sight.open(f"#/queue?{at(ENDED)}")
+    await sight.tab.run("document.querySelector('#past-bar details').open = true; null")
+    await sight.tab.expect_text("default/train was placed on n1", "#past-bar")
+    await sight.tab.click("#sign-out")
+    await sight.tab.expect_text("Sign in", "main h1")
+    assert await sight.tab.run("document.querySelector('#past-bar').hidden")
+    assert "train" not in await sight.tab.run("document.body.textContent")
+
+
 async def test_before_the_log_there_is_a_sentence_and_the_present_goes_on_to_be_shown(
     sight: Sight,
 ) -> None:

@@ -180,6 +180,7 @@ class Page {
     this.following?.abort();
     api.session.token = "";
     Object.assign(this.state, new State());
+    this.past.clear();
     byId("sign-out").hidden = true;
     this.url.open({ pod: "", card: "", node: "" });
     this.details.update();

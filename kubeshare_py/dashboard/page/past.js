@@ -62,6 +62,14 @@ export class PastBar {
     this.slider.focus();
   }
 
+  // The next viewer may see other pods, or none.
+  clear() {
+    this.isThere = false;
+    this.element.hidden = true;
+    fill(this.marks);
+    this.note.textContent = "";
+  }
+
   leave() {
     this.url.set({ at: "" });
     tell("Now");
