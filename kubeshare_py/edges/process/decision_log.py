@@ -1,7 +1,7 @@
 """One JSON line per decision on standard error, and other log records likewise.
 
 Decisions are many, so they do not go through `logging`, which costs ten times as much as the line.
-What the line of each effect says is in `edges.scheduler.decision_lines`.
+What the line of each effect says is in `edges.scheduler.decision_loop`.
 """
 
 import json

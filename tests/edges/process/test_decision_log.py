@@ -32,7 +32,7 @@ from kubeshare_py.domain.identity import DecisionToken, GpuUuid, NodeName, PodKe
 from kubeshare_py.domain.request import ContainerRef
 from kubeshare_py.domain.values import replace
 from kubeshare_py.edges.process import decision_log
-from kubeshare_py.edges.scheduler.decision_lines import decided
+from kubeshare_py.edges.scheduler.decision_loop import decided
 
 UID, KEY, N1 = PodUid("u-1"), PodKey("default", "train"), NodeName("n1")
 CARDS = tuple(CardCharge(GpuUuid(uuid), 1000, 1, "T4") for uuid in ("GPU-1", "GPU-2"))
